@@ -1,0 +1,239 @@
+"""Where records live: the Backend protocol, and the changes and answers that cross it.
+
+A backend stores, filters and gives scores. What a score means, how two rankings become one, what is
+relevant and how anything is worded is decided above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from ..model import Draft, Kind, Record, Scope
+from ..query import Filter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how many are done, and how many there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """Store a draft: as a new record, in place of the one with its key, or as the record it once was.
+
+    `if_version` is the version that the key's record must have; 0 means that there must be none.
+    """
+
+    draft: Draft
+    how: Literal["new", "key", "restore"] = "new"
+    if_version: int | None = None
+    dedupe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Change some fields of a record, among them its scope and key."""
+
+    id: str
+    fields: Mapping[str, object]
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """Forget one record."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Forget a scope and all that is under it."""
+
+    scope: Scope
+
+
+Change: TypeAlias = Put | Edit | Delete | Drop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a read may see: nothing outside these is ever returned."""
+
+    scope: Scope
+    exact: bool
+    kinds: tuple[Kind, ...]
+    filter: Filter | None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A candidate: the record's number in the backend, and its score by one signal."""
+
+    no: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The best candidates by words, and the score of a record that holds the query's telling words once."""
+
+    best: list[Match]
+    ideal: float
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What ranking needs to know of a candidate."""
+
+    no: int
+    id: str
+    scope: int
+    parent: str | None
+    position: int | None
+    author: str
+    created_at: int
+    """Microseconds since 1970, UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Derived work that is still to do."""
+
+    words: int
+    """Records that the word index has yet to take in; they are found all the same."""
+    lost_words: int
+    """Records that cannot be found by words until the index is rebuilt."""
+    vectors: int
+    """Records that have no vector of the embedder in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToEmbed:
+    """A record that needs a vector: its number, the state of its text, and the text."""
+
+    no: int
+    text_seq: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedBatch:
+    """Records that need a vector; every earlier change than `upto` that is not among them has one."""
+
+    items: tuple[ToEmbed, ...]
+    upto: int
+
+
+class View(Protocol):
+    """One consistent look at the records."""
+
+    now: datetime
+    """The moment that expiry is judged by."""
+
+    def read(self, record_id: str) -> Record | None:
+        """The record with this id."""
+
+    def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
+        """The record with this key."""
+
+    def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
+        """Records within bounds in the order in which they last changed."""
+
+    def count(self, bounds: Bounds) -> int:
+        """How many records are within bounds."""
+
+    def scopes(self, under: Scope) -> list[tuple[Scope, int]]:
+        """Each scope that holds records, with their number."""
+
+    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
+        """The best candidates by words."""
+
+    def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
+        """The nearest candidates by vector, with their cosine."""
+
+    def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
+        """The cosine of each of these candidates that has a vector."""
+
+    def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
+        """What ranking needs to know of these candidates."""
+
+    def neighbours(self, of: Sequence[Brief], reach: int, bounds: Bounds) -> list[Brief]:
+        """The records within bounds that stand up to `reach` positions from these under the same parent."""
+
+    def records(self, nos: Sequence[int]) -> dict[int, Record]:
+        """The records with these numbers."""
+
+    def backlog(self, embedder: str | None) -> Backlog:
+        """What is still to be indexed and embedded."""
+
+
+class Backend(Protocol):
+    """Where records live."""
+
+    def apply(self, changes: Sequence[Change], now: datetime) -> list[Record | int]:
+        """Make all of the changes, durably, or none.
+
+        The answer for each: the record as it now is, or for Delete and Drop how many were forgotten.
+
+        Raises:
+            NotFound, Conflict, Invalid: a change cannot be made.
+            Unavailable: the disk is full or failing, or another process holds the store for too long.
+        """
+
+    def reading(self, now: datetime, *, words: bool = False) -> AbstractContextManager[View]:
+        """A consistent look that includes every write acknowledged before it was taken, by any process.
+
+        A view that is to search by `words` must say so when it is taken.
+        """
+
+    def export(self, bounds: Bounds, now: datetime) -> Iterator[Record]:
+        """Every record within bounds, oldest change first, without holding them all in memory."""
+
+    def lease(self) -> AbstractContextManager[bool]:
+        """Try to become the one process that does derived work; False when another is."""
+
+    def index_words(self, limit: int) -> int:
+        """Take up to `limit` changed records into the word index; how many were taken. Needs the lease."""
+
+    def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
+        """The next records that need a vector; None when all have one."""
+
+    def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
+        """Keep the vectors of a batch, but for records whose text changed meanwhile. Needs the lease."""
+
+    def index_vectors(self, embedder: str) -> int:
+        """Bring the vector codes up to date when enough has gathered; how many were coded. Needs the lease."""
+
+    def purge(self, before: datetime) -> int:
+        """Remove the records that expired before then; how many. Needs the lease."""
+
+    def tidy(self) -> None:
+        """Small housekeeping between pieces of work: moves the write-ahead log into the database."""
+
+    def rebuild(self, progress: Progress | None = None) -> None:
+        """Throw away the word index and the vector codes, and make them anew."""
+
+    def forget_vectors(self) -> None:
+        """Drop every vector, so that all records are embedded again."""
+
+    def check(self, progress: Progress | None = None) -> list[str]:
+        """What is wrong with the store, in sentences; empty when nothing is."""
+
+    def backup(self, target: str, progress: Progress | None = None) -> None:
+        """Copy the store into a new folder while others go on writing."""
+
+    def stats(self) -> dict[str, int | str]:
+        """Numbers about the store for people: records, sizes, versions."""
+
+    def close(self) -> None:
+        """Let go of files and connections. Safe to call twice."""

@@ -1,0 +1,97 @@
+-- Canonical: scope, record, tag. Derived: tail, gone, embedder, vector, segment (all can be rebuilt from record).
+-- Times are microseconds since 1970 UTC. seq numbers every change in the order of commit.
+
+CREATE TABLE meta (
+    key   TEXT PRIMARY KEY,
+    value
+) WITHOUT ROWID;
+
+INSERT INTO meta (key, value) VALUES
+    ('store', lower(hex(randomblob(16)))),
+    ('seq', 0),            -- the newest change
+    ('records', 0),        -- how many records there are
+    ('words', 0),          -- how many words they have together
+    ('updated', 0),        -- the newest updated_at
+    ('index', ''),         -- the folder that the word index is in
+    ('indexed_seq', 0),    -- changes up to here are in the word index
+    ('tail_seq', 0);       -- changes after here are in the tail
+
+CREATE TABLE scope (
+    no   INTEGER PRIMARY KEY,
+    path BLOB NOT NULL UNIQUE          -- each name followed by NUL
+);
+
+CREATE TABLE record (
+    no         INTEGER PRIMARY KEY,    -- the seq of its first write; never used again
+    id         TEXT    NOT NULL UNIQUE,
+    scope      INTEGER NOT NULL REFERENCES scope (no),
+    kind       TEXT    NOT NULL,
+    key        TEXT,
+    seq        INTEGER NOT NULL,       -- its last change
+    text_seq   INTEGER NOT NULL,       -- the last change of what its vector is made of
+    words      INTEGER NOT NULL,       -- how many words it is found by
+    digest     BLOB    NOT NULL,       -- equal for equal text
+    parent     TEXT,
+    position   INTEGER,
+    author     TEXT    NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    version    INTEGER NOT NULL,
+    importance TEXT    NOT NULL,
+    source     TEXT    NOT NULL,
+    tags       TEXT    NOT NULL,       -- JSON
+    title      TEXT    NOT NULL,
+    data       TEXT    NOT NULL,       -- JSON
+    text       TEXT    NOT NULL
+);
+
+CREATE UNIQUE INDEX record_key ON record (scope, kind, key) WHERE key IS NOT NULL;
+CREATE INDEX record_seq ON record (seq);
+CREATE INDEX record_scope ON record (scope, seq);
+CREATE INDEX record_digest ON record (digest);
+CREATE INDEX record_author ON record (author) WHERE author <> '';
+CREATE INDEX record_parent ON record (parent, position) WHERE parent IS NOT NULL;
+CREATE INDEX record_expiry ON record (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE tag (
+    tag TEXT    NOT NULL,              -- case folded
+    no  INTEGER NOT NULL REFERENCES record (no),
+    PRIMARY KEY (tag, no)
+) WITHOUT ROWID;
+
+-- The words of what the word index does not have yet: rowid = record.no.
+CREATE VIRTUAL TABLE tail USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii');
+CREATE VIRTUAL TABLE tail_word USING fts5vocab (tail, instance);
+
+-- What the word index has yet to forget.
+CREATE TABLE gone (
+    seq INTEGER PRIMARY KEY,
+    no  INTEGER NOT NULL
+);
+
+CREATE TABLE embedder (
+    no       INTEGER PRIMARY KEY,
+    name     TEXT    NOT NULL UNIQUE,
+    seen_seq INTEGER NOT NULL DEFAULT 0,  -- every change up to here has its vector
+    vseq     INTEGER NOT NULL DEFAULT 0   -- numbers the vectors in the order of commit
+);
+
+CREATE TABLE vector (
+    embedder INTEGER NOT NULL REFERENCES embedder (no),
+    no       INTEGER NOT NULL REFERENCES record (no),
+    vseq     INTEGER NOT NULL,
+    text_seq INTEGER NOT NULL,         -- the vector is of this state of the record's text
+    data     BLOB    NOT NULL,         -- float16, little endian
+    PRIMARY KEY (embedder, no)
+);
+CREATE INDEX vector_vseq ON vector (embedder, vseq);
+
+-- The files of vector codes: each holds the vectors with low < vseq <= high.
+CREATE TABLE segment (
+    embedder INTEGER NOT NULL REFERENCES embedder (no),
+    high     INTEGER NOT NULL,
+    low      INTEGER NOT NULL,
+    name     TEXT    NOT NULL,
+    PRIMARY KEY (embedder, high)
+) WITHOUT ROWID;

@@ -1,0 +1,435 @@
+"""The embedded backend as a whole: what each door's read and write becomes in the parts beside this file."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ...errors import Invalid, Unavailable
+from ...model import Kind, Record, Scope
+from ...text import embed_text
+from .. import Backlog, Bounds, Brief, Change, EmbedBatch, Match, Matches, Progress, ToEmbed
+from . import checks
+from .database import Database, fetch, translated
+from .filters import Condition, micros, within
+from .records import COLUMNS, Changing, moment, record_of, steady
+from .words import Loaded, State, WordIndex, WordSearch
+
+if TYPE_CHECKING:
+    from .. import Vector
+    from .vectors import VectorIndex
+
+DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
+SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
+MANY = 10_000  # a backlog is counted no further
+REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
+
+_BRIEF = "no, id, scope, parent, position, author, created_at"
+
+
+class SqliteBackend:
+    """A store in a folder: memory.db, index/ and vectors/."""
+
+    def __init__(self, folder: Path, *, sync: str = "full", vfs: str | None = None) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            for name in ("index", "vectors"):
+                (folder / name).mkdir(exist_ok=True, mode=0o700)
+        except FileExistsError as error:
+            raise Invalid("store", f"{folder} is a file; a store is a folder") from error
+        except OSError as error:
+            raise Unavailable(f"{folder} cannot be made ({error}); choose another folder") from error
+        self._database = Database(folder / "memory.db", sync=sync, vfs=vfs)
+        self._words = WordIndex(folder / "index", self._database)
+        self._vectors: dict[str, VectorIndex] = {}
+
+    # Reading and writing records.
+
+    def apply(self, changes: Sequence[Change], now: datetime) -> list[Record | int]:
+        """Make all of the changes, durably, or none."""
+        return self._database.write(lambda connection: Changing(connection, now).apply(changes))
+
+    @contextmanager
+    def reading(self, now: datetime, *, words: bool = False) -> Iterator[SqliteView]:
+        """A consistent look that includes every write acknowledged before it was taken."""
+        if not words:
+            with self._database.reading() as connection:
+                yield SqliteView(self, connection, State.read(connection), None, now)
+            return
+        for mended in (False, True):
+            with self._words.reading() as (connection, state, loaded):
+                lost = state.tail_seq > state.indexed_seq
+                if mended or not lost or state.records > REBUILD_AT_ONCE:
+                    yield SqliteView(self, connection, state, loaded, now)
+                    return
+            with self._leased():
+                self._words.take_in(1)
+
+    def export(self, bounds: Bounds, now: datetime) -> Iterator[Record]:
+        """Every record within bounds, oldest change first."""
+        with self._database.reading() as connection:
+            at = steady(micros(now), State.read(connection).updated)
+            condition = within(bounds, at, by_row=False)
+            for row in connection.execute(
+                f"SELECT {COLUMNS} FROM record WHERE {condition.sql} ORDER BY seq", condition.values
+            ):
+                yield record_of(row)
+
+    # Derived work.
+
+    @contextmanager
+    def lease(self) -> Iterator[bool]:
+        """Hold the store's lock file: the kernel lets go of it when the process dies, however it dies."""
+        handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                self._words.release_writer()
+        finally:
+            os.close(handle)
+
+    def index_words(self, limit: int) -> int:
+        """Take changed records into the word index."""
+        with translated(self.folder / "index"):
+            return self._words.take_in(limit)
+
+    def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
+        """The next records that need a vector."""
+        with self._database.reading() as connection:
+            number, seen = connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (embedder,)).get or (
+                0,
+                0,
+            )
+            newest = State.read(connection).seq
+            if seen >= newest:
+                return None
+            rows = fetch(
+                connection,
+                "SELECT record.no, record.text_seq, seq, title, text, tags, record.data FROM record"
+                " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
+                " WHERE seq > ? AND vector.text_seq IS NOT record.text_seq ORDER BY seq LIMIT ?",
+                (number, seen, limit),
+            )
+        upto = rows[-1][2] if len(rows) == limit else newest
+        return EmbedBatch(tuple(_to_embed(row) for row in rows), upto)
+
+    def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
+        """Keep the vectors of a batch, but for records whose text changed meanwhile."""
+        data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
+
+        def store(connection: apsw.Connection) -> None:
+            connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (embedder,))
+            number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (embedder,)).get
+            for item, blob in zip(batch.items, data, strict=True):
+                vseq += 1
+                connection.execute(
+                    "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+                    " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
+                    (number, vseq, blob, item.no, item.text_seq),
+                )
+            connection.execute("UPDATE embedder SET vseq = ?, seen_seq = ? WHERE no = ?", (vseq, batch.upto, number))
+
+        self._database.write(store)
+
+    def index_vectors(self, embedder: str) -> int:
+        """Bring the vector codes up to date when enough has gathered."""
+        with translated(self.folder / "vectors"):
+            return self.vectors(embedder).bring_up()
+
+    def vectors(self, embedder: str) -> VectorIndex:
+        """The vector codes of an embedder. numpy is loaded here, and not before it is needed."""
+        from .vectors import VectorIndex
+
+        if embedder not in self._vectors:
+            self._vectors[embedder] = VectorIndex(self.folder / "vectors", self._database, embedder)
+        return self._vectors[embedder]
+
+    def purge(self, before: datetime) -> int:
+        """Remove the records that expired before then."""
+        with self._database.reading() as connection:
+            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
+                return 0
+        return self._database.write(lambda connection: Changing(connection, before).purge(micros(before)))
+
+    def tidy(self) -> None:
+        """Move the write-ahead log into the database."""
+        self._database.checkpoint()
+
+    def rebuild(self, progress: Progress | None = None) -> None:
+        """Throw away the word index and the vector codes, and make them anew."""
+        with self._leased():
+            with self._database.reading() as connection:
+                names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
+            self._database.write(checks.recount)
+            self._words.rebuild(progress)
+            self._database.write(lambda connection: connection.execute("DELETE FROM segment").get)
+            for number, name in enumerate(names):
+                self.vectors(name).bring_up()
+                if progress:
+                    progress("vectors", number + 1, len(names))
+
+    def forget_vectors(self) -> None:
+        """Drop every vector, so that all records are embedded again."""
+
+        def forget(connection: apsw.Connection) -> None:
+            connection.execute("DELETE FROM segment; DELETE FROM vector; UPDATE embedder SET seen_seq = 0")
+
+        self._database.write(forget)
+
+    # For people.
+
+    def check(self, progress: Progress | None = None) -> list[str]:
+        """What is wrong with the store."""
+        return checks.check(self._database, self._words, self.folder, progress)
+
+    def backup(self, target: str, progress: Progress | None = None) -> None:
+        """Copy the store into a new folder while others go on writing."""
+        place = Path(target)
+        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+            raise Invalid("target", f"{place} exists and is not an empty folder")
+        with translated(place):
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            checks.copy(self._database, place / "memory.db", progress)
+        copy = SqliteBackend(place)
+        try:
+            copy.rebuild(progress)
+        finally:
+            copy.close()
+
+    def stats(self) -> dict[str, int | str]:
+        """Numbers about the store for people."""
+        return checks.stats(self._database, self.folder)
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self._words.release_writer()
+        self._database.close()
+
+    @contextmanager
+    def _leased(self) -> Iterator[None]:
+        """Hold the lease, waiting for whoever has it to finish their piece of work."""
+        for _ in range(600):
+            with self.lease() as mine:
+                if mine:
+                    yield
+                    return
+            time.sleep(0.1)
+        raise Unavailable("another process is indexing this store and does not let go; try again later")
+
+
+class SqliteView:
+    """One consistent look at a store."""
+
+    def __init__(
+        self, backend: SqliteBackend, connection: apsw.Connection, state: State, loaded: Loaded | None, now: datetime
+    ) -> None:
+        self._backend = backend
+        self._connection = connection
+        self._state = state
+        self._loaded = loaded
+        self._at = steady(micros(now), state.updated)
+        self._known: dict[int, tuple[int, Brief]] = {}
+        self.now = moment(self._at)
+
+    def read(self, record_id: str) -> Record | None:
+        """The record with this id."""
+        return self._one("id = ?", record_id)
+
+    def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
+        """The record with this key."""
+        return self._one(
+            "scope = (SELECT no FROM scope WHERE path = ?) AND kind = ? AND key = ?", scope.path, kind, key
+        )
+
+    def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
+        """Records within bounds in the order in which they last changed."""
+        condition = within(bounds, self._at, by_row=False)
+        rows = self._connection.execute(
+            f"SELECT {COLUMNS} FROM record WHERE {condition.sql}"
+            f" ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ? OFFSET ?",
+            (*condition.values, limit, offset),
+        )
+        return [record_of(row) for row in rows]
+
+    def count(self, bounds: Bounds) -> int:
+        """How many records are within bounds."""
+        condition = within(bounds, self._at, by_row=False)
+        return int(self._connection.execute(f"SELECT count(*) FROM record WHERE {condition.sql}", condition.values).get)
+
+    def scopes(self, under: Scope) -> list[tuple[Scope, int]]:
+        """Each scope that holds records, with their number."""
+        rows = self._connection.execute(
+            "SELECT path, count(*) FROM record JOIN scope ON scope.no = record.scope"
+            " WHERE path >= ? AND path < ? AND (expires_at IS NULL OR expires_at > ?) GROUP BY path ORDER BY path",
+            (under.path, under.path + b"\xff", self._at),
+        )
+        return [(Scope.from_path(path), count) for path, count in rows]
+
+    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
+        """The best candidates by words: from the tail and from the index, as long as the row agrees."""
+        search = WordSearch(self._connection, self._state, self._loaded, words, bounds)
+        condition = within(bounds, self._at, by_row=True)
+        found = {no: search.tail[no] for no in self._seen(search.tail, condition)}
+        depth, done = limit, 0
+        while True:
+            hits = search.indexed(depth)
+            fresh = {no: (seq, score) for no, seq, score in hits[done:]}
+            for no in self._seen(fresh, condition):
+                seq, score = fresh[no]
+                if self._known[no][0] == seq:  # else the record has changed since, and is in the tail
+                    found[no] = score
+            if len(hits) < depth or len(found) >= limit:
+                break
+            depth, done = depth * DEEPER, len(hits)
+        best = sorted(found.items(), key=lambda item: (-item[1], -item[0]))[:limit]
+        return Matches([Match(no, score) for no, score in best], search.ideal)
+
+    def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
+        """The nearest candidates by vector, scored exactly."""
+        condition = within(bounds, self._at, by_row=True)
+        allowed = self._allowed(bounds)
+        found: dict[int, float] = {}
+        for nos, orders in self._backend.vectors(embedder).nearest(self._connection, vector, bounds, allowed):
+            start, step = 0, limit + limit // 2
+            while start < len(nos) and len(found) < limit:
+                batch = nos[start : start + step].tolist()
+                seen = self._seen(batch, condition)
+                order = dict(zip(batch, orders[start : start + step].tolist(), strict=True))
+                found |= self._exact(vector, embedder, seen, order)
+                start, step = start + step, step * DEEPER
+            if len(found) >= limit:
+                break
+        best = sorted(found.items(), key=lambda item: (-item[1], -item[0]))[:limit]
+        return [Match(no, score) for no, score in best]
+
+    def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
+        """The cosine of each of these candidates that has a vector."""
+        return self._exact(vector, embedder, nos, None)
+
+    def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
+        """What ranking needs to know of these candidates."""
+        return {no: self._known[no][1] for no in nos}
+
+    def neighbours(self, of: Sequence[Brief], reach: int, bounds: Bounds) -> list[Brief]:
+        """The records within bounds that stand near these under the same parent."""
+        condition = within(bounds, self._at, by_row=True)
+        nos: set[int] = set()
+        for brief in of:
+            assert brief.position is not None
+            nos.update(
+                no for (no,) in self._connection.execute(
+                    "SELECT no FROM record WHERE parent = ? AND position BETWEEN ? AND ? AND scope = ?",
+                    (brief.parent, brief.position - reach, brief.position + reach, brief.scope),
+                )
+            )  # fmt: skip
+        fresh = nos - self._known.keys()
+        return [self._known[no][1] for no in self._seen(fresh, condition)]
+
+    def records(self, nos: Sequence[int]) -> dict[int, Record]:
+        """The records with these numbers."""
+        if not nos:
+            return {}
+        rows = self._connection.execute(
+            f"SELECT no, {COLUMNS} FROM record WHERE no IN (SELECT value FROM carray(?))", (_numbers(nos),)
+        )
+        return {row[0]: record_of(row[1:]) for row in rows}
+
+    def backlog(self, embedder: str | None) -> Backlog:
+        """What is still to be indexed and embedded."""
+        state, vectors = self._state, 0
+        if embedder is not None:
+            seen = self._connection.execute("SELECT seen_seq FROM embedder WHERE name = ?", (embedder,)).get or 0
+            vectors = self._changed_since(seen)
+        lost = state.tail_seq > state.indexed_seq
+        return Backlog(
+            words=self._changed_since(state.indexed_seq),
+            lost_words=max(1, state.records - self._changed_since(state.tail_seq)) if lost else 0,
+            vectors=vectors,
+        )
+
+    def _changed_since(self, seq: int) -> int:
+        if seq >= self._state.seq:
+            return 0
+        return int(
+            self._connection.execute(
+                "SELECT count(*) FROM (SELECT 1 FROM record WHERE seq > ? LIMIT ?)", (seq, MANY)
+            ).get
+        )
+
+    def _one(self, where: str, *values: str | bytes) -> Record | None:
+        row = self._connection.execute(
+            f"SELECT {COLUMNS} FROM record WHERE {where} AND (expires_at IS NULL OR expires_at > ?)",
+            (*values, self._at),
+        ).get
+        return None if row is None else record_of(row)
+
+    def _seen(self, nos: Iterable[int], condition: Condition) -> list[int]:
+        """Those of the numbers that are within bounds."""
+        asked = [no for no in nos if no not in self._known]
+        if asked:
+            rows = self._connection.execute(
+                f"SELECT seq, {_BRIEF} FROM record WHERE no IN (SELECT value FROM carray(?)) AND {condition.sql}",
+                (_numbers(asked), *condition.values),
+            )
+            self._known.update((row[1], (row[0], Brief(*row[1:]))) for row in rows)
+        return [no for no in nos if no in self._known]
+
+    def _allowed(self, bounds: Bounds) -> list[int] | None:
+        """The records that pass a filter, when there are few enough to be worth knowing before the scan."""
+        if bounds.filter is None:
+            return None
+        condition = within(bounds, self._at, by_row=False)
+        rows = fetch(
+            self._connection, f"SELECT no FROM record WHERE {condition.sql} LIMIT ?", (*condition.values, SELECTIVE)
+        )
+        return [no for (no,) in rows] if len(rows) < SELECTIVE else None
+
+    def _exact(
+        self, vector: Vector, embedder: str, nos: Sequence[int], orders: dict[int, int] | None
+    ) -> dict[int, float]:
+        """The cosine of each record whose vector is of its present text and, with `orders`, the one expected."""
+        import numpy as np
+
+        if not nos:
+            return {}
+        rows = fetch(
+            self._connection,
+            "SELECT vector.no, vector.vseq, vector.data FROM vector JOIN record ON record.no = vector.no"
+            " WHERE embedder = (SELECT no FROM embedder WHERE name = ?) AND vector.text_seq = record.text_seq"
+            " AND vector.no IN (SELECT value FROM carray(?))",
+            (embedder, _numbers(nos)),
+        )
+        rows = [row for row in rows if orders is None or orders[row[0]] == row[1]]
+        if not rows:
+            return {}
+        stored = np.frombuffer(b"".join(row[2] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
+        if stored.shape[1] != len(vector):
+            raise Invalid("vector", f"has {len(vector)} dimensions; this store's have {stored.shape[1]}")
+        return dict(zip((row[0] for row in rows), (stored @ vector).tolist(), strict=True))
+
+
+def _numbers(nos: Iterable[int]) -> object:
+    """A list of numbers that can be bound to one parameter."""
+    return apsw.carray(array.array("q", nos))
+
+
+def _to_embed(row: tuple[int, int, int, str, str, str, str]) -> ToEmbed:
+    no, text_seq, _, title, text, tags, data = row
+    return ToEmbed(no, text_seq, embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data)))

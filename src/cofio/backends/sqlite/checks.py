@@ -1,0 +1,174 @@
+"""What can be said of a store as a whole: is it sound, how large is it, and a copy of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from .. import Progress
+from .database import Database, fetch
+from .records import moment
+from .words import State, WordIndex
+
+STUCK_MICROS = 10 * 60 * 1_000_000
+
+
+def check(database: Database, words: WordIndex, folder: Path, progress: Progress | None) -> list[str]:
+    """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
+    parts = (_integrity, _counters, _tags, _stuck)
+    found: list[str] = []
+    with database.fresh() as connection:
+        for number, part in enumerate(parts):
+            found.extend(part(connection))
+            if progress:
+                progress("checks", number + 1, len(parts) + 2)
+    found.extend(_index(words))
+    if progress:
+        progress("checks", len(parts) + 1, len(parts) + 2)
+    found.extend(_codes(database, folder / "vectors"))
+    if progress:
+        progress("checks", len(parts) + 2, len(parts) + 2)
+    return found
+
+
+def recount(connection: apsw.Connection) -> None:
+    """Put right the counters and the tags, which follow from the records."""
+    connection.execute(
+        "UPDATE meta SET value = (SELECT count(*) FROM record) WHERE key = 'records';"
+        "UPDATE meta SET value = (SELECT ifnull(sum(words), 0) FROM record) WHERE key = 'words';"
+        "DELETE FROM tag"
+    )
+    for no, tags in fetch(connection, "SELECT no, tags FROM record WHERE tags <> '[]'"):
+        for tag in {tag.casefold() for tag in json.loads(tags)}:
+            connection.execute("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
+    connection.execute("DELETE FROM vector WHERE no NOT IN (SELECT no FROM record)")
+
+
+def copy(database: Database, target: Path, progress: Progress | None) -> None:
+    """Copy the database, page by page, while others read and write it."""
+    connection = apsw.Connection(str(target))
+    try:
+        target.chmod(0o600)
+        with database.borrowed() as source, connection.backup("main", source, "main") as work:
+            while not work.done:
+                work.step(2000)
+                if progress:
+                    progress("copy", work.page_count - work.remaining, work.page_count)
+        # What the copy's own folder does not have must not be believed to be there.
+        connection.execute(
+            "UPDATE meta SET value = '' WHERE key = 'index';"
+            "UPDATE meta SET value = 0 WHERE key = 'indexed_seq';"
+            "DELETE FROM segment"
+        )
+    finally:
+        connection.close()
+
+
+def stats(database: Database, folder: Path) -> dict[str, int | str]:
+    """Numbers about the store for people."""
+    with database.reading() as connection:
+        state = State.read(connection)
+        vectors = fetch(
+            connection,
+            "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
+        )
+        waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
+        expiring = connection.execute("SELECT count(*) FROM record WHERE expires_at IS NOT NULL").get
+        schema = connection.pragma("user_version")
+    numbers: dict[str, int | str] = {
+        "store": str(folder),
+        "records": state.records,
+        "words": state.words,
+        "changes": state.seq,
+        "expiring": expiring,
+        "waiting_for_index": waiting,
+        "schema": schema,
+        "sqlite": apsw.sqlite_lib_version(),
+        "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
+        "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
+        "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
+        "updated": moment(state.updated).isoformat() if state.updated else "",
+    }
+    return numbers | {f"vectors:{name}": count for name, count in vectors}
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except FileNotFoundError:
+        return 0  # an index in use removes files as it merges
+
+
+def _integrity(connection: apsw.Connection) -> Iterator[str]:
+    for (line,) in connection.execute("PRAGMA integrity_check(20)"):
+        if line != "ok":
+            yield f"memory.db: {line}"
+    for table, row, *_ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"memory.db: row {row} of {table} refers to something that is not there"
+
+
+def _counters(connection: apsw.Connection) -> Iterator[str]:
+    state = State.read(connection)
+    records, words = connection.execute("SELECT count(*), ifnull(sum(words), 0) FROM record").get
+    if (records, words) != (state.records, state.words):
+        yield f"the counters say {state.records} records of {state.words} words; there are {records} of {words}"
+
+
+def _tags(connection: apsw.Connection) -> Iterator[str]:
+    stored = set(connection.execute("SELECT tag, no FROM tag"))
+    meant = {
+        (tag.casefold(), no)
+        for no, tags in connection.execute("SELECT no, tags FROM record WHERE tags <> '[]'")
+        for tag in json.loads(tags)
+    }
+    if stored != meant:
+        yield f"{len(stored ^ meant)} tags of records and of the tag table differ"
+
+
+def _stuck(connection: apsw.Connection) -> Iterator[str]:
+    """Derived work that nobody does: fine for a moment, a fault when it lasts while the store is in use."""
+    state = State.read(connection)
+    names = [("the word index", state.indexed_seq)]
+    names += [(f"vectors of {name}", seen) for name, seen in connection.execute("SELECT name, seen_seq FROM embedder")]
+    for what, upto in names:
+        row = connection.execute("SELECT count(*), min(updated_at) FROM record WHERE seq > ?", (upto,)).get
+        if row[0] and state.updated - row[1] > STUCK_MICROS:
+            yield f"{row[0]} records wait for {what} since {moment(row[1]):%Y-%m-%d %H:%M} UTC"
+    if state.tail_seq > state.indexed_seq:
+        yield "the word index is incomplete: older records cannot be found by words until it is rebuilt"
+
+
+def _index(words: WordIndex) -> Iterator[str]:
+    """The word index and the tail together must hold exactly the records, each as it is now."""
+    with words.reading() as (connection, state, loaded):
+        held = loaded.entries() if loaded else {}
+        truth: dict[int, int] = dict(connection.execute("SELECT no, seq FROM record"))
+        tail = {no for (no,) in connection.execute("SELECT id FROM tail_docsize")}
+        gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
+    missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and no not in tail)
+    extra = sum(1 for no in held if no not in truth and no not in gone)
+    lost_tail = sum(1 for no, seq in truth.items() if seq > max(state.tail_seq, state.indexed_seq) and no not in tail)
+    if missing:
+        yield f"{missing} records are missing from the word index"
+    if extra:
+        yield f"the word index holds {extra} records that were deleted"
+    if lost_tail:
+        yield f"{lost_tail} new records are missing from the tail"
+
+
+def _codes(database: Database, folder: Path) -> Iterator[str]:
+    """Each file of vector codes must hold what its vectors give; numpy is loaded only if there are any."""
+    with database.reading() as connection:
+        segments = fetch(connection, "SELECT embedder, low, high, name FROM segment")
+        orphans = connection.execute("SELECT count(*) FROM vector WHERE no NOT IN (SELECT no FROM record)").get
+        if orphans:
+            yield f"{orphans} vectors belong to no record"
+        if segments:
+            from .vectors import faulty
+
+            for embedder, low, high, name in segments:
+                if faulty(connection, folder / name, embedder, low, high):
+                    yield f"vectors/{name} is missing, torn or out of date"

@@ -1,0 +1,324 @@
+"""How records are stored and changed: rows, keys, versions, duplicates, tags, and each change's entry in the tail."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import apsw
+
+from ...errors import Conflict, Invalid, NotFound
+from ...model import Draft, Importance, Json, Kind, Record, Scope, encode_json, new_id
+from ...text import embed_text, record_words
+from .. import Change, Delete, Drop, Edit, Put
+from .database import fetch
+from .filters import EPOCH, micros
+
+COLUMNS = (
+    "id, (SELECT path FROM scope WHERE scope.no = record.scope), kind, key, title, text, data, tags, importance, "
+    "author, source, parent, position, created_at, updated_at, expires_at, version"
+)
+Row: TypeAlias = tuple[
+    str, bytes, str, str | None, str, str, str, str, str,
+    str, str, str | None, int | None, int, int, int | None, int,
+]  # fmt: skip
+
+_EDITABLE = frozenset(each.name for each in fields(Draft)) - {"id", "kind", "created_at", "updated_at", "version"}
+_kinds = {str(kind): kind for kind in Kind}
+_importances = {str(each): each for each in Importance}
+_scopes: dict[bytes, Scope] = {}
+
+
+def moment(value: int) -> datetime:
+    """A time from its stored form."""
+    return EPOCH + timedelta(microseconds=value)
+
+
+def record_of(row: Row) -> Record:
+    """The record of a row of COLUMNS."""
+    scope = _scopes.get(row[1])
+    if scope is None:
+        if len(_scopes) > 10_000:
+            _scopes.clear()
+        scope = _scopes[row[1]] = Scope.from_path(row[1])
+    return Record(
+        id=row[0],
+        scope=scope,
+        kind=_kinds[row[2]],
+        key=row[3],
+        title=row[4],
+        text=row[5],
+        data=None if row[6] == "null" else json.loads(row[6]),
+        tags=() if row[7] == "[]" else tuple(json.loads(row[7])),
+        importance=_importances[row[8]],
+        author=row[9],
+        source=row[10],
+        parent=row[11],
+        position=row[12],
+        created_at=moment(row[13]),
+        updated_at=moment(row[14]),
+        expires_at=None if row[15] is None else moment(row[15]),
+        version=row[16],
+    )
+
+
+def digest(text: str, data: Json) -> bytes:
+    """Equal for texts that are the same but for white space at the ends and between lines."""
+    body = " ".join(text.split()) if text else encode_json(data)
+    return hashlib.blake2b(body.encode(), digest_size=16).digest()
+
+
+def steady(now: int, updated: int) -> int:
+    """The store's time: a clock that was set back by less than a day does not take the store back with it,
+    so nothing that has expired comes to life again; one that is off by more is not to be trusted.
+    """
+    return updated if now < updated <= now + 86_400_000_000 else now
+
+
+class Changing:
+    """One transaction's changes, in order, against the connection that it is open on."""
+
+    def __init__(self, connection: apsw.Connection, now: datetime) -> None:
+        self._connection = connection
+        self._do = connection.execute
+        self._seq, self._records, self._words, updated = self._counters()
+        self._at = steady(micros(now), updated)
+        self._scope_nos: dict[Scope, int] = {}
+
+    def apply(self, changes: Sequence[Change]) -> list[Record | int]:
+        """Make the changes and keep the counters."""
+        answers: list[Record | int] = []
+        for change in changes:
+            if isinstance(change, Put):
+                answers.append(self._put(change))
+            elif isinstance(change, Edit):
+                answers.append(self._edit(change))
+            elif isinstance(change, Delete):
+                answers.append(self._delete(change))
+            else:
+                answers.append(self._drop(change))
+        self._do(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('records', ?), ('words', ?), ('updated', ?)",
+            (self._seq, self._records, self._words, self._at),
+        )
+        return answers
+
+    def purge(self, before: int) -> int:
+        """Remove what expired before then."""
+        return self._remove("SELECT no, words FROM record WHERE expires_at <= ?", before)
+
+    def _counters(self) -> tuple[int, int, int, int]:
+        rows: dict[str, int] = dict(
+            self._do("SELECT key, value FROM meta WHERE key IN ('seq', 'records', 'words', 'updated')")
+        )
+        return rows["seq"], rows["records"], rows["words"], rows["updated"]
+
+    def _put(self, put: Put) -> Record:
+        draft = put.draft
+        if put.how == "restore":
+            return self._restore(draft)
+        scope = self._scope_no(draft.scope)
+        if put.dedupe:
+            found = self._same(draft, scope)
+            if found is not None:
+                return replace(found, existed=True)
+        if draft.key is not None:
+            old = self._holder(draft, scope)
+            if put.if_version is not None and put.if_version != (old.version if old else 0):
+                raise Conflict(draft.key, expected=put.if_version, found=old.version if old else 0)
+            if old is not None:
+                if put.how == "new":
+                    raise Conflict(draft.key, expected=0, found=old.version)
+                return self._replace(old, draft)
+        return self._insert(draft, scope, version=1)
+
+    def _same(self, draft: Draft, scope: int) -> Record | None:
+        """The oldest live record of the scope and kind with the same text."""
+        row = self._do(
+            f"SELECT {COLUMNS} FROM record WHERE digest = ? AND scope = ? AND kind = ?"
+            " AND (expires_at IS NULL OR expires_at > ?) ORDER BY no LIMIT 1",
+            (digest(draft.text, draft.data), scope, draft.kind, self._at),
+        ).get
+        return None if row is None else record_of(row)
+
+    def _holder(self, draft: Draft, scope: int) -> Record | None:
+        """The live record that has the draft's key; one that has expired makes room."""
+        row = self._do(
+            f"SELECT {COLUMNS} FROM record WHERE scope = ? AND kind = ? AND key = ?", (scope, draft.kind, draft.key)
+        ).get
+        if row is None:
+            return None
+        found = record_of(row)
+        if found.expires_at is not None and micros(found.expires_at) <= self._at:
+            self._forget(found.id)
+            return None
+        return found
+
+    def _restore(self, draft: Draft) -> Record:
+        """Put back a record as it was exported, unless the store has it as new or newer."""
+        assert draft.version is not None
+        assert draft.updated_at is not None
+        row = self._do(f"SELECT {COLUMNS} FROM record WHERE id = ?", (draft.id,)).get
+        scope = self._scope_no(draft.scope)
+        if row is not None:
+            found = record_of(row)
+            if (found.version, found.updated_at) >= (draft.version, draft.updated_at):
+                return replace(found, existed=True)
+            self._forget(found.id)
+        elif draft.key is not None:
+            holder = self._holder(draft, scope)
+            if holder is not None:
+                if holder.updated_at >= draft.updated_at:
+                    return replace(holder, existed=True)
+                self._forget(holder.id)
+        return self._insert(draft, scope, version=draft.version)
+
+    def _insert(self, draft: Draft, scope: int, *, version: int) -> Record:
+        if draft.id is not None and self._do("SELECT 1 FROM record WHERE id = ?", (draft.id,)).get:
+            raise Conflict(draft.id)
+        self._seq += 1
+        no = self._seq
+        created = self._at if draft.created_at is None else micros(draft.created_at)
+        updated = self._at if draft.updated_at is None else micros(draft.updated_at)
+        record_id = draft.id or new_id()
+        self._store(no, no, record_id, scope, draft, created=created, updated=updated, version=version)
+        self._records += 1
+        return _record(draft, record_id, created, updated, version)
+
+    def _edit(self, edit: Edit) -> Record:
+        for name in edit.fields:
+            if name not in _EDITABLE:
+                raise Invalid(name, f"cannot be changed; an edit takes {', '.join(sorted(_EDITABLE))}")
+        old = self._live(edit.id, edit.if_version)
+        draft = Draft(**{name: getattr(old, name) for name in _EDITABLE} | {"kind": old.kind} | dict(edit.fields))
+        if draft.key is not None and (draft.key, draft.scope) != (old.key, old.scope):
+            taken = self._holder(draft, self._scope_no(draft.scope))
+            if taken is not None:
+                raise Conflict(draft.key, expected=0, found=taken.version)
+        return self._replace(old, draft)
+
+    def _replace(self, old: Record, draft: Draft) -> Record:
+        """Give the record `old` the draft's content, one version up, under its own id and time of creation."""
+        self._seq += 1
+        no, text_seq, words, scope_before = self._do(
+            "SELECT no, text_seq, words, scope FROM record WHERE id = ?", (old.id,)
+        ).get
+        self._words -= words
+        scope = self._scope_no(draft.scope)
+        same = _embedded(old) == _embedded(draft)
+        text_seq = text_seq if same else self._seq
+        updated = self._at if draft.updated_at is None else micros(draft.updated_at)
+        created = micros(old.created_at)
+        self._untag(no, old.tags)
+        self._store(
+            no, text_seq, old.id, scope, draft, created=created, updated=updated, version=old.version + 1, again=True
+        )
+        if scope != scope_before and same:
+            self._revector(no)
+        return _record(draft, old.id, created, updated, old.version + 1)
+
+    def _store(
+        self, no: int, text_seq: int, record_id: str, scope: int, draft: Draft, *,
+        created: int, updated: int, version: int, again: bool = False,
+    ) -> None:  # fmt: skip
+        """Write a record's row, tags and entry in the tail."""
+        found_by = record_words(
+            title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
+        )
+        self._words += len(found_by)
+        self._do(
+            f"INSERT {'OR REPLACE ' if again else ''}INTO record VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                no, record_id, scope, draft.kind.value, draft.key, self._seq, text_seq, len(found_by),
+                digest(draft.text, draft.data), draft.parent, draft.position, draft.author, created, updated,
+                None if draft.expires_at is None else micros(draft.expires_at), version,
+                draft.importance.value, draft.source,
+                json.dumps(draft.tags, ensure_ascii=False) if draft.tags else "[]",
+                draft.title, encode_json(draft.data), draft.text,
+            ),
+        )  # fmt: skip
+        for tag in {tag.casefold() for tag in draft.tags}:
+            self._do("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
+        self._do(
+            f"INSERT {'OR REPLACE ' if again else ''}INTO tail (rowid, words) VALUES (?, ?)", (no, " ".join(found_by))
+        )
+
+    def _delete(self, delete: Delete) -> int:
+        self._live(delete.id, delete.if_version)
+        return self._forget(delete.id)
+
+    def _drop(self, drop: Drop) -> int:
+        path = drop.scope.path
+        return self._remove(
+            "SELECT no, words FROM record WHERE scope IN (SELECT no FROM scope WHERE path >= ? AND path < ?)",
+            path, path + b"\xff",
+        )  # fmt: skip
+
+    def _forget(self, record_id: str) -> int:
+        return self._remove("SELECT no, words FROM record WHERE id = ?", record_id)
+
+    def _remove(self, which: str, *values: str | bytes | int) -> int:
+        """Remove the records that `which` names, and everything made from them."""
+        doomed: list[tuple[int, int]] = fetch(self._connection, which, values)
+        for no, words in doomed:
+            self._seq += 1
+            tags = self._do("SELECT tags FROM record WHERE no = ?", (no,)).get
+            self._untag(no, json.loads(tags))
+            self._do("DELETE FROM record WHERE no = ?", (no,))
+            self._do("DELETE FROM tail WHERE rowid = ?", (no,))
+            for (embedder,) in fetch(self._connection, "SELECT no FROM embedder"):
+                self._do("DELETE FROM vector WHERE embedder = ? AND no = ?", (embedder, no))
+            self._do("INSERT INTO gone (seq, no) VALUES (?, ?)", (self._seq, no))
+            self._words -= words
+            self._records -= 1
+        return len(doomed)
+
+    def _untag(self, no: int, tags: Sequence[str]) -> None:
+        for tag in {tag.casefold() for tag in tags}:
+            self._do("DELETE FROM tag WHERE tag = ? AND no = ?", (tag, no))
+
+    def _revector(self, no: int) -> None:
+        """Number a moved record's vectors anew: the codes hold the scope, so they must be coded again."""
+        for (embedder,) in fetch(self._connection, "SELECT embedder FROM vector WHERE no = ?", (no,)):
+            self._do("UPDATE embedder SET vseq = vseq + 1 WHERE no = ?", (embedder,))
+            self._do(
+                "UPDATE vector SET vseq = (SELECT vseq FROM embedder WHERE no = ?1) WHERE embedder = ?1 AND no = ?2",
+                (embedder, no),
+            )
+
+    def _live(self, record_id: str, if_version: int | None) -> Record:
+        row = self._do(f"SELECT {COLUMNS} FROM record WHERE id = ?", (record_id,)).get
+        found = None if row is None else record_of(row)
+        if found is None or (found.expires_at is not None and micros(found.expires_at) <= self._at):
+            raise NotFound(record_id)
+        if if_version is not None and if_version != found.version:
+            raise Conflict(record_id, expected=if_version, found=found.version)
+        return found
+
+    def _scope_no(self, scope: Scope) -> int:
+        no = self._scope_nos.get(scope)
+        if no is None:
+            row = self._do("SELECT no FROM scope WHERE path = ?", (scope.path,)).get
+            if row is None:
+                row = self._do("INSERT INTO scope (path) VALUES (?) RETURNING no", (scope.path,)).get
+            no = self._scope_nos[scope] = int(row)
+        return no
+
+
+def _embedded(of: Record | Draft) -> str:
+    return embed_text(title=of.title, text=of.text, tags=of.tags, data=of.data)
+
+
+def _record(draft: Draft, record_id: str, created: int, updated: int, version: int) -> Record:
+    """The record that storing `draft` made."""
+    expires = None if draft.expires_at is None else moment(micros(draft.expires_at))
+    return Record(
+        id=record_id, scope=draft.scope, kind=draft.kind, key=draft.key, title=draft.title, text=draft.text,
+        data=json.loads(encode_json(draft.data)), tags=draft.tags, importance=draft.importance, author=draft.author,
+        source=draft.source, parent=draft.parent, position=draft.position, created_at=moment(created),
+        updated_at=moment(updated), expires_at=expires, version=version,
+    )  # fmt: skip

@@ -1,0 +1,442 @@
+"""The vector codes: files beside the database that make a scan of every vector cheap.
+
+The vectors themselves are in the database, as float16. A code file holds, for a range of them, the sign bits
+(scanned first, by columns so that numpy's popcount runs at memory speed), int8 values (which re-rank what the
+bits bring up), and each one's scope and kind (so that a search touches only what it may see). The best are
+then scored exactly from the database, which also has the last word on whether a record may be seen at all.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import Invalid
+from ...model import Kind
+from .. import Bounds
+from .database import Database, fetch
+
+TAIL = 2048  # so many vectors outside of any file make a new file
+CHUNK = 8192
+BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
+SMALL = 4096  # so few rows are scored by int8 at once, without the bits
+LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
+_MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
+_HEADER = 64
+_KIND_NO = {str(kind): number for number, kind in enumerate(Kind)}
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Codes:
+    """The codes of some vectors, row by row: number, order, scope, kind, sign bits, int8 values and their scale."""
+
+    no: Ints
+    vseq: Ints
+    scope: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    bits: NDArray[np.uint64]  # by columns: words × rows
+    scale: Floats
+    values: NDArray[np.int8]
+    _by_no: Ints | None = field(default=None)
+
+    def __len__(self) -> int:
+        return len(self.no)
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, str, bytes]]) -> Codes:
+        """The codes of rows of (number, order, scope, kind, float16 vector)."""
+        vectors = np.frombuffer(b"".join(row[4] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
+        scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
+        return cls(
+            no=np.array([row[0] for row in rows], np.int64),
+            vseq=np.array([row[1] for row in rows], np.int64),
+            scope=np.array([row[2] for row in rows], np.int32),
+            kind=np.array([_KIND_NO[row[3]] for row in rows], np.uint8),
+            bits=sign_bits(vectors),
+            scale=scale.astype(np.float32),
+            values=np.rint(vectors / scale[:, None]).astype(np.int8),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Codes]) -> Codes:
+        """Several codes as one."""
+        return cls(
+            no=np.concatenate([part.no for part in parts]),
+            vseq=np.concatenate([part.vseq for part in parts]),
+            scope=np.concatenate([part.scope for part in parts]),
+            kind=np.concatenate([part.kind for part in parts]),
+            bits=np.concatenate([part.bits for part in parts], axis=1),
+            scale=np.concatenate([part.scale for part in parts]),
+            values=np.concatenate([part.values for part in parts]),
+        )
+
+    def after(self, vseq: int) -> Codes:
+        """The part that comes after `vseq`."""
+        at = np.flatnonzero(self.vseq > vseq)
+        return Codes(
+            no=self.no[at], vseq=self.vseq[at], scope=self.scope[at], kind=self.kind[at],
+            bits=np.ascontiguousarray(self.bits[:, at]), scale=self.scale[at], values=self.values[at],
+        )  # fmt: skip
+
+    def places(self, nos: Ints) -> Ints:
+        """The rows of these record numbers, which must be sorted."""
+        if self._by_no is None:
+            self._by_no = np.argsort(self.no, kind="stable")
+        held = self.no[self._by_no]
+        low, high = np.searchsorted(held, nos, "left"), np.searchsorted(held, nos, "right")
+        ranges = [self._by_no[a:b] for a, b in zip(low, high, strict=True) if b > a]
+        return np.concatenate(ranges) if ranges else np.empty(0, np.int64)
+
+
+def sign_bits(vectors: Floats) -> NDArray[np.uint64]:
+    """One bit a dimension, as columns of 64-bit words; dimensions are filled up to a multiple of 64."""
+    filled = -vectors.shape[1] % 64
+    signs = np.pad(vectors > 0, ((0, 0), (0, filled)))
+    return np.ascontiguousarray(np.packbits(signs, axis=1).view(np.uint64).T)
+
+
+class VectorIndex:
+    """The codes of one embedder's vectors in one store, as this process has loaded them."""
+
+    def __init__(self, folder: Path, database: Database, name: str) -> None:
+        self._folder = folder
+        self._database = database
+        self._name = name
+        self._lock = threading.Lock()
+        self._files: dict[str, Codes] = {}
+        self._tail: list[Codes] = []
+        self._covered = 0
+        self._read_to = 0
+        self._tables: OrderedDict[tuple[bytes, bool], tuple[int, NDArray[np.bool_]]] = OrderedDict()
+
+    def nearest(
+        self, connection: apsw.Connection, query: Floats, bounds: Bounds, allowed: Sequence[int] | None
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Record numbers with the order of the vector they were found by, nearest first, in growing pieces.
+
+        `allowed` are the only numbers that may come, when they are known beforehand.
+        """
+        parts = self._current(connection, len(query))
+        pools = [self._pool(connection, part, bounds, allowed) for part in parts]
+        total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
+        depth = min(max(LEAST_DEPTH, len_of(parts) // DEPTH_SHARE), MOST_DEPTH)
+        bits = sign_bits(query[None, :])[:, 0]
+        distances = None if total <= SMALL else [_hamming(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
+        given: list[tuple[Ints, Ints]] = []
+        while total:
+            picked = _pick(parts, pools, distances, min(depth, total))
+            given.append(_ranked(parts, picked, query, given))
+            yield given[-1]
+            if distances is None or depth >= total:
+                return
+            depth *= 8
+
+    def _current(self, connection: apsw.Connection, dimensions: int) -> list[Codes]:
+        """Every vector that the snapshot has, from the files and, for the newest, from the database."""
+        row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
+        if row is None:
+            return []
+        embedder, newest = row
+        segments = fetch(connection, "SELECT name, high FROM segment WHERE embedder = ? ORDER BY high", (embedder,))
+        with self._lock:
+            names = {name for name, _ in segments}
+            self._files = {name: codes for name, codes in self._files.items() if name in names}
+            covered = 0
+            for name, high in segments:
+                if name not in self._files:
+                    codes = self._open(name)
+                    if codes is None:
+                        break  # torn or missing: what it held is read from the database until it is rebuilt
+                    self._files[name] = codes
+                covered = high
+            self._extend_tail(connection, embedder, covered, newest)
+            parts = [self._files[name] for name, high in segments if high <= covered]
+            parts += [part for part in self._tail if len(part)]
+        if parts and parts[0].values.shape[1] != dimensions:
+            raise Invalid("vector", f"has {dimensions} dimensions; this store's have {parts[0].values.shape[1]}")
+        return parts
+
+    def _extend_tail(self, connection: apsw.Connection, embedder: int, covered: int, newest: int) -> None:
+        if covered > self._covered:
+            self._tail = [part.after(covered) for part in self._tail]
+        elif covered < self._covered or newest < self._read_to:
+            self._tail, self._read_to = [], covered
+        self._covered, self._read_to = covered, max(self._read_to, covered)
+        while self._read_to < newest:
+            rows = _rows(connection, embedder, self._read_to, newest, CHUNK)
+            if rows:
+                self._tail.append(Codes.of(rows))
+            self._read_to = rows[-1][1] if len(rows) == CHUNK else newest
+        self._tail = [part for part in self._tail if len(part)]
+        if len(self._tail) > 8:
+            self._tail = [Codes.joined(self._tail)]
+
+    def _pool(
+        self, connection: apsw.Connection, part: Codes, bounds: Bounds, allowed: Sequence[int] | None
+    ) -> Ints | None:
+        """The rows of `part` that may be seen; None for all of them."""
+        if allowed is not None:
+            return part.places(np.unique(np.array(allowed, np.int64)))
+        mask: NDArray[np.bool_] | None = None
+        if bounds.scope.names or bounds.exact:
+            mask = self._table(connection, bounds, int(part.scope.max(initial=0)))[part.scope]
+        if bounds.kinds:
+            kinds = np.zeros(256, np.bool_)
+            kinds[[_KIND_NO[kind] for kind in bounds.kinds]] = True
+            mask = kinds[part.kind] if mask is None else mask & kinds[part.kind]
+        return None if mask is None else np.flatnonzero(mask)
+
+    def _table(self, connection: apsw.Connection, bounds: Bounds, highest: int) -> NDArray[np.bool_]:
+        """For each scope number, whether it is within bounds. Scopes are never renumbered, so it only grows."""
+        key = (bounds.scope.path, bounds.exact)
+        with self._lock:
+            known, table = self._tables.pop(key, (0, np.zeros(0, np.bool_)))
+        if known < highest:
+            path, exact = key
+            newest = int(connection.execute("SELECT ifnull(max(no), 0) FROM scope").get)
+            inside = fetch(
+                connection,
+                "SELECT no FROM scope WHERE path >= ? AND path < ? AND no > ? AND no <= ?",
+                (path, path + (b"\0" if exact else b"\xff"), known, newest),
+            )
+            table = np.concatenate([table, np.zeros(newest + 1 - len(table), np.bool_)])
+            table[[no for (no,) in inside]] = True
+            known = newest
+        with self._lock:
+            self._tables[key] = (known, table)
+            if len(self._tables) > 64:
+                self._tables.popitem(last=False)
+        return table
+
+    def _open(self, name: str) -> Codes | None:
+        try:
+            return _map(self._folder / name)
+        except (OSError, ValueError):
+            return None
+
+    # Writing, by the holder of the lease.
+
+    def bring_up(self, *, least: int = TAIL) -> int:
+        """Put vectors that are in no file into one, when there are at least so many; how many."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
+            if row is None:
+                return 0
+            embedder, newest = row
+            segments = fetch(
+                connection, "SELECT low, high, name FROM segment WHERE embedder = ? ORDER BY high", (embedder,)
+            )
+            sound: list[tuple[int, int]] = []
+            for low, high, name in segments:
+                if self._open(name) is None or low != (sound[-1][1] if sound else 0):
+                    break
+                sound.append((low, high))
+            covered = sound[-1][1] if sound else 0
+            if newest - covered < least and len(sound) == len(segments):
+                return 0
+            low, count = self._merged_low(connection, embedder, sound, newest)
+            name = self._write(connection, embedder, low, newest, count)
+        self._database.write(lambda writer: _publish(writer, embedder, low, newest, name))
+        self._sweep()
+        return count
+
+    def _merged_low(
+        self, connection: apsw.Connection, embedder: int, sound: list[tuple[int, int]], newest: int
+    ) -> tuple[int, int]:
+        """Where the new file begins: it takes in older files until the next is over twice its size."""
+        low = sound[-1][1] if sound else 0
+        for start, end in reversed(sound):
+            if end - start > 2 * (newest - low):
+                break
+            low = start
+        count = connection.execute(
+            "SELECT count(*) FROM vector WHERE embedder = ? AND vseq > ? AND vseq <= ?", (embedder, low, newest)
+        ).get
+        return low, int(count)
+
+    def _write(self, connection: apsw.Connection, embedder: int, low: int, high: int, count: int) -> str:
+        """Write a file of codes under a temporary name, sync it and give it its name."""
+        name = f"{embedder}-{high}-{secrets.token_hex(4)}.codes"
+        if not count:
+            return ""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = self._folder / (name + ".tmp")
+        place, target = low, None
+        filled = 0
+        while filled < count:
+            rows = _rows(connection, embedder, place, high, CHUNK)
+            piece = Codes.of(rows)
+            if target is None:
+                target = _map(temporary, new=(count, piece.values.shape[1]))
+            _fill(target, filled, piece)
+            filled, place = filled + len(rows), rows[-1][1]
+        del target
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        temporary.rename(self._folder / name)
+        _sync_folder(self._folder)
+        return name
+
+    def _sweep(self) -> None:
+        """Remove files that the database no longer names; a reader that has one mapped keeps it."""
+        with self._database.reading() as connection:
+            kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
+        for file in self._folder.glob("*.codes*"):
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
+
+
+def len_of(parts: Sequence[Codes]) -> int:
+    """How many rows these have together."""
+    return sum(len(part) for part in parts)
+
+
+def _rows(
+    connection: apsw.Connection, embedder: int, low: int, high: int, limit: int
+) -> list[tuple[int, int, int, str, bytes]]:
+    return fetch(
+        connection,
+        "SELECT vector.no, vseq, scope, kind, vector.data FROM vector JOIN record ON record.no = vector.no"
+        " WHERE embedder = ? AND vseq > ? AND vseq <= ? ORDER BY vseq LIMIT ?",
+        (embedder, low, high, limit),
+    )
+
+
+def _publish(connection: apsw.Connection, embedder: int, low: int, high: int, name: str) -> None:
+    connection.execute("DELETE FROM segment WHERE embedder = ? AND high > ?", (embedder, low))
+    if name:
+        connection.execute(
+            "INSERT INTO segment (embedder, high, low, name) VALUES (?, ?, ?, ?)", (embedder, high, low, name)
+        )
+
+
+def _map(path: Path, new: tuple[int, int] | None = None) -> Codes:
+    """Map a file of codes: an existing one for reading, or a new one of `new` (rows, dimensions) for filling."""
+    if new is None:
+        with open(path, "rb") as file:
+            header = file.read(_HEADER)
+        if header[:16] != _MAGIC:
+            raise ValueError(path)
+        rows, dimensions = (int(n) for n in np.frombuffer(header, "<u8", 2, 16))
+    else:
+        rows, dimensions = new
+    columns = -(-dimensions // 64)
+    layout: list[tuple[str, np.dtype[np.generic], tuple[int, ...]]] = [
+        ("no", np.dtype("<i8"), (rows,)),
+        ("vseq", np.dtype("<i8"), (rows,)),
+        ("bits", np.dtype("<u8"), (columns, rows)),
+        ("scale", np.dtype("<f4"), (rows,)),
+        ("scope", np.dtype("<i4"), (rows,)),
+        ("kind", np.dtype("u1"), (rows,)),
+        ("values", np.dtype("i1"), (rows, dimensions)),
+    ]
+    size = _HEADER + sum(kind.itemsize * int(np.prod(shape)) for _, kind, shape in layout)
+    if new is None and path.stat().st_size != size:
+        raise ValueError(path)
+    whole = np.memmap(path, np.uint8, "r" if new is None else "w+", shape=(size,))
+    if new is not None:
+        whole[:16] = np.frombuffer(_MAGIC, np.uint8)
+        whole[16:32] = np.frombuffer(np.array(new, "<u8").tobytes(), np.uint8)
+    arrays: dict[str, NDArray[np.generic]] = {}
+    at = _HEADER
+    for name, kind, shape in layout:
+        length = kind.itemsize * int(np.prod(shape))
+        arrays[name] = np.asarray(whole[at : at + length]).view(kind).reshape(shape)
+        at += length
+    return Codes(**arrays)  # type: ignore[arg-type]  # the layout's types
+
+
+def _fill(target: Codes, at: int, piece: Codes) -> None:
+    rows = slice(at, at + len(piece))
+    target.no[rows], target.vseq[rows] = piece.no, piece.vseq
+    target.scope[rows], target.kind[rows] = piece.scope, piece.kind
+    target.bits[:, rows], target.scale[rows], target.values[rows] = piece.bits, piece.scale, piece.values
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _hamming(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """The number of differing sign bits of each row in the pool."""
+    rows = len(part) if pool is None else len(pool)
+    distances = np.empty(rows, np.uint16)
+    for start in range(0, rows, BLOCK):
+        block = slice(start, min(start + BLOCK, rows))
+        chosen = block if pool is None else pool[block]
+        total = distances[block]
+        total[:] = np.bitwise_count(part.bits[0, chosen] ^ query[0])
+        for column in range(1, len(query)):
+            total += np.bitwise_count(part.bits[column, chosen] ^ query[column])
+    return distances
+
+
+def _pick(
+    parts: list[Codes], pools: list[Ints | None], distances: list[NDArray[np.uint16]] | None, depth: int
+) -> list[Ints]:
+    """The rows of each part that are among the `depth` nearest by sign bits (all of them, without distances)."""
+    if distances is None:
+        return [np.arange(len(part)) if pool is None else pool for part, pool in zip(parts, pools, strict=True)]
+    counts = np.zeros(2**16, np.int64)
+    for each in distances:
+        found = np.bincount(each)
+        counts[: len(found)] += found
+    limit = int(np.searchsorted(np.cumsum(counts), depth))
+    near = [np.flatnonzero(each <= limit) for each in distances]
+    return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
+
+
+def _ranked(parts: list[Codes], picked: list[Ints], query: Floats, given: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """The picked rows' record numbers and orders, best int8 score first, less those given before."""
+    scores = np.concatenate(
+        [(part.values[at].astype(np.float32) @ query) * part.scale[at] for part, at in zip(parts, picked, strict=True)]
+    )
+    nos = np.concatenate([part.no[at] for part, at in zip(parts, picked, strict=True)])
+    orders = np.concatenate([part.vseq[at] for part, at in zip(parts, picked, strict=True)])
+    best = np.argsort(-scores, kind="stable")
+    nos, orders = nos[best], orders[best]
+    if given:
+        # The order of a vector is its own: no two rows share one.
+        fresh = ~np.isin(orders, np.concatenate([before for _, before in given]))
+        nos, orders = nos[fresh], orders[fresh]
+    return nos, orders
+
+
+def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
+    """Whether a file of codes cannot be read, or lacks or falsifies a vector that it should hold."""
+    try:
+        held = _map(path)
+    except (OSError, ValueError):
+        return True
+    place = low
+    while rows := _rows(connection, embedder, place, high, CHUNK):
+        meant, place = Codes.of(rows), rows[-1][1]
+        at = np.searchsorted(held.vseq, meant.vseq)
+        if (
+            len(held) == 0
+            or at.max() >= len(held)
+            or not (
+                np.array_equal(held.no[at], meant.no)
+                and np.array_equal(held.scope[at], meant.scope)
+                and np.array_equal(held.bits[:, at], meant.bits)
+                and np.array_equal(held.values[at], meant.values)
+            )
+        ):
+            return True
+    return False

@@ -1,0 +1,415 @@
+"""The word index: tantivy in a folder beside the database, and the tail of what it does not have yet.
+
+The database is the truth. `indexed_seq` says up to which change the index has everything; a change after that
+is in the tail, which is written in the change's own transaction. Order makes it safe: the index commits first,
+then one transaction publishes the new `indexed_seq` and trims the tail. A reader takes its snapshot of the
+database only with an index at least as new as the snapshot names, so each record is in one or the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import secrets
+import shutil
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import tantivy
+
+from ...errors import Unavailable
+from ...model import Scope
+from ...query import AllOf, Filter, Where
+from ...text import record_words
+from .. import Bounds, Progress
+from .database import Database, fetch
+
+K1, B = 1.2, 0.75  # tantivy's own, so that the tail is scored alike
+TELLING = 5  # how many of a query's rarest words make up the ideal score
+MOST_WORDS = 48  # of a long query only its rarest words are looked up
+HEAP = 30_000_000
+LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
+_COLUMNS = "no, seq, (SELECT path FROM scope WHERE scope.no = record.scope), kind, key, source, author, tags, title, data,"
+    " text"
+_MARK = 0  # the number of the document that says whose index this is and how far it goes
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the database says of the index, at one moment."""
+
+    store: str
+    seq: int
+    records: int
+    words: int
+    index: str
+    indexed_seq: int
+    tail_seq: int
+    updated: int
+
+    @classmethod
+    def read(cls, connection: apsw.Connection) -> State:
+        """The state as `connection` sees it."""
+        rows: dict[str, str | int] = dict(connection.execute("SELECT key, value FROM meta"))
+        return cls(**{name: rows[name] for name in cls.__slots__})  # type: ignore[arg-type]  # the columns' types
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An index as this process last opened it: good for every change up to `seq`."""
+
+    name: str
+    seq: int
+    index: tantivy.Index
+    searcher: tantivy.Searcher
+
+    def entries(self) -> dict[int, int]:
+        """Every record number in the index, with the change that it was indexed at."""
+        found = self.searcher.search(tantivy.Query.all_query(), max(1, self.searcher.num_docs), count=False).hits
+        places = [place for _, place in found]
+        nos = self.searcher.fast_field_values("no", places)
+        seqs = self.searcher.fast_field_values("seq", places)
+        return {int(no): int(seq or 0) for no, seq in zip(nos, seqs, strict=True) if no}
+
+
+class _Unusable(Exception):
+    """The index is missing, torn, or another store's."""
+
+
+class WordIndex:
+    """The word index of one store, for reading by many threads and for writing by the lease's holder."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self._folder = folder
+        self._database = database
+        self._loading = threading.Lock()
+        self._loaded: Loaded | None = None
+        self._writer: tuple[str, tantivy.Index, tantivy.IndexWriter] | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[apsw.Connection, State, Loaded | None]]:
+        """A snapshot of the database with an index that has all that the snapshot says it has."""
+        for _ in range(100):
+            with self._database.reading() as connection:
+                state = State.read(connection)
+                loaded = self._loaded
+                if not state.index or (
+                    loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq
+                ):
+                    yield connection, state, loaded if state.index else None
+                    return
+            self._load(state)
+        raise Unavailable("the word index keeps changing under this reader; run `cofio doctor`")
+
+    def take_in(self, limit: int) -> int:
+        """Index up to `limit` changed records, publish, and trim the tail; how many changes were taken."""
+        with self._database.reading() as connection:
+            state = State.read(connection)
+            if state.indexed_seq >= state.seq:
+                return 0
+            if state.tail_seq > state.indexed_seq:
+                return self.rebuild()
+            rows = fetch(
+                connection,
+                f"SELECT {_COLUMNS} FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
+                (state.indexed_seq, limit),
+            )
+            upto = rows[-1][1] if len(rows) == limit else state.seq
+            gone = fetch(connection, "SELECT no FROM gone WHERE seq > ? AND seq <= ?", (state.indexed_seq, upto))
+        name, writer, clean = self._open_writer(state)
+        for (no,) in gone:
+            writer.delete_documents_by_term("no", no)
+        for row in rows:
+            if not clean or row[0] != row[1]:
+                writer.delete_documents_by_term("no", row[0])
+            writer.add_document(_document(row))
+        writer.delete_documents_by_term("no", _MARK)
+        writer.add_document(_mark(upto, state.store))
+        writer.commit()
+        self._database.write(lambda connection: _publish(connection, name, state.indexed_seq, upto))
+        self._sweep(name)
+        return len(rows) + len(gone)
+
+    def rebuild(self, progress: Progress | None = None) -> int:
+        """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
+        self.release_writer()
+        name = _new_name()
+        index = _new_index(self._folder / name)
+        writer = index.writer(HEAP, 1)
+        done = 0
+        with self._database.reading() as connection:
+            state = State.read(connection)
+            for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
+                writer.add_document(_document(row))
+                done += 1
+                if progress and done % 1000 == 0:
+                    progress("words", done, state.records)
+        writer.add_document(_mark(state.seq, state.store))
+        writer.commit()
+        writer.wait_merging_threads()
+        self._database.write(lambda connection: _publish(connection, name, 0, state.seq))
+        self._sweep(name)
+        if progress:
+            progress("words", done, done)
+        return done
+
+    def forget(self, name: str) -> None:
+        """Start a new index, if the store's is still the one called `name`. Nothing is lost but time."""
+
+        def reset(connection: apsw.Connection) -> None:
+            connection.execute("UPDATE meta SET value = 0 WHERE key = 'indexed_seq' AND ? = "
+                               "(SELECT value FROM meta WHERE key = 'index')", (name,))  # fmt: skip
+            connection.execute("UPDATE meta SET value = '' WHERE key = 'index' AND value = ?", (name,))
+
+        self.release_writer()
+        self._database.write(reset)
+        self._loaded = None
+
+    def release_writer(self) -> None:
+        """Let tantivy finish its merges and give up its lock and memory."""
+        if self._writer is not None:
+            _, _, writer = self._writer
+            self._writer = None
+            writer.wait_merging_threads()
+
+    def _load(self, state: State) -> None:
+        """Open or reload the index that `state` names; when it cannot be used, start over."""
+        with self._loading:
+            try:
+                self._loaded = self._opened(state.index, state.store)
+                good = self._loaded.seq >= state.indexed_seq
+            except _Unusable:
+                self._loaded, good = None, False
+            with self._database.reading() as connection:
+                now = State.read(connection)
+            # Newer than the database means that the database was put back to an older state beneath it.
+            if now.index == state.index and (not good or (self._loaded and self._loaded.seq > now.seq)):
+                self.forget(state.index)
+
+    def _opened(self, name: str, store: str) -> Loaded:
+        try:
+            loaded = self._loaded
+            index = loaded.index if loaded and loaded.name == name else tantivy.Index.open(str(self._folder / name))
+            index.reload()
+            searcher = index.searcher()
+            query = tantivy.Query.boolean_query(
+                [
+                    (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "no", _MARK)),
+                    (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "facet", _owner(store), "basic")),
+                ]
+            )
+            hits = searcher.search(query, 1, count=False).hits
+            seq = searcher.fast_field_values("seq", [hits[0][1]])[0] if hits else None
+        except (ValueError, OSError, RuntimeError) as error:
+            raise _Unusable from error
+        if seq is None:
+            raise _Unusable
+        return Loaded(name, int(seq), index, searcher)
+
+    def _open_writer(self, state: State) -> tuple[str, tantivy.IndexWriter, bool]:
+        """A writer on the store's index, or on a new one; and whether the index has nothing unpublished."""
+        if self._writer is not None and self._writer[0] == state.index:
+            name, _, writer = self._writer
+            return name, writer, True
+        self.release_writer()
+        name, clean = state.index, False
+        if name:
+            try:
+                opened = self._opened(name, state.store)
+                index, clean = opened.index, opened.seq == state.indexed_seq
+                if opened.seq < state.indexed_seq:
+                    raise _Unusable
+            except _Unusable:
+                self.forget(name)
+                raise Unavailable("the word index was damaged; it is being rebuilt") from None
+        else:
+            name, clean = _new_name(), True
+            index = _new_index(self._folder / name)
+        try:
+            writer = index.writer(HEAP, 1)
+        except ValueError as error:
+            raise Unavailable(f"the word index cannot be written ({error})") from error
+        self._writer = (name, index, writer)
+        return name, writer, clean
+
+    def _sweep(self, keep: str) -> None:
+        """Remove the folders of indexes that are no longer used; readers that still have them keep the files."""
+        for folder in self._folder.iterdir():
+            if folder.name != keep and folder.name.startswith("words-"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class WordSearch:
+    """One search by words, against one snapshot: candidates in falling order of score, as far as asked."""
+
+    def __init__(
+        self, connection: apsw.Connection, state: State, loaded: Loaded | None, words: Sequence[str], bounds: Bounds
+    ) -> None:
+        self._loaded = loaded
+        self._bounds = bounds
+        tail = {word: _tail_counts(connection, word) for word in words} if state.seq > state.indexed_seq else {}
+        indexed = loaded.searcher.num_docs - 1 if loaded else 0
+        total = max(state.records, indexed, 1)
+        shares: list[tuple[str, float, float]] = []
+        for word in words:
+            known = loaded.searcher.doc_freq("body", word) if loaded else 0
+            weight = _idf(min(known + len(tail.get(word, ())), total), total)
+            shares.append((word, weight, weight / _idf(known, max(known, indexed)) if known and tail else 1.0))
+        shares.sort(key=lambda share: -share[1])
+        self._words = shares[:MOST_WORDS]
+        self.ideal = sum(weight for _, weight, _ in self._words[:TELLING])
+        self.tail = self._score_tail(connection, tail, state)
+
+    def indexed(self, limit: int) -> list[tuple[int, int, float]]:
+        """The index's best: number, the change it was indexed at, score."""
+        if self._loaded is None or not self._words:
+            return []
+        searcher = self._loaded.searcher
+        hits = searcher.search(self._query(self._loaded.index.schema), limit, count=False).hits
+        places = [place for _, place in hits]
+        nos = searcher.fast_field_values("no", places)
+        seqs = searcher.fast_field_values("seq", places)
+        return [(int(no or 0), int(seq or 0), score) for no, seq, (score, _) in zip(nos, seqs, hits, strict=True)]
+
+    def _query(self, schema: tantivy.Schema) -> tantivy.Query:
+        query = tantivy.Query
+        sought = []
+        for word, _, boost in self._words:
+            term = query.term_query(schema, "body", word, "freq")
+            sought.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
+        must = [(tantivy.Occur.Must, query.boolean_query(sought))]
+        for group in _groups(self._bounds):
+            anyone = [(tantivy.Occur.Should, query.term_query(schema, "facet", facet, "basic")) for facet in group]
+            # A filter must not add to the score, so it counts for nothing.
+            must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(anyone), 0.0)))
+        return query.boolean_query(must)
+
+    def _score_tail(
+        self, connection: apsw.Connection, tail: dict[str, dict[int, int]], state: State
+    ) -> dict[int, float]:
+        nos = {no for counts in tail.values() for no in counts}
+        if not nos:
+            return {}
+        lengths: dict[int, int] = dict(
+            connection.execute("SELECT no, words FROM record WHERE no IN (SELECT value FROM json_each(?))",
+                               (json.dumps(list(nos)),))
+        )  # fmt: skip
+        average = max(1.0, state.words / max(1, state.records))
+        scores: dict[int, float] = {}
+        for word, weight, _ in self._words:
+            for no, count in tail[word].items():
+                norm = K1 * (1 - B + B * lengths.get(no, 0) / average)
+                scores[no] = scores.get(no, 0.0) + weight * count * (K1 + 1) / (count + norm)
+        return scores
+
+
+def _tail_counts(connection: apsw.Connection, word: str) -> dict[int, int]:
+    return dict(connection.execute("SELECT doc, count(*) FROM tail_word WHERE term = ? GROUP BY doc", (word,)))
+
+
+def _idf(holding: int, total: int) -> float:
+    """BM25's weight of a word that `holding` of `total` records have."""
+    return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
+
+
+def _publish(connection: apsw.Connection, name: str, before: int, upto: int) -> None:
+    """Say that the index has every change up to `upto`, and take those out of the tail."""
+    newest = connection.execute("SELECT value FROM meta WHERE key = 'seq'").get
+    if newest == upto:
+        connection.execute("INSERT INTO tail (tail) VALUES ('delete-all')")
+    else:
+        connection.execute(
+            "DELETE FROM tail WHERE rowid IN (SELECT no FROM record WHERE seq > ? AND seq <= ?)", (before, upto)
+        )
+    connection.execute("DELETE FROM gone WHERE seq <= ?", (upto,))
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'index'", (name,))
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'indexed_seq'", (upto,))
+    connection.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'tail_seq'", (upto,))
+
+
+def _new_name() -> str:
+    return f"words-{secrets.token_hex(6)}"
+
+
+def _new_index(folder: Path) -> tantivy.Index:
+    folder.mkdir(parents=True, mode=0o700)
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
+    builder.add_text_field("facet", tokenizer_name="whitespace", index_option="basic")
+    builder.add_unsigned_field("no", indexed=True, fast=True)
+    builder.add_unsigned_field("seq", fast=True)
+    return tantivy.Index(builder.build(), path=str(folder))
+
+
+def _document(row: tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]) -> tantivy.Document:
+    no, seq, path, kind, key, source, author, tags_json, title, data, text = row
+    tags = json.loads(tags_json)
+    found_by = record_words(title=title, text=text, tags=tags, author=author, key=key, data=json.loads(data))
+    document = tantivy.Document()
+    document.add_unsigned("no", no)
+    document.add_unsigned("seq", seq)
+    document.add_text("body", " ".join(found_by))
+    document.add_text("facet", " ".join(_facets(path, kind, source, author, tags)))
+    return document
+
+
+def _mark(upto: int, store: str) -> tantivy.Document:
+    document = tantivy.Document()
+    document.add_unsigned("no", _MARK)
+    document.add_unsigned("seq", upto)
+    document.add_text("facet", _owner(store))
+    return document
+
+
+def _owner(store: str) -> str:
+    return f"store-{store}-{LAYOUT}"
+
+
+def _facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
+    """The tokens that bounds are tested by. They only narrow: the database has the last word on each hit."""
+    yield _facet("exact", path)
+    names = path.split(b"\0")[:-1]
+    for depth in range(1, len(names) + 1):
+        yield _facet("under", b"".join(name + b"\0" for name in names[:depth]))
+    yield _facet("kind", kind.encode())
+    yield _facet("source", source.encode())
+    yield _facet("author", author.encode())
+    for tag in tags:
+        yield _facet("tag", tag.casefold().encode())
+
+
+def _facet(field: str, value: bytes) -> str:
+    return field + hashlib.blake2b(value, digest_size=8).hexdigest()
+
+
+def _groups(bounds: Bounds) -> Iterator[list[str]]:
+    """Sets of facets, one of each of which every record within bounds has."""
+    if bounds.exact:
+        yield [_facet("exact", bounds.scope.path)]
+    elif bounds.scope.names:
+        yield [_facet("under", bounds.scope.path)]
+    if bounds.kinds:
+        yield [_facet("kind", kind.encode()) for kind in bounds.kinds]
+    if bounds.filter is not None:
+        yield from _filter_groups(bounds.filter)
+
+
+def _filter_groups(filter_: Filter) -> Iterator[list[str]]:
+    if isinstance(filter_, AllOf):
+        for part in filter_.parts:
+            yield from _filter_groups(part)
+    elif isinstance(filter_, Where) and filter_.operator in ("=", "in", "has"):
+        field = {"tags": "tag", "kind": "kind", "author": "author", "source": "source"}.get(filter_.name)
+        values = filter_.value if isinstance(filter_.value, tuple) else (filter_.value,)
+        if field is not None:
+            yield [_facet(field, (str(v).casefold() if field == "tag" else str(v)).encode()) for v in values]
+        elif filter_.name == "scope" and values:
+            how = "under" if filter_.operator == "has" else "exact"
+            scopes = [value for value in values if isinstance(value, Scope)]
+            if how == "exact" or all(scope.names for scope in scopes):
+                yield [_facet(how, scope.path) for scope in scopes]

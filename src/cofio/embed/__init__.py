@@ -1,0 +1,67 @@
+"""What turns text into vectors, and how to open one by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Embedder", "open_embedder"]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose dot product says how near they are in meaning; threads may share it."""
+
+    @property
+    def id(self) -> str:
+        """The model, its weights and its precision; vectors of different ids are never compared."""
+
+    @property
+    def dimensions(self) -> int:
+        """The length of each vector."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length one for each text, in their order; any text will do, the empty one too.
+
+        Raises:
+            Unavailable: the model is out of reach or talks nonsense; no row is returned then.
+        """
+
+
+def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", key: str = "") -> Embedder | None:
+    """The embedder of that name, or None for `none`; nothing is loaded or asked before it is first used.
+
+    `models` is the folder of installed models, for `minilm`; `url`, `model` and `key` are for `remote`.
+
+    Raises:
+        Invalid: there is no such embedder, or what it needs to be told is missing.
+        Unavailable: the model is not installed.
+    """
+    match name:
+        case "none":
+            return None
+        case "minilm":
+            from .minilm import ID, MiniLM
+
+            return MiniLM(models / ID)
+        case "remote":
+            from .remote import Remote
+
+            return Remote(url, model=model, key=key)
+        case "hashed":
+            from .hashed import Hashed
+
+            return Hashed()
+    raise Invalid("embedder", f"{name!r} is not one of minilm, remote, hashed, none")
+
+
+def encodable(text: str) -> str:
+    """The text with lone surrogates, which neither a tokenizer nor a server accepts, replaced by `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,57 @@
+"""An embedder without a model: texts that share words or parts of words come out near each other."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from . import encodable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+_DIMENSIONS = 384
+_WORD = re.compile(r"\w+")
+
+
+class Hashed:
+    """Hashes words and their trigrams into 384 signed buckets, in the same way on every machine."""
+
+    @property
+    def id(self) -> str:
+        """Changes when the same text would give another vector."""
+        return "hashed-384"
+
+    @property
+    def dimensions(self) -> int:
+        """The length of each vector."""
+        return _DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length one for each text."""
+        import numpy as np
+
+        vectors = np.zeros((len(texts), _DIMENSIONS), np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for feature in _features(text.lower()):
+                digest = int.from_bytes(blake2b(encodable(feature).encode(), digest_size=8).digest())
+                vector[digest % _DIMENSIONS] += 1 if digest >> 63 else -1
+            # Opposite signs in one bucket may cancel out to nothing, which has no direction.
+            vector[0] += not vector.any()
+            vector /= np.linalg.norm(vector)
+        return vectors
+
+
+def _features(text: str) -> Iterator[str]:
+    words = _WORD.findall(text)
+    if not words:
+        yield text
+    for word in words:
+        yield word
+        padded = f"^{word}$"
+        for start in range(len(padded) - 2):
+            yield padded[start : start + 3]

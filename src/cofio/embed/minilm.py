@@ -1,0 +1,181 @@
+"""all-MiniLM-L6-v2 on this machine, through onnxruntime: no key, no server, no PyTorch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from threading import Lock, Semaphore
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import Unavailable
+from . import encodable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+ID = "minilm-l6-v2-int8"
+DIMENSIONS = 384
+GRAPH = "model.onnx"
+TOKENIZER = "tokenizer.json"
+MANIFEST = "manifest.json"
+
+_MOST_TOKENS = 256
+# The tokenizer would read a whole book to keep its first 256 tokens; hardly any text gets this far.
+_MOST_CHARACTERS = 16_384
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """What a file must be: its sha256 and its size in bytes."""
+
+    sha256: str
+    size: int
+
+    def fits_size(self, path: Path) -> bool:
+        """Whether the file is there, in full length; does not read it."""
+        return path.is_file() and path.stat().st_size == self.size
+
+    def fits(self, path: Path) -> bool:
+        """Whether the file is this very file; reads all of it."""
+        return self.fits_size(path) and pin(path) == self
+
+
+def pin(path: Path) -> Pin:
+    """What the file is now."""
+    with path.open("rb") as file:
+        return Pin(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
+
+
+def pins(folder: Path) -> Mapping[str, Pin]:
+    """What the folder's manifest says of its files, all of which are there and in full length.
+
+    Raises:
+        Unavailable: the model is not installed, or its files are torn.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+        recorded = {
+            name: Pin(sha256=manifest["files"][name]["sha256"], size=manifest["files"][name]["size"])
+            for name in (GRAPH, TOKENIZER)
+        }
+    except (FileNotFoundError, NotADirectoryError):
+        raise Unavailable(f"{ID} is not installed in {folder.parent}: run `cofio model install`") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise _torn(folder / MANIFEST) from error
+    for name, expected in recorded.items():
+        if not expected.fits_size(folder / name):
+            raise _torn(folder / name)
+    return recorded
+
+
+class MiniLM:
+    """The installed model; its files are found when it is made, and read when the first text comes."""
+
+    def __init__(self, folder: Path, *, threads: int = 1) -> None:
+        """Look for the model in its folder.
+
+        `threads` is how many work on one text. More than one costs more than it gains on texts this short;
+        callers on several threads run side by side anyway.
+
+        Raises:
+            Unavailable: the model is not installed, or its files are torn.
+        """
+        self._pins = pins(folder)
+        self._folder = folder
+        self._threads = threads
+        self._lock = Lock()
+        # More texts at once than there are cores would be no faster, only take 8 MB each.
+        self._turns = Semaphore(os.cpu_count() or 1)
+        self._network: Network | None = None
+
+    @property
+    def id(self) -> str:
+        """Names the weights and their precision."""
+        return ID
+
+    @property
+    def dimensions(self) -> int:
+        """The length of each vector."""
+        return DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length one for each text; what comes after its first 256 tokens does not count.
+
+        Raises:
+            Unavailable: the files are not those that were installed.
+        """
+        import numpy as np
+
+        network = self._network or self._load()
+        vectors = np.empty((len(texts), DIMENSIONS), np.float32)
+        for row, text in enumerate(texts):
+            with self._turns:
+                vectors[row] = network.vector(text)
+        return vectors
+
+    def _load(self) -> Network:
+        with self._lock:
+            if self._network is None:
+                for name, expected in self._pins.items():
+                    if not expected.fits(self._folder / name):
+                        raise _torn(self._folder / name)
+                graph, tokenizer = self._folder / GRAPH, self._folder / TOKENIZER
+                self._network = Network(graph, tokenizer, threads=self._threads)
+            return self._network
+
+
+class Network:
+    """A graph and its tokenizer in memory: one text in, one vector out.
+
+    One text at a time, on purpose: the int8 graph scales its activations by the largest value in a batch, so
+    neighbours would change a text's vector (cosine down to .977), for a tenth more speed at best.
+    """
+
+    def __init__(self, graph: Path, tokenizer: Path, *, threads: int = 1) -> None:
+        """Read both files; takes about 50 MB."""
+        from tokenizers import Tokenizer
+
+        self._session = _session(graph, threads)
+        self._tokenizer = Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(_MOST_TOKENS)
+
+    def vector(self, text: str) -> NDArray[np.float32]:
+        """The text's vector, of length one."""
+        import numpy as np
+
+        tokens = self._tokenizer.encode(encodable(text[:_MOST_CHARACTERS])).ids
+        (vectors,) = self._session.run(None, {"input_ids": np.array([tokens], np.int64)})
+        vector: NDArray[np.float32] = vectors[0]
+        return vector
+
+
+class _Session(Protocol):
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, NDArray[np.int64]]
+    ) -> list[NDArray[np.float32]]: ...
+
+
+def _session(graph: Path, threads: int) -> _Session:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # A pool that spins between texts would take a core away from everything else on the machine.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena stays on: without it, each thread that ever embedded a long text keeps some 15 MB in malloc.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    session: _Session = onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+    return session
+
+
+def _torn(path: Path) -> Unavailable:
+    return Unavailable(f"{path} is not the file that was installed: run `cofio model install --force`")

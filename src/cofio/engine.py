@@ -1,0 +1,445 @@
+"""The verbs that every door calls: one Engine on one store, safe to use from many threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias, TypeVar, cast
+
+from . import search as searching
+from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Progress, Put
+from .embed import Embedder, open_embedder
+from .errors import Invalid, NotFound, Unavailable
+from .indexing import Indexing
+from .model import (
+    MAX_ID,
+    MAX_KEY,
+    Draft,
+    Importance,
+    Json,
+    Kind,
+    Record,
+    Scope,
+    Similar,
+    check_int,
+    check_text,
+    check_time,
+)  # fmt: skip
+from .query import MAX_LIST, Filter, Page, Query, check_filter, check_kinds
+from .settings import Settings, find_store
+
+T = TypeVar("T")
+Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
+Answers: TypeAlias = list[Record | int]
+Faults: TypeAlias = list[str]
+MAX_BATCH = 100_000
+_LONGEST_TTL = timedelta(days=365_000)
+
+
+class Engine:
+    """A memory: what is written is durable and can be found by the next search of any process.
+
+    Open it with `Engine.open`, and close it or use it in a `with` block. Do not carry it across a fork.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self._backend = backend
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._embedder = embedder
+        self._missing: str | None = None
+        self._closed = False
+        self._indexing = Indexing(backend, self.embedder, self._clock)
+        if self.settings.background:
+            self._indexing.start()
+
+    @classmethod
+    def open(
+        cls,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> Engine:
+        """The memory in the folder `store`, made if need be.
+
+        Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
+
+        Raises:
+            Unavailable: the folder cannot be used, or was written by a newer cofio.
+            Invalid: a setting is wrong.
+        """
+        from .backends.sqlite import SqliteBackend
+
+        folder = find_store(store)
+        chosen = settings or Settings.load(folder)
+        return cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
+        if not self._closed:
+            self._closed = True
+            self._indexing.stop()
+            self._backend.close()
+
+    # Writing.
+
+    def write(
+        self,
+        scope: Scope,
+        *,
+        text: str,
+        title: str = "",
+        tags: Iterable[str] = (),
+        author: str = "",
+        kind: Kind | str = Kind.NOTE,
+        data: Json = None,
+        importance: Importance | str = Importance.MEDIUM,
+        source: str = "python",
+        parent: str | None = None,
+        position: int | None = None,
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        ttl: float | timedelta | None = None,
+        id: str | None = None,
+        dedupe: bool = False,
+        similar: bool = False,
+    ) -> Record:
+        """Remember something new.
+
+        `ttl` is how long it lasts, in seconds or as a timedelta. With `dedupe`, a record of the same scope and
+        kind with the same text is returned instead, with `existed` set. With `similar`, the result names
+        records of the scope that say nearly the same.
+
+        Raises:
+            Invalid: something about the input is wrong; the message names the field and its limit.
+            Conflict: there is a record with this id already.
+            Unavailable: the disk is full or failing; nothing was changed.
+        """
+        draft = Draft(
+            scope=scope, kind=_member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
+            importance=_member(Importance, "importance", importance), author=author, source=source, parent=parent,
+            position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
+        )  # fmt: skip
+        if not text.strip():
+            raise Invalid("text", "is empty; it takes 1 to 1,048,576 characters")
+        near = self._similar(draft) if similar else ()
+        (record,) = self._records([Put(draft=draft, dedupe=dedupe)])
+        return replace(record, similar=tuple(one for one in near if one.id != record.id)) if near else record
+
+    def write_many(self, drafts: Iterable[Draft], *, dedupe: bool = False) -> Records:
+        """Remember many things in one transaction: all of them, or none."""
+        batch = list(drafts)
+        for draft in batch:
+            if not isinstance(draft, Draft):
+                raise Invalid("drafts", f"expected Draft, got {type(draft).__name__}")
+        check_int("drafts", len(batch), 0, MAX_BATCH)
+        return self._records([Put(draft=draft, dedupe=dedupe) for draft in batch])
+
+    def put(
+        self,
+        scope: Scope,
+        key: str,
+        *,
+        data: Json = None,
+        text: str = "",
+        title: str = "",
+        kind: Kind | str = Kind.ITEM,
+        tags: Iterable[str] = (),
+        author: str = "",
+        importance: Importance | str = Importance.MEDIUM,
+        source: str = "python",
+        parent: str | None = None,
+        position: int | None = None,
+        expires_at: datetime | None = None,
+        ttl: float | timedelta | None = None,
+        if_version: int | None = None,
+    ) -> Record:
+        """Remember something under a key, in place of what the key held.
+
+        `if_version` makes it conditional: the key must hold that version, or nothing for 0.
+
+        Raises:
+            Conflict: the key holds another version.
+        """
+        draft = Draft(
+            scope=scope, kind=_member(Kind, "kind", kind), key=_key(key), title=title, text=text, data=data,
+            tags=_tags(tags), importance=_member(Importance, "importance", importance), author=author, source=source,
+            parent=parent, position=position, expires_at=self._expiry(expires_at, ttl),
+        )  # fmt: skip
+        (record,) = self._records([Put(draft=draft, how="key", if_version=_version(if_version))])
+        return record
+
+    def edit(self, id: str, *, if_version: int | None = None, **fields: object) -> Record:
+        """Change fields of a record: title, text, data, tags, importance, author, parent, position, expires_at …
+
+        Raises:
+            NotFound: nothing has this id.
+            Conflict: the record is not at `if_version`.
+        """
+        if "tags" in fields:
+            fields["tags"] = _tags(cast(Iterable[str], fields["tags"]))
+        if "importance" in fields:
+            fields["importance"] = _member(Importance, "importance", cast(str, fields["importance"]))
+        if "ttl" in fields:
+            fields["expires_at"] = self._expiry(None, cast(float, fields.pop("ttl")))
+        (record,) = self._records([Edit(id=_id(id), fields=fields, if_version=_version(if_version))])
+        return record
+
+    def move(
+        self, id: str, *, scope: Scope | None = None, key: str | None = None, if_version: int | None = None
+    ) -> Record:
+        """Give a record another scope, another key, or both; it keeps its id.
+
+        Raises:
+            NotFound: nothing has this id.
+            Conflict: the new key is taken, or the record is not at `if_version`.
+        """
+        fields: dict[str, object] = {}
+        if scope is not None:
+            fields["scope"] = scope
+        if key is not None:
+            fields["key"] = _key(key)
+        if not fields:
+            raise Invalid("scope", "a move needs a new scope or a new key")
+        return self.edit(id, if_version=if_version, **fields)
+
+    def delete(self, id: str, *, if_version: int | None = None) -> None:
+        """Forget one record, with everything made from it.
+
+        Raises:
+            NotFound: nothing has this id.
+            Conflict: the record is not at `if_version`.
+        """
+        self._apply([Delete(id=_id(id), if_version=_version(if_version))])
+
+    def drop(self, scope: Scope) -> int:
+        """Forget the scope and everything under it; the number of records forgotten."""
+        return cast(int, self._apply([Drop(scope=_scope(scope))])[0])
+
+    # Reading.
+
+    def read(self, id: str) -> Record:
+        """The record with this id.
+
+        Raises:
+            NotFound: nothing has this id, or it has expired.
+        """
+        _id(id)
+        with self._backend.reading(self._clock()) as view:
+            record = view.read(id)
+        if record is None:
+            raise NotFound(id)
+        return record
+
+    def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
+        """What the key holds; None when it holds nothing."""
+        with self._backend.reading(self._clock()) as view:
+            return view.get(_scope(scope), _member(Kind, "kind", kind), _key(key))
+
+    def list(
+        self,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        newest: bool = True,
+    ) -> Records:
+        """Records of the scope and, unless `exact`, of all under it, the last changed first."""
+        check_int("limit", limit, 1, MAX_LIST)
+        check_int("offset", offset, 0, 2**53)
+        bounds = _bounds(scope, exact, kinds, filter)
+        with self._backend.reading(self._clock()) as view:
+            return view.listed(bounds, limit=limit, offset=offset, newest=newest)
+
+    def count(
+        self,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+    ) -> int:
+        """How many records the scope and, unless `exact`, all under it hold."""
+        with self._backend.reading(self._clock()) as view:
+            return view.count(_bounds(scope, exact, kinds, filter))
+
+    def scopes(self, under: Scope = Scope()) -> dict[Scope, int]:  # noqa: B008  # a value
+        """Each scope that holds records, with their number."""
+        with self._backend.reading(self._clock()) as view:
+            return dict(view.scopes(_scope(under)))
+
+    def search(self, query: Query | str) -> Page:
+        """The records that answer the query, best first, each with the reasons why.
+
+        Raises:
+            Invalid: the query's vector does not fit the store's.
+        """
+        if isinstance(query, str):
+            query = Query(query)
+        if not isinstance(query, Query):
+            raise Invalid("query", f"expected a Query or a string, got {type(query).__name__}")
+        embedder = self.embedder() if query.mode != "keyword" else None
+        with self._backend.reading(self._clock(), words=query.mode != "semantic") as view:
+            return searching.search(
+                view,
+                query,
+                embedder=embedder,
+                missing=self._missing,
+                floor=self.settings.floor if query.floor is None else query.floor,
+                fusion=self.settings.fusion,
+            )
+
+    # Keeping the store.
+
+    def embedder(self) -> Embedder | None:
+        """What makes vectors here; None when the store has none or it is not installed."""
+        if self._embedder is None and self.settings.embedder != "none":
+            chosen = self.settings
+            try:
+                self._embedder = open_embedder(
+                    chosen.embedder, models=chosen.models_folder,
+                    url=chosen.embed_url, model=chosen.embed_model, key=chosen.embed_key,
+                )  # fmt: skip
+                self._missing = None
+            except Unavailable as error:
+                self._missing = f"searched by words only: {error}"
+        return self._embedder
+
+    def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
+        """Index and embed what waits for it, now; how many records were embedded."""
+        return self._indexing.settle(progress, limit)
+
+    def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
+        """Make the word index and the vector codes anew; with `vectors`, embed every record again too."""
+        if vectors:
+            self._backend.forget_vectors()
+        self._backend.rebuild(progress)
+        self.settle(progress)
+
+    def check(self, progress: Progress | None = None) -> Faults:
+        """What is wrong with the store, in sentences; empty when nothing is."""
+        faults = self._backend.check(progress)
+        return faults if self._indexing.fault is None else [*faults, f"background work failed: {self._indexing.fault}"]
+
+    def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
+        """Copy the store into a new folder while others go on writing.
+
+        Raises:
+            Invalid: the target exists and is not an empty folder.
+        """
+        self._backend.backup(os.fspath(target), progress)
+        return Path(target)
+
+    def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
+        """Every record of the scope and under it, as of one moment, oldest change first."""
+        return self._backend.export(_bounds(scope, False, (), None), self._clock())
+
+    def restore(self, drafts: Sequence[Draft]) -> int:
+        """Put exported records back as they were, in one transaction; how many were new or newer than here."""
+        for draft in drafts:
+            if draft.id is None or draft.version is None or draft.updated_at is None:
+                raise Invalid("drafts", "a record to restore needs its id, version and updated_at")
+        return sum(not record.existed for record in self._records([Put(draft=each, how="restore") for each in drafts]))
+
+    def stats(self) -> Mapping[str, int | str]:
+        """Numbers about the store for people."""
+        numbers = self._backend.stats()
+        embedder = self.embedder()
+        with self._backend.reading(self._clock()) as view:
+            backlog = view.backlog(embedder.id if embedder else None)
+        numbers["embedder"] = embedder.id if embedder else self.settings.embedder if self._missing else "none"
+        numbers["waiting_for_vectors"] = backlog.vectors
+        return numbers
+
+    def _apply(self, changes: Sequence[Change]) -> Answers:
+        answers = self._backend.apply(changes, self._clock())
+        self._indexing.notice()
+        return answers
+
+    def _records(self, changes: Sequence[Change]) -> Records:
+        return cast(Records, self._apply(changes))
+
+    def _expiry(self, expires_at: datetime | None, ttl: float | timedelta | None) -> datetime | None:
+        check_time("expires_at", expires_at)
+        if ttl is None:
+            return expires_at
+        if expires_at is not None:
+            raise Invalid("ttl", "give ttl or expires_at, not both")
+        if isinstance(ttl, bool) or not isinstance(ttl, int | float | timedelta):
+            raise Invalid("ttl", f"expected seconds or a timedelta, got {type(ttl).__name__}")
+        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+        if not 0 < seconds <= _LONGEST_TTL.total_seconds():
+            raise Invalid("ttl", "is not within 0 to 1,000 years")
+        return self._clock() + timedelta(seconds=seconds)
+
+    def _similar(self, draft: Draft) -> tuple[Similar, ...]:
+        with self._backend.reading(self._clock(), words=True) as view:
+            return searching.similar(view, draft)
+
+
+def _bounds(scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None) -> Bounds:
+    check_filter(filter)
+    return Bounds(scope=_scope(scope), exact=bool(exact), kinds=check_kinds(tuple(kinds)), filter=filter)
+
+
+def _scope(scope: object) -> Scope:
+    if not isinstance(scope, Scope):
+        raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
+    return scope
+
+
+def _id(value: str) -> str:
+    check_text("id", value, MAX_ID)
+    return value
+
+
+def _key(key: str) -> str:
+    check_text("key", key, MAX_KEY, empty=False)
+    return key
+
+
+def _version(version: int | None) -> int | None:
+    if version is not None:
+        check_int("if_version", version, 0, 2**53)
+    return version
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise Invalid("tags", f"expected a list of strings, got {type(tags).__name__}")
+    given = tuple(tags)
+    for tag in given:
+        if not isinstance(tag, str):
+            raise Invalid("tags", f"expected strings, got {type(tag).__name__}")
+    return tuple(dict.fromkeys(given))
+
+
+def _member(kind: type[T], name: str, value: object) -> T:
+    try:
+        return kind(value)  # type: ignore[call-arg]  # an enumeration is called with one of its values
+    except ValueError:
+        raise Invalid(name, f"{value!r} is not one of {', '.join(cast(Iterable[str], kind))}") from None

@@ -1,0 +1,294 @@
+"""The nouns: Scope, Kind, Importance, Record and Draft, each of which checks itself when it is made."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from .errors import Invalid, LimitExceeded
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+MAX_SCOPE_DEPTH = 16
+MAX_SCOPE_NAME = 256
+MAX_ID = 128
+MAX_KEY = 1024
+MAX_TITLE = 1000
+MAX_TEXT = 1_048_576
+MAX_DATA = 1_048_576
+MAX_DATA_DEPTH = 64
+MAX_TAGS = 64
+MAX_TAG = 100
+MAX_AUTHOR = 256
+MAX_SOURCE = 64
+MAX_PARENT = 256
+MAX_POSITION = 2**53
+
+_BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+class Kind(StrEnum):
+    """What a record is. A new kind is one more line here; the order is stored, so add at the end."""
+
+    NOTE = "note"
+    STATE = "state"
+    ITEM = "item"
+    FILE = "file"
+    MEMORY = "memory"
+    TURN = "turn"
+    EPISODE = "episode"
+    FACT = "fact"
+    PROFILE = "profile"
+    CASE = "case"
+    SKILL = "skill"
+
+
+class Importance(StrEnum):
+    """How much a record matters to whoever wrote it."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True, init=False, order=True)
+class Scope:
+    """A path of names. A scope sees itself and what is under it, by whole names, and nothing else."""
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        if len(names) > MAX_SCOPE_DEPTH:
+            raise LimitExceeded("scope", MAX_SCOPE_DEPTH, "names")
+        for name in names:
+            check_text("scope", name, MAX_SCOPE_NAME, empty=False)
+        object.__setattr__(self, "names", names)
+
+    def __str__(self) -> str:
+        return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in self.names)
+
+    def __repr__(self) -> str:
+        return f"Scope({', '.join(map(repr, self.names))})"
+
+    def __truediv__(self, name: str) -> Scope:
+        return Scope(*self.names, name)
+
+    def __contains__(self, other: Scope) -> bool:
+        return other.names[: len(self.names)] == self.names
+
+    @property
+    def path(self) -> bytes:
+        """The stored form: each name followed by NUL, so that a subtree is a range of bytes."""
+        return b"".join(name.encode() + b"\0" for name in self.names)
+
+    @classmethod
+    def from_path(cls, path: bytes) -> Scope:
+        """The scope with this stored form."""
+        return cls(*path.decode().split("\0")[:-1])
+
+    @classmethod
+    def parse(cls, written: str) -> Scope:
+        """The scope that prints as `written`: names with slashes between, %2F for a slash in a name."""
+        names = [name for name in written.split("/") if name]
+        return cls(*(name.replace("%2F", "/").replace("%2f", "/").replace("%25", "%") for name in names))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similar:
+    """A record whose words nearly equal those just written: its id, and the share of words in common."""
+
+    id: str
+    title: str
+    likeness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One remembered thing, as it is stored."""
+
+    id: str
+    scope: Scope
+    kind: Kind
+    key: str | None
+    title: str
+    text: str
+    data: Json
+    tags: tuple[str, ...]
+    importance: Importance
+    author: str
+    source: str
+    parent: str | None
+    position: int | None
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    version: int
+    existed: bool = field(default=False, compare=False, repr=False)
+    """Set on what `write(dedupe=True)` returns when the same text was already there."""
+    similar: tuple[Similar, ...] = field(default=(), compare=False, repr=False)
+    """Set on what `write(similar=True)` returns: records that say nearly the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a caller wants remembered: a record before it has a version and times."""
+
+    scope: Scope
+    kind: Kind = Kind.NOTE
+    key: str | None = None
+    title: str = ""
+    text: str = ""
+    data: Json = None
+    tags: tuple[str, ...] = ()
+    importance: Importance = Importance.MEDIUM
+    author: str = ""
+    source: str = "python"
+    parent: str | None = None
+    position: int | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    expires_at: datetime | None = None
+    id: str | None = None
+    version: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scope, Scope):
+            raise Invalid("scope", f"expected a Scope, got {type(self.scope).__name__}")
+        check_enum("kind", self.kind, Kind)
+        check_enum("importance", self.importance, Importance)
+        if self.key is not None:
+            check_text("key", self.key, MAX_KEY, empty=False)
+        check_text("title", self.title, MAX_TITLE)
+        check_text("text", self.text, MAX_TEXT)
+        check_tags(self.tags)
+        check_text("author", self.author, MAX_AUTHOR)
+        check_text("source", self.source, MAX_SOURCE)
+        if self.parent is not None:
+            check_text("parent", self.parent, MAX_PARENT, empty=False)
+        if self.position is not None:
+            check_int("position", self.position, -MAX_POSITION, MAX_POSITION)
+        for name in ("created_at", "updated_at", "expires_at"):
+            check_time(name, getattr(self, name))
+        if self.id is not None:
+            check_text("id", self.id, MAX_ID, empty=False)
+        if self.version is not None:
+            check_int("version", self.version, 1, 2**53)
+        if self.key is None and not self.text.strip():
+            raise Invalid("text", "is empty; a record without a key needs text to be found by")
+        encode_json(self.data)
+
+
+def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> None:
+    """Raise Invalid unless `value` is a string that can be stored, of at most `limit` characters."""
+    if not isinstance(value, str):
+        raise Invalid(name, f"expected a string, got {type(value).__name__}")
+    if not value and not empty:
+        raise Invalid(name, f"is empty; it takes 1 to {limit:,} characters")
+    if len(value) > limit:
+        raise LimitExceeded(name, limit)
+    if "\0" in value:
+        raise Invalid(name, "holds a NUL character")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise Invalid(name, "holds half of a surrogate pair, which is not text") from None
+
+
+def check_enum(name: str, value: object, kind: type[StrEnum]) -> None:
+    """Raise Invalid unless `value` is a member of `kind`."""
+    if not isinstance(value, kind):
+        raise Invalid(name, f"{value!r} is not one of {', '.join(kind)}")
+
+
+def check_tags(tags: object) -> None:
+    """Raise Invalid unless `tags` is a tuple of at most MAX_TAGS short strings."""
+    if not isinstance(tags, tuple):
+        raise Invalid("tags", f"expected a list of strings, got {type(tags).__name__}")
+    if len(tags) > MAX_TAGS:
+        raise LimitExceeded("tags", MAX_TAGS, "tags")
+    for tag in tags:
+        check_text("tags", tag, MAX_TAG, empty=False)
+
+
+def check_int(name: str, value: object, low: int, high: int) -> None:
+    """Raise Invalid unless `value` is a whole number from `low` to `high`."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Invalid(name, f"expected a whole number, got {type(value).__name__}")
+    if not low <= value <= high:
+        raise Invalid(name, f"{value} is not within {low:,} to {high:,}")
+
+
+def check_time(name: str, value: object) -> None:
+    """Raise Invalid unless `value` is None or a datetime that knows its time zone."""
+    if value is None:
+        return
+    if not isinstance(value, datetime):
+        raise Invalid(name, f"expected a datetime, got {type(value).__name__}")
+    if value.tzinfo is None:
+        raise Invalid(name, "has no time zone; use datetime.now(UTC) or add tzinfo")
+    if not _EARLIEST <= value <= _LATEST:
+        raise Invalid(name, "is outside the years 1 to 9999")
+
+
+def encode_json(data: Json) -> str:
+    """`data` as compact JSON text; raises Invalid for what JSON cannot hold, and LimitExceeded."""
+    if data is None:
+        return "null"
+    _check_json(data, 0)
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if len(text) > MAX_DATA:
+        raise LimitExceeded("data", MAX_DATA, "characters of JSON")
+    return text
+
+
+def _check_json(value: object, depth: int) -> None:
+    """Raise Invalid for NaN, for keys that are not strings, and for anything that JSON would change."""
+    if depth > MAX_DATA_DEPTH:
+        raise LimitExceeded("data", MAX_DATA_DEPTH, "levels")
+    if isinstance(value, str):
+        check_text("data", value, MAX_DATA)
+    elif isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise Invalid("data", f"{value} is not JSON")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise Invalid("data", f"the key {key!r} is not a string")
+            check_text("data", key, MAX_DATA)
+            _check_json(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check_json(inner, depth + 1)
+    elif value is not None and not isinstance(value, int):
+        raise Invalid("data", f"{type(value).__name__} is not JSON")
+
+
+def new_id() -> str:
+    """A new id: 26 characters that sort by the time they were made (a ULID in lower case)."""
+    number = (time.time_ns() // 1_000_000 << 80) | int.from_bytes(os.urandom(10), "big")
+    return "".join(_BASE32[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def json_words(data: Json) -> Iterator[str]:
+    """Every word that a person would look for in `data`: its keys, strings and numbers."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield key
+            yield from json_words(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from json_words(value)
+    elif data is not None and not isinstance(data, bool):
+        yield str(data)

@@ -1,0 +1,250 @@
+"""Where a search happens: candidates by words and by vectors, one score, a floor, hits that explain themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from . import ranking
+from .backends import Bounds, Brief, View
+from .embed import Embedder
+from .errors import Invalid, Unavailable
+from .model import Draft, Similar
+from .query import Hit, Page, Query, Searched, Signal, Why
+from .ranking import Place
+from .text import matched, query_words, words
+
+if TYPE_CHECKING:
+    from .backends import Vector
+
+CANDIDATES = 200  # the fewest that each signal is asked for
+EXPANDED = 50  # so many of the best bring their surroundings along
+ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """The candidates of a search, by their number: each signal's raw scores and what is known of each."""
+
+    keyword: dict[int, float] = field(default_factory=dict)
+    semantic: dict[int, float] = field(default_factory=dict)
+    ideal: float = 0.0
+    briefs: dict[int, Brief] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """Each candidate's total, and what it is made of."""
+
+    total: dict[int, float]
+    shares: dict[int, tuple[float, float]]
+    context: dict[int, dict[str, float]]
+
+
+def search(
+    view: View, query: Query, *, embedder: Embedder | None, missing: str | None, floor: float, fusion: str
+) -> Page:
+    """Answer `query` from one consistent look at the store.
+
+    `missing` says why there is no embedder, when the user did not choose to have none.
+    """
+    asked = query_words(query.text)
+    bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
+    depth = max(CANDIDATES, 4 * query.limit)
+    degraded: list[str] = []
+    found = _Candidates()
+
+    if query.mode != "semantic":
+        matches = view.keyword(asked, bounds, depth)
+        found.keyword = {match.no: match.score for match in matches.best}
+        found.ideal = matches.ideal
+    by_words, by_meaning = len(found.keyword), 0
+    if query.mode != "keyword":
+        vector = _vector(query, embedder, missing, degraded)
+        if vector is not None and embedder is not None:
+            near = view.semantic(vector, embedder.id, bounds, depth)
+            found.semantic = {match.no: match.score for match in near}
+            by_meaning = len(near)
+            unseen = [no for no in found.keyword if no not in found.semantic]
+            found.semantic |= view.cosines(vector, embedder.id, unseen)
+            found.briefs = view.briefs([*found.keyword, *(m.no for m in near if m.no not in found.keyword)])
+            _surround(view, found, bounds, vector, embedder.id)
+    if not found.briefs:
+        found.briefs = view.briefs(list(found.keyword))
+        _surround(view, found, bounds, None, "")
+
+    scored = _score(query, found, asked, fusion)
+    relevant = {no: _relevance(no, found) for no in scored.total}
+    kept = [no for no in scored.total if max(relevant[no]) >= floor] if floor > 0 else list(scored.total)
+    kept.sort(key=lambda no: (-scored.total[no], -no))
+    _account(view, query, embedder, degraded)
+    return Page(
+        hits=_hits(view, kept[: query.limit], found, scored, relevant, asked),
+        searched=Searched(
+            scope=query.scope, kinds=query.kinds, mode=query.mode, words=asked, keyword=by_words, semantic=by_meaning
+        ),
+        cut=len(scored.total) - len(kept),
+        degraded="; ".join(degraded) or None,
+    )
+
+
+def _vector(query: Query, embedder: Embedder | None, missing: str | None, degraded: list[str]) -> Vector | None:
+    """The query's vector, of length 1; None, with the reason noted, when there can be none."""
+    if embedder is None:
+        degraded.append(missing or "searched by words only: this store has no embedder")
+        return None
+    import numpy as np
+
+    if query.vector is not None:
+        given = np.asarray(query.vector, np.float32)
+        length = float(np.linalg.norm(given))
+        if given.ndim != 1 or not np.isfinite(length) or length == 0:
+            raise Invalid("vector", "is not a list of finite numbers that are not all zero")
+        vector: Vector = given / np.float32(length)
+        return vector
+    if not query.text.strip():
+        return None
+    try:
+        vectors = embedder.embed([query.text])
+    except Unavailable as error:
+        degraded.append(f"searched by words only: {error}")
+        return None
+    own: Vector = vectors[0]
+    return own
+
+
+def _surround(view: View, found: _Candidates, bounds: Bounds, vector: Vector | None, embedder: str) -> None:
+    """Bring in the turns around the best candidates: an answer often stands beside the words that find it."""
+    cosines = ranking.normalised(found.semantic)
+    word_scores = ranking.normalised(found.keyword, 0.0)
+    in_session = [no for no, brief in found.briefs.items() if brief.parent is not None and brief.position is not None]
+    in_session.sort(key=lambda no: -(word_scores.get(no, 0.0) + cosines.get(no, 0.0)))
+    best = [found.briefs[no] for no in in_session[:EXPANDED]]
+    if not best:
+        return
+    around = view.neighbours(best, ranking.REACH, bounds)
+    found.briefs |= {brief.no: brief for brief in around}
+    if vector is not None:
+        found.semantic |= view.cosines(vector, embedder, [brief.no for brief in around])
+
+
+def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) -> _Scored:
+    """One total for each candidate: the signals fused, then what its surroundings add."""
+    places = {no: _place(brief) for no, brief in found.briefs.items()}
+    in_session = any(place.session is not None for place in places.values())
+    word_scores = found.keyword
+    if in_session and word_scores:
+        near = ranking.windowed(word_scores, places)
+        word_scores = {no: (1 - ranking.WINDOW) * word_scores.get(no, 0.0) + ranking.WINDOW * near[no] for no in places}
+    shares = _fused(found, word_scores, query, fusion)
+    total = {no: sum(parts) for no, parts in shares.items()}
+    context: dict[int, dict[str, float]] = {}
+    if in_session:
+        authors = {no: frozenset(words(place.author)) for no, place in places.items() if place.session is not None}
+        gains = {
+            "neighbours": ranking.smoothed(total, places),
+            "author": ranking.named_author(asked, authors),
+            "date": ranking.dated(query.text, places),
+        }
+        for name, gained in gains.items():
+            _add(name, gained, total, context)
+        _add("session", ranking.session_best(total, places), total, context)
+    _add("children", _children(total, found.briefs), total, context)
+    return _Scored(total, shares, context)
+
+
+def _fused(
+    found: _Candidates, word_scores: dict[int, float], query: Query, fusion: str
+) -> dict[int, tuple[float, float]]:
+    """What words and vectors each give to a candidate's total."""
+    if fusion == "rrf" and query.mode == "hybrid" and found.semantic:
+        fused = ranking.reciprocal(ranking.ranks(found.keyword), ranking.ranks(found.semantic))
+        return {no: fused.get(no, (0.0, 0.0)) for no in found.briefs}
+    weight = ranking.KEYWORD_WEIGHT if found.semantic and found.keyword else (0.0 if found.semantic else 1.0)
+    by_words = ranking.normalised(word_scores, 0.0)
+    by_meaning = ranking.normalised(found.semantic)
+    return {
+        no: (weight * by_words.get(no, 0.0), (1 - weight) * by_meaning.get(no, 0.0) if found.semantic else 0.0)
+        for no in found.briefs
+    }
+
+
+def _children(total: dict[int, float], briefs: dict[int, Brief]) -> dict[int, float]:
+    """A record is as good as the best of what hangs under it: an episode as its best fact or turn."""
+    by_id = {brief.id: no for no, brief in briefs.items()}
+    best: dict[int, float] = {}
+    for no, brief in briefs.items():
+        parent = by_id.get(brief.parent) if brief.parent is not None else None
+        if parent is not None:
+            best[parent] = max(best.get(parent, 0.0), total[no])
+    return {no: score - total[no] for no, score in best.items() if score > total[no]}
+
+
+def _add(name: str, gained: dict[int, float], total: dict[int, float], context: dict[int, dict[str, float]]) -> None:
+    for no, gain in gained.items():
+        total[no] += gain
+        context.setdefault(no, {})[name] = gain
+
+
+def _relevance(no: int, found: _Candidates) -> tuple[float, float]:
+    """How much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
+    by_words = min(1.0, found.keyword.get(no, 0.0) / found.ideal) if found.ideal else 0.0
+    return by_words, max(0.0, found.semantic.get(no, 0.0))
+
+
+def _hits(
+    view: View, nos: list[int], found: _Candidates, scored: _Scored,
+    relevant: dict[int, tuple[float, float]], asked: tuple[str, ...],
+) -> tuple[Hit, ...]:  # fmt: skip
+    records = view.records(nos)
+    word_ranks, meaning_ranks = ranking.ranks(found.keyword), ranking.ranks(found.semantic)
+    hits = []
+    for no in nos:
+        by_words, by_meaning = scored.shares[no]
+        why = Why(
+            keyword=Signal(score=found.keyword[no], rank=word_ranks[no], share=by_words, relevance=relevant[no][0])
+            if no in found.keyword
+            else None,
+            semantic=Signal(
+                score=found.semantic[no], rank=meaning_ranks[no], share=by_meaning, relevance=relevant[no][1]
+            )
+            if no in found.semantic
+            else None,
+            context=scored.context.get(no, {}),
+            words=matched(records[no], asked),
+        )
+        hits.append(Hit(record=records[no], score=scored.total[no], why=why))
+    return tuple(hits)
+
+
+def _account(view: View, query: Query, embedder: Embedder | None, degraded: list[str]) -> None:
+    """Say what this search could not see."""
+    backlog = view.backlog(embedder.id if embedder is not None and query.mode != "keyword" else None)
+    if backlog.lost_words and query.mode != "semantic":
+        degraded.append("the word index is being rebuilt: older records are not found by words until it is done")
+    if backlog.vectors:
+        degraded.append(f"{backlog.vectors:,} records have no vector yet and are found by their words only")
+
+
+def _place(brief: Brief) -> Place:
+    session = (brief.scope, brief.parent) if brief.parent is not None else None
+    return Place(session, brief.position, brief.author, _EPOCH + timedelta(microseconds=brief.created_at))
+
+
+def similar(view: View, draft: Draft) -> tuple[Similar, ...]:
+    """Records of the draft's scope and kind that say nearly the same, the most alike first."""
+    mine = set(words(draft.text))
+    if not mine:
+        return ()
+    bounds = Bounds(scope=draft.scope, exact=True, kinds=(draft.kind,), filter=None)
+    found = view.keyword(tuple(mine), bounds, ALIKE_CANDIDATES)
+    alike = []
+    for record in view.records([match.no for match in found.best]).values():
+        theirs = set(words(record.text))
+        likeness = len(mine & theirs) / len(mine | theirs)
+        if likeness >= ALIKE:
+            alike.append(Similar(id=record.id, title=record.title, likeness=likeness))
+    return tuple(sorted(alike, key=lambda one: -one.likeness))

