@@ -34,8 +34,8 @@ TELLING = 5  # how many of a query's rarest words make up the ideal score
 MOST_WORDS = 48  # of a long query only its rarest words are looked up
 HEAP = 30_000_000
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
-_COLUMNS = "no, seq, (SELECT path FROM scope WHERE scope.no = record.scope), kind, key, source, author, tags, title, data,"
-    " text"
+_SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
+_COLUMNS = f"no, seq, {_SCOPE_PATH}, kind, key, source, author, tags, title, data, text"
 _MARK = 0  # the number of the document that says whose index this is and how far it goes
 
 
