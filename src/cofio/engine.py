@@ -394,7 +394,9 @@ class Engine:
         seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
         if not 0 < seconds <= _LONGEST_TTL.total_seconds():
             raise Invalid("ttl", "is not within 0 to 1,000 years")
-        return self._clock() + timedelta(seconds=seconds)
+        # By the store's time, which is what expiry is judged by: the clock may have been set back.
+        with self._backend.reading(self._clock()) as view:
+            return view.now + timedelta(seconds=seconds)
 
     def _similar(self, draft: Draft) -> tuple[Similar, ...]:
         with self._backend.reading(self._clock(), words=True) as view:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -273,9 +272,9 @@ def _check_json(value: object, depth: int) -> None:
         raise Invalid("data", f"{type(value).__name__} is not JSON")
 
 
-def new_id() -> str:
-    """A new id: 26 characters that sort by the time they were made (a ULID in lower case)."""
-    number = (time.time_ns() // 1_000_000 << 80) | int.from_bytes(os.urandom(10), "big")
+def new_id(micros: int) -> str:
+    """A new id of that moment, in microseconds since 1970: 26 characters that sort by it (a ULID in lower case)."""
+    number = (max(0, micros) // 1000 << 80) | int.from_bytes(os.urandom(10), "big")
     return "".join(_BASE32[number >> shift & 31] for shift in range(125, -1, -5))
 
 

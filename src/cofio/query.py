@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -76,9 +76,7 @@ class Where(_Combined):
     def __post_init__(self) -> None:
         if isinstance(self.value, list):
             object.__setattr__(self, "value", tuple(self.value))
-        if isinstance(self.field, str):
-            path = tuple(self.field.split("."))
-            object.__setattr__(self, "field", path if path[0] == "data" else (self.field,))
+        object.__setattr__(self, "field", _names(self.field))
         _check_where(self)
 
     @property
@@ -234,7 +232,20 @@ def _checked_parts(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def _names(field: object) -> tuple[str, ...]:
+    """A test's field as the names that lead to it; raises Invalid for what cannot be one."""
+    if isinstance(field, str):
+        names = tuple(field.split(".")) if field.startswith("data.") else (field,)
+    elif isinstance(field, tuple | list) and field:
+        names = tuple(field)
+    else:
+        raise Invalid("filter", f"expected the name of a field, got {field!r}")
+    for name in names:
+        check_text("filter", name, MAX_QUERY)
+    return names
 
 
 def _check_where(test: Where) -> None:
@@ -245,7 +256,7 @@ def _check_where(test: Where) -> None:
     if name == "data":
         if not test.path or len(test.path) > MAX_FILTER_DEPTH:
             raise Invalid("filter", "a data field needs a name, as in data.status")
-    elif name not in FIELDS:
+    elif name not in FIELDS or test.path:
         raise Invalid("filter", f"{shown!r} is not a field; use data.NAME or one of {', '.join(FIELDS)}")
     if (test.operator == "in") != isinstance(test.value, tuple):
         raise Invalid("filter", f"{shown} {test.operator}: `in` takes a list, other operators one value")

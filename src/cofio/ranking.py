@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-KEYWORD_WEIGHT = 0.6  # of the convex sum; the rest is the semantic signal's
+KEYWORD_WEIGHT = 0.55  # of the convex sum; the rest is the semantic signal's
 RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
 
 REACH = 2  # how many positions to either side count as surroundings
-WINDOW = 0.5  # the share of the keyword signal that comes from the window around a turn
-SMOOTHING = 0.15  # what a turn takes of each neighbour's score
-AUTHOR = 0.05
+WINDOW = 0.3  # the share of the keyword signal that comes from the window around a turn
+SMOOTHING = 0.08  # what a turn takes of each neighbour's score
+AUTHOR = 0.1
 DATE = 0.3
-SESSION = 0.2
+SESSION = 0.25
 
 _MONTHS = {
     "january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6,
@@ -87,7 +87,7 @@ def windowed(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[i
     return result
 
 
-def smoothed(scores: Mapping[int, float], places: Mapping[int, Place], share: float = SMOOTHING) -> dict[int, float]:
+def smoothed(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
     """What each candidate gains from the turns beside it."""
     at = _positions(places)
     gains: dict[int, float] = {}
@@ -95,40 +95,38 @@ def smoothed(scores: Mapping[int, float], places: Mapping[int, Place], share: fl
         if place.session is None or place.position is None:
             continue
         near = [at.get((place.session, place.position + step)) for step in _steps(1)]
-        gain = share * sum(scores.get(other, 0.0) for other in near if other is not None)
+        gain = SMOOTHING * sum(scores.get(other, 0.0) for other in near if other is not None)
         if gain:
             gains[no] = gain
     return gains
 
 
-def session_best(scores: Mapping[int, float], places: Mapping[int, Place], share: float = SESSION) -> dict[int, float]:
+def session_best(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
     """What each candidate gains from the best of its session."""
     best: dict[tuple[int, str], float] = defaultdict(float)
     for no, place in places.items():
         if place.session is not None:
             best[place.session] = max(best[place.session], scores.get(no, 0.0))
-    return {no: share * best[place.session] for no, place in places.items() if place.session is not None}
+    return {no: SESSION * best[place.session] for no, place in places.items() if place.session is not None}
 
 
-def named_author(
-    asked: Iterable[str], authors: Mapping[int, frozenset[str]], share: float = AUTHOR
-) -> dict[int, float]:
+def named_author(asked: Iterable[str], authors: Mapping[int, frozenset[str]]) -> dict[int, float]:
     """What each candidate gains for being by the one author that the query names."""
     sought = set(asked)
     named = {names for names in authors.values() if names and names & sought}
     if len(named) != 1:
         return {}
     (only,) = named
-    return {no: share for no, names in authors.items() if names == only}
+    return {no: AUTHOR for no, names in authors.items() if names == only}
 
 
-def dated(query: str, places: Mapping[int, Place], share: float = DATE) -> dict[int, float]:
+def dated(query: str, places: Mapping[int, Place]) -> dict[int, float]:
     """What each candidate of a session gains for being of a time that the query names."""
     spans = list(_spans(query))
     if not spans:
         return {}
     return {
-        no: share
+        no: DATE
         for no, place in places.items()
         if place.session is not None and any(_within(place.day, span) for span in spans)
     }

@@ -78,7 +78,7 @@ def search(
 
     scored = _score(query, found, asked, fusion)
     relevant = {no: _relevance(no, found) for no in scored.total}
-    kept = [no for no in scored.total if max(relevant[no]) >= floor] if floor > 0 else list(scored.total)
+    kept = _kept(found, relevant, floor)
     kept.sort(key=lambda no: (-scored.total[no], -no))
     _account(view, query, embedder, degraded)
     return Page(
@@ -193,6 +193,16 @@ def _relevance(no: int, found: _Candidates) -> tuple[float, float]:
     """How much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
     by_words = min(1.0, found.keyword.get(no, 0.0) / found.ideal) if found.ideal else 0.0
     return by_words, max(0.0, found.semantic.get(no, 0.0))
+
+
+def _kept(found: _Candidates, relevant: dict[int, tuple[float, float]], floor: float) -> list[int]:
+    """The candidates that reach the floor, and those that stand beside one: an answer need not repeat the question."""
+    strong = {no for no in found.briefs if max(relevant[no]) >= floor}
+    if floor <= 0 or not strong:
+        return list(found.briefs) if floor <= 0 else []
+    places = {no: _place(brief) for no, brief in found.briefs.items()}
+    lifted = ranking.windowed(dict.fromkeys(strong, 1.0), places)
+    return [no for no in found.briefs if lifted[no] > 0]
 
 
 def _hits(

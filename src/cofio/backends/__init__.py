@@ -103,6 +103,8 @@ class Brief:
     author: str
     created_at: int
     """Microseconds since 1970, UTC."""
+    words: int
+    """How many words it is found by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

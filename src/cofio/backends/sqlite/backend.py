@@ -23,7 +23,7 @@ from . import checks
 from .database import Database, fetch, translated
 from .filters import Condition, micros, within
 from .records import COLUMNS, Changing, moment, record_of, steady
-from .words import Loaded, State, WordIndex, WordSearch
+from .words import Loaded, State, WordIndex, WordSearch, milder
 
 if TYPE_CHECKING:
     from .. import Vector
@@ -34,7 +34,7 @@ SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out
 MANY = 10_000  # a backlog is counted no further
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
-_BRIEF = "no, id, scope, parent, position, author, created_at"
+_BRIEF = "no, id, scope, parent, position, author, created_at, words"
 
 
 class SqliteBackend:
@@ -298,8 +298,10 @@ class SqliteView:
             if len(hits) < depth or len(found) >= limit:
                 break
             depth, done = depth * DEEPER, len(hits)
-        best = sorted(found.items(), key=lambda item: (-item[1], -item[0]))[:limit]
-        return Matches([Match(no, score) for no, score in best], search.ideal)
+        average = self._state.average
+        matches = [Match(no, milder(score, self._known[no][1].words, average)) for no, score in found.items()]
+        matches.sort(key=lambda match: (-match.score, -match.no))
+        return Matches(matches[:limit], search.ideal)
 
     def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
         """The nearest candidates by vector, scored exactly."""

@@ -44,17 +44,23 @@ def within(bounds: Bounds, now: int, *, by_row: bool) -> Condition:
     `by_row` is for records that are looked up by number: it tests each one's scope on its own, where a
     walk over many records had better know the scopes first.
     """
-    condition = Condition()
+    condition = within_scope(bounds, by_row=by_row)
     condition.add("(expires_at IS NULL OR expires_at > ?)", now)
-    if bounds.exact:
-        condition.add("scope = (SELECT no FROM scope WHERE path = ?)", bounds.scope.path)
-    elif bounds.scope.names:
-        condition.add(_under(by_row), *_range(bounds.scope))
     if bounds.kinds:
         condition.add(f"kind IN ({_marks(len(bounds.kinds))})", *bounds.kinds)
     if bounds.filter is not None:
         sql, values = _filter(bounds.filter)
         condition.add(sql, *values)
+    return condition
+
+
+def within_scope(bounds: Bounds, *, by_row: bool = True) -> Condition:
+    """The condition that a record is in the scope of the bounds, whatever else they ask."""
+    condition = Condition()
+    if bounds.exact:
+        condition.add("scope = (SELECT no FROM scope WHERE path = ?)", bounds.scope.path)
+    elif bounds.scope.names:
+        condition.add(_under(by_row), *_range(bounds.scope))
     return condition
 
 

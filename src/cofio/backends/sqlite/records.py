@@ -101,15 +101,20 @@ class Changing:
                 answers.append(self._delete(change))
             else:
                 answers.append(self._drop(change))
-        self._do(
-            "INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('records', ?), ('words', ?), ('updated', ?)",
-            (self._seq, self._records, self._words, self._at),
-        )
+        self._keep_counters()
         return answers
 
     def purge(self, before: int) -> int:
         """Remove what expired before then."""
-        return self._remove("SELECT no, words FROM record WHERE expires_at <= ?", before)
+        purged = self._remove("SELECT no, words FROM record WHERE expires_at <= ?", before)
+        self._keep_counters()
+        return purged
+
+    def _keep_counters(self) -> None:
+        self._do(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('records', ?), ('words', ?), ('updated', ?)",
+            (self._seq, self._records, self._words, self._at),
+        )
 
     def _counters(self) -> tuple[int, int, int, int]:
         rows: dict[str, int] = dict(
@@ -168,23 +173,27 @@ class Changing:
             found = record_of(row)
             if (found.version, found.updated_at) >= (draft.version, draft.updated_at):
                 return replace(found, existed=True)
-            self._forget(found.id)
-        elif draft.key is not None:
+        if draft.key is not None:
             holder = self._holder(draft, scope)
-            if holder is not None:
+            if holder is not None and holder.id != draft.id:
                 if holder.updated_at >= draft.updated_at:
                     return replace(holder, existed=True)
                 self._forget(holder.id)
+        if row is not None:
+            self._forget(found.id)
         return self._insert(draft, scope, version=draft.version)
 
     def _insert(self, draft: Draft, scope: int, *, version: int) -> Record:
         if draft.id is not None and self._do("SELECT 1 FROM record WHERE id = ?", (draft.id,)).get:
-            raise Conflict(draft.id)
+            # One that has expired makes room.
+            expired = "SELECT no, words FROM record WHERE id = ? AND expires_at <= ?"
+            if not self._remove(expired, draft.id, self._at):
+                raise Conflict(draft.id)
         self._seq += 1
         no = self._seq
         created = self._at if draft.created_at is None else micros(draft.created_at)
         updated = self._at if draft.updated_at is None else micros(draft.updated_at)
-        record_id = draft.id or new_id()
+        record_id = draft.id or new_id(self._at)
         self._store(no, no, record_id, scope, draft, created=created, updated=updated, version=version)
         self._records += 1
         return _record(draft, record_id, created, updated, version)

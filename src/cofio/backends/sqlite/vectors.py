@@ -228,8 +228,8 @@ class VectorIndex:
 
     # Writing, by the holder of the lease.
 
-    def bring_up(self, *, least: int = TAIL) -> int:
-        """Put vectors that are in no file into one, when there are at least so many; how many."""
+    def bring_up(self) -> int:
+        """Put vectors that are in no file into one, when there are at least TAIL of them; how many."""
         with self._database.reading() as connection:
             row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
             if row is None:
@@ -244,7 +244,7 @@ class VectorIndex:
                     break
                 sound.append((low, high))
             covered = sound[-1][1] if sound else 0
-            if newest - covered < least and len(sound) == len(segments):
+            if newest - covered < TAIL and len(sound) == len(segments):
                 return 0
             low, count = self._merged_low(connection, embedder, sound, newest)
             name = self._write(connection, embedder, low, newest, count)

@@ -28,9 +28,11 @@ from ...query import AllOf, Filter, Where
 from ...text import record_words
 from .. import Bounds, Progress
 from .database import Database, fetch
+from .filters import within_scope
 
-K1, B = 1.2, 0.75  # tantivy's own, so that the tail is scored alike
-TELLING = 5  # how many of a query's rarest words make up the ideal score
+K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; the tail is scored with them too
+MILD_K1, MILD_B = 0.6, 0.2  # memories are short: how long one is should count for less
+TELLING = 3  # how many of a query's rarest words make up the ideal score
 MOST_WORDS = 48  # of a long query only its rarest words are looked up
 HEAP = 30_000_000
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
@@ -51,6 +53,11 @@ class State:
     indexed_seq: int
     tail_seq: int
     updated: int
+
+    @property
+    def average(self) -> float:
+        """How many words a record has, on average."""
+        return max(1.0, self.words / max(1, self.records))
 
     @classmethod
     def read(cls, connection: apsw.Connection) -> State:
@@ -122,13 +129,10 @@ class WordIndex:
             upto = rows[-1][1] if len(rows) == limit else state.seq
             gone = fetch(connection, "SELECT no FROM gone WHERE seq > ? AND seq <= ?", (state.indexed_seq, upto))
         name, writer, clean = self._open_writer(state)
-        for (no,) in gone:
-            writer.delete_documents_by_term("no", no)
+        stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if not clean or row[0] != row[1])]
+        writer.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
         for row in rows:
-            if not clean or row[0] != row[1]:
-                writer.delete_documents_by_term("no", row[0])
             writer.add_document(_document(row))
-        writer.delete_documents_by_term("no", _MARK)
         writer.add_document(_mark(upto, state.store))
         writer.commit()
         self._database.write(lambda connection: _publish(connection, name, state.indexed_seq, upto))
@@ -245,25 +249,32 @@ class WordIndex:
 
 
 class WordSearch:
-    """One search by words, against one snapshot: candidates in falling order of score, as far as asked."""
+    """One search by words, against one snapshot: candidates in falling order of score, as far as asked.
+
+    How rare a word is, is judged within the search's scope: what other scopes hold has no say in it.
+    """
 
     def __init__(
         self, connection: apsw.Connection, state: State, loaded: Loaded | None, words: Sequence[str], bounds: Bounds
     ) -> None:
         self._loaded = loaded
         self._bounds = bounds
-        tail = {word: _tail_counts(connection, word) for word in words} if state.seq > state.indexed_seq else {}
-        indexed = loaded.searcher.num_docs - 1 if loaded else 0
-        total = max(state.records, indexed, 1)
+        tail, tail_total = _tail(connection, state, words, bounds)
+        scoped = list(_scope_facets(bounds))
+        everywhere = loaded.searcher.num_docs if loaded else 0
+        total = tail_total + (_holding(loaded, scoped) if loaded and scoped else everywhere)
         shares: list[tuple[str, float, float]] = []
         for word in words:
             known = loaded.searcher.doc_freq("body", word) if loaded else 0
-            weight = _idf(min(known + len(tail.get(word, ())), total), total)
-            shares.append((word, weight, weight / _idf(known, max(known, indexed)) if known and tail else 1.0))
+            inside = _holding(loaded, scoped, word) if loaded and known and scoped else known
+            holding = inside + len(tail.get(word, ()))
+            # A word that nobody has is no rarer than one that a single record has.
+            weight = _idf(max(1, holding), max(total, holding, 1))
+            shares.append((word, weight, weight / _idf(known, max(known, everywhere)) if inside else 1.0))
         shares.sort(key=lambda share: -share[1])
         self._words = shares[:MOST_WORDS]
         self.ideal = sum(weight for _, weight, _ in self._words[:TELLING])
-        self.tail = self._score_tail(connection, tail, state)
+        self.tail = self._score_tail(tail, state)
 
     def indexed(self, limit: int) -> list[tuple[int, int, float]]:
         """The index's best: number, the change it was indexed at, score."""
@@ -289,27 +300,57 @@ class WordSearch:
             must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(anyone), 0.0)))
         return query.boolean_query(must)
 
-    def _score_tail(
-        self, connection: apsw.Connection, tail: dict[str, dict[int, int]], state: State
-    ) -> dict[int, float]:
-        nos = {no for counts in tail.values() for no in counts}
-        if not nos:
-            return {}
-        lengths: dict[int, int] = dict(
-            connection.execute("SELECT no, words FROM record WHERE no IN (SELECT value FROM json_each(?))",
-                               (json.dumps(list(nos)),))
-        )  # fmt: skip
-        average = max(1.0, state.words / max(1, state.records))
+    def _score_tail(self, tail: dict[str, dict[int, tuple[int, int]]], state: State) -> dict[int, float]:
         scores: dict[int, float] = {}
         for word, weight, _ in self._words:
-            for no, count in tail[word].items():
-                norm = K1 * (1 - B + B * lengths.get(no, 0) / average)
+            for no, (count, length) in tail.get(word, {}).items():
+                norm = _norm(K1, B, length / state.average)
                 scores[no] = scores.get(no, 0.0) + weight * count * (K1 + 1) / (count + norm)
         return scores
 
 
-def _tail_counts(connection: apsw.Connection, word: str) -> dict[int, int]:
-    return dict(connection.execute("SELECT doc, count(*) FROM tail_word WHERE term = ? GROUP BY doc", (word,)))
+def _tail(
+    connection: apsw.Connection, state: State, words: Sequence[str], bounds: Bounds
+) -> tuple[dict[str, dict[int, tuple[int, int]]], int]:
+    """For each word, the records of the tail that hold it within the scope, how often, and how long they are;
+    and how many records of the scope the tail has in all.
+    """
+    if state.seq <= state.indexed_seq:
+        return {}, 0
+    condition = within_scope(bounds)
+    total = connection.execute(
+        f"SELECT count(*) FROM record WHERE seq > ? AND {condition.sql}", (state.indexed_seq, *condition.values)
+    ).get
+    found = {}
+    for word in words:
+        rows = fetch(
+            connection,
+            "SELECT no, tf, words FROM (SELECT doc, count(*) AS tf FROM tail_word WHERE term = ? GROUP BY doc)"
+            f" JOIN record ON no = doc WHERE {condition.sql}",
+            (word, *condition.values),
+        )
+        found[word] = {no: (count, length) for no, count, length in rows}
+    return found, total
+
+
+def _holding(loaded: Loaded, facets: Sequence[str], word: str | None = None) -> int:
+    """How many records of the index have all of the facets, and the word when one is given."""
+    schema = loaded.index.schema
+    terms = [tantivy.Query.term_query(schema, "facet", facet, "basic") for facet in facets]
+    if word is not None:
+        terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
+    query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
+    return int(loaded.searcher.search(query, 1, count=True).count)
+
+
+def milder(score: float, length: int, average: float) -> float:
+    """A BM25 score of tantivy's as it would be with MILD_K1 and MILD_B: exact where no word stands twice."""
+    ratio = length / average
+    return score * (MILD_K1 + 1) * (1 + _norm(K1, B, ratio)) / ((K1 + 1) * (1 + _norm(MILD_K1, MILD_B, ratio)))
+
+
+def _norm(k1: float, b: float, ratio: float) -> float:
+    return k1 * (1 - b + b * ratio)
 
 
 def _idf(holding: int, total: int) -> float:
@@ -338,12 +379,19 @@ def _new_name() -> str:
 
 def _new_index(folder: Path) -> tantivy.Index:
     folder.mkdir(parents=True, mode=0o700)
+    return tantivy.Index(_SCHEMA, path=str(folder))
+
+
+def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field("facet", tokenizer_name="whitespace", index_option="basic")
     builder.add_unsigned_field("no", indexed=True, fast=True)
     builder.add_unsigned_field("seq", fast=True)
-    return tantivy.Index(builder.build(), path=str(folder))
+    return builder.build()
+
+
+_SCHEMA = _schema()
 
 
 def _document(row: tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]) -> tantivy.Document:
@@ -387,12 +435,17 @@ def _facet(field: str, value: bytes) -> str:
     return field + hashlib.blake2b(value, digest_size=8).hexdigest()
 
 
+def _scope_facets(bounds: Bounds) -> Iterator[str]:
+    if bounds.exact:
+        yield _facet("exact", bounds.scope.path)
+    elif bounds.scope.names:
+        yield _facet("under", bounds.scope.path)
+
+
 def _groups(bounds: Bounds) -> Iterator[list[str]]:
     """Sets of facets, one of each of which every record within bounds has."""
-    if bounds.exact:
-        yield [_facet("exact", bounds.scope.path)]
-    elif bounds.scope.names:
-        yield [_facet("under", bounds.scope.path)]
+    for facet in _scope_facets(bounds):
+        yield [facet]
     if bounds.kinds:
         yield [_facet("kind", kind.encode()) for kind in bounds.kinds]
     if bounds.filter is not None:

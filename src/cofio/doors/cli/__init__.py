@@ -1,0 +1,73 @@
+"""The command line: the memory for people and for scripts.
+
+Results go to stdout and everything else to stderr. The exit code is 0 when all went well, 1 after an error,
+2 after wrong usage, 130 after Ctrl-C and 141 when whoever read the output went away.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from ...errors import CofioError, Conflict, LimitExceeded, NotFound
+from .arguments import parser
+
+__all__ = ["main"]
+
+_REMEDIES: dict[type[CofioError], str] = {
+    NotFound: "; `cofio list` shows what there is",
+    Conflict: "; look at it again with `cofio show`, then try again",
+    LimitExceeded: "; make it shorter",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    try:
+        code = _run(argv)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _abandon_output()
+        return 141
+    except OSError as error:
+        print(f"cofio: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        _abandon_output()
+        return 1
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # JSON is UTF-8 whatever the locale; file names that are not come out as they went in.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+    top = parser()
+    try:
+        args = top.parse_args(argv)
+    except SystemExit as end:
+        return int(end.code or 0)
+    if args.command is None:
+        top.print_help(sys.stderr)
+        return 2
+    from .commands import COMMANDS
+    from .terminal import note
+
+    try:
+        return COMMANDS[args.command](args)
+    except CofioError as error:
+        note(f"{error}{_REMEDIES.get(type(error), '')}")
+        return 1
+
+
+def _abandon_output() -> None:
+    """Let the interpreter's last flush go nowhere, so that it does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(nowhere, stream.fileno())
+        except io.UnsupportedOperation:  # a stream that is no file
+            continue
+    os.close(nowhere)

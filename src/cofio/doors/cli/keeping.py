@@ -1,0 +1,162 @@
+"""The commands that keep a memory well: its numbers, its health, its copies, its model."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from argparse import Namespace
+from contextlib import nullcontext
+from pathlib import Path
+
+from ...embed.install import install, installed
+from ...embed.minilm import ID
+from ...errors import Invalid, Unavailable
+from ...jsonl import write_line
+from . import transfer
+from .opening import exists, opened, place, settle, waiting
+from .terminal import Bar, Checkup, counted, note, output, size
+
+LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
+
+
+def stats(args: Namespace) -> int:
+    """Show the numbers."""
+    with opened(args) as engine:
+        numbers = engine.stats()
+    output(as_json=args.json).numbers(numbers)
+    return 0
+
+
+def reindex(args: Namespace) -> int:
+    """Make anew what is derived."""
+    with opened(args) as engine:
+        if args.vectors and engine.embedder() is None and engine.settings.embedder != "none":
+            # Else every vector would be thrown away, with nothing to make new ones.
+            raise Unavailable("there is no model to embed with, so nothing was changed: run `cofio model install`")
+        count = engine.count()
+        with Bar("words", expect=count if args.vectors else waiting(engine)) as bar:
+            engine.reindex(bar, vectors=args.vectors)
+        left = waiting(engine)
+    output(as_json=args.json).done(f"indexed {counted(count)}", records=count, waiting_for_vectors=left)
+    return 0
+
+
+def doctor(args: Namespace) -> int:
+    """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
+    folder, settings = place(args)
+    facts = {"store": str(folder)}
+    problems: list[str] = []
+    mended: list[str] = []
+    try:
+        with opened(args) as engine, Bar("checking") as bar:
+            problems = _around(folder) + engine.check(bar)
+            if problems and args.fix:
+                found = problems
+                folder.chmod(0o700)
+                engine.reindex(bar)
+                problems = _around(folder) + engine.check(bar)
+                mended = [fault for fault in found if fault not in problems]
+            numbers = engine.stats()
+        facts["records"] = f"{numbers['records']:,}"
+        facts["database"] = size(int(numbers["bytes_database"]))
+        facts["vectors"] = f"{numbers['waiting_for_vectors']:,} records wait for one of {numbers['embedder']}"
+    except Unavailable as error:
+        if not exists(folder):
+            raise
+        problems.append(str(error))
+    there = installed(settings.models_folder)
+    facts["model"] = (
+        "installed" if there else "not installed, so nothing is found by meaning: run `cofio model install`"
+    )
+    facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
+    facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
+    output(as_json=args.json).checkup(Checkup(problems=problems, mended=mended, facts=facts))
+    return 1 if problems else 0
+
+
+def _around(folder: Path) -> list[str]:
+    """What is wrong around the memory rather than in it."""
+    faults = []
+    mode, free = folder.stat().st_mode & 0o777, shutil.disk_usage(folder).free
+    if mode & 0o077:
+        faults.append(f"others may look into {folder}: its permissions are {mode:04o}, not 0700")
+    if free < LEAST_SPACE:
+        faults.append(f"the disk of {folder} has only {size(free)} left; free some space")
+    return faults
+
+
+def backup(args: Namespace) -> int:
+    """Copy the memory."""
+    with opened(args) as engine, Bar("copy") as bar:
+        target = engine.backup(Path(args.target).expanduser(), bar)
+    output(as_json=args.json).done(f"copied the memory to {target}", backup=str(target))
+    return 0
+
+
+def export(args: Namespace) -> int:
+    """Write the records as lines."""
+    aside = args.file != "-" or not sys.stdout.isatty()  # else the bar would stand among the lines
+    with opened(args) as engine, transfer.written(args.file) as file:
+        count, total = 0, engine.count(args.scope)
+        with Bar("exporting", expect=total) if aside else nullcontext() as bar:
+            for record in engine.export(args.scope):
+                file.write(write_line(record) + "\n")
+                count += 1
+                if bar is not None and count % 100 == 0:
+                    bar("exporting", count, total)
+    if args.file != "-":
+        output(as_json=args.json).done(f"exported {counted(count)} to {args.file}", exported=count, file=args.file)
+    return 0
+
+
+def importing(args: Namespace) -> int:
+    """Put exported records back, then embed them, which is slow and may be left for later or stopped."""
+
+    def skip(number: int, fault: Invalid) -> None:
+        note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")
+
+    with transfer.opened(args.file) as source, opened(args, make=True) as engine:
+        intake = transfer.Intake(engine, source)
+        try:
+            with Bar("importing", expect=source.size) as bar:
+                intake.run(bar, skip if args.skip_bad else None)
+        except Invalid as error:
+            so_far = f"{counted(intake.read)} before it stayed"
+            raise Invalid(error.field, f"{error.problem}; {so_far}; mend it, or pass it over with --skip-bad") from None
+        except KeyboardInterrupt:
+            note(f"stopped after {counted(intake.read)}, which stay; the same import again does the rest")
+            raise
+        kept = intake.read - intake.new
+        said = f"imported {counted(intake.new)}"
+        said += f"; {counted(kept)} stayed as they are here, as new or newer" if kept else ""
+        said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
+        output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
+        sys.stdout.flush()
+        try:
+            settle(engine, limit=0 if args.no_vectors else None)
+        except KeyboardInterrupt:
+            note("stopped; every record is in and found by its words, and `cofio reindex` embeds the rest")
+            raise
+    return 0
+
+
+def model(args: Namespace) -> int:
+    """See to the model."""
+    _, settings = place(args)
+    models = settings.models_folder
+    there = installed(models)
+    if args.verb == "status":
+        said = f"{ID} is installed in {models}" if there else f"{ID} is not in {models}: run `cofio model install`"
+    else:
+        source = Path(args.source).expanduser() if args.source else None
+        with Bar("fetching the weights") as bar:
+            install(
+                models, source=source, force=args.force,
+                progress=lambda stage, share: bar(stage, round(100 * share), 100),
+            )  # fmt: skip
+        said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
+        there = True
+    output(as_json=args.json).done(
+        said, model=ID, installed=there, folder=str(models / ID), embedder=settings.embedder
+    )  # fmt: skip
+    return 0

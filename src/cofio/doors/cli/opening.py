@@ -1,0 +1,54 @@
+"""How a command opens the memory, and brings up to date what it should find."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ...engine import Engine
+from ...errors import Unavailable
+from ...settings import Settings, find_store
+from .terminal import Bar, note
+
+FEW = 64  # so many records are embedded on the way, without much of a wait: a second or two
+
+
+def place(args: Namespace) -> tuple[Path, Settings]:
+    """The folder of the memory, which may not be there yet, and its settings."""
+    folder = find_store(args.store)
+    return folder, Settings.load(folder)
+
+
+@contextmanager
+def opened(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
+    """The memory; only a command that writes may `make` one."""
+    folder, settings = place(args)
+    there = exists(folder)
+    if not there and not make:
+        raise Unavailable(f"there is no memory in {folder}: `cofio add` makes one, --store names another folder")
+    with Engine.open(folder, settings=replace(settings, background=False)) as engine:
+        if not there:
+            note(f"made a new memory in {folder}")
+        yield engine
+
+
+def exists(folder: Path) -> bool:
+    """Whether there is a memory in the folder."""
+    return (folder / "memory.db").exists()
+
+
+def waiting(engine: Engine) -> int:
+    """How many records wait for vectors that can be made here."""
+    return int(engine.stats()["waiting_for_vectors"]) if engine.embedder() is not None else 0
+
+
+def settle(engine: Engine, *, limit: int | None = None) -> None:
+    """Index and embed what waits. Nothing depends on its being done now, so a failure is only told."""
+    try:
+        with Bar("indexing", after=0.5 if limit else 0.0, expect=limit or waiting(engine)) as bar:
+            engine.settle(bar, limit)
+    except Unavailable as error:
+        note(f"not everything is embedded yet: {error}")

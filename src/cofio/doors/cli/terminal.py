@@ -1,0 +1,432 @@
+"""How the command line looks: JSON for programs, lines with tabs for a pipe, colours and tables for a person.
+
+Results go to stdout; notes and progress bars go to stderr. rich is loaded only when someone watches.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ... import jsonl
+from ...model import Json, Record, Scope
+from ...query import Hit, Page, Signal
+from ...text import snippet, words
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import RenderableType
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
+    from rich.text import Text
+
+_WORD = re.compile(r"\w+(?:'\w+)*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """What the doctor found: what is wrong, what was wrong until it was mended, and how things are."""
+
+    problems: Sequence[str]
+    mended: Sequence[str]
+    facts: Mapping[str, str]
+
+
+class Output(Protocol):
+    """Prints what a command found."""
+
+    def done(self, sentence: str, **facts: Json) -> None:
+        """What was done: a sentence for people, facts for programs."""
+
+    def added(self, record: Record) -> None:
+        """A record that was just written."""
+
+    def hits(self, page: Page, *, why: bool) -> None:
+        """The hits of a search."""
+
+    def listed(self, records: Iterable[Record]) -> None:
+        """Records, one after the other."""
+
+    def record(self, record: Record) -> None:
+        """One record with all that it holds."""
+
+    def scopes(self, counts: Mapping[Scope, int]) -> None:
+        """Scopes with the number of their records."""
+
+    def numbers(self, numbers: Mapping[str, int | str]) -> None:
+        """Names with their numbers."""
+
+    def checkup(self, found: Checkup) -> None:
+        """What the doctor found."""
+
+
+def output(*, as_json: bool) -> Output:
+    """What suits whoever reads stdout."""
+    if as_json:
+        return JsonOutput()
+    return PrettyOutput() if sys.stdout.isatty() else PlainOutput()
+
+
+def note(sentence: str) -> None:
+    """Tell the person at the terminal something that is no result."""
+    print(f"cofio: {_safe(sentence) if sys.stderr.isatty() else sentence}", file=sys.stderr, flush=True)
+
+
+class JsonOutput:
+    """One JSON object a command, or one a line for lists."""
+
+    def done(self, sentence: str, **facts: Json) -> None:
+        """The facts."""
+        self._print(facts)
+
+    def added(self, record: Record) -> None:
+        """The record, whether it was there before, and those that say nearly the same."""
+        alike: list[Json] = [{"id": one.id, "title": one.title, "likeness": one.likeness} for one in record.similar]
+        self._print(jsonl.to_json(record) | {"existed": record.existed, "similar": alike})
+
+    def hits(self, page: Page, *, why: bool) -> None:
+        """Everything that the search says of itself; the reasons are always among it."""
+        searched = asdict(page.searched) | {"scope": list(page.searched.scope.names)}
+        hits: list[Json] = [
+            jsonl.to_json(hit.record)
+            | {"score": hit.score, "why": asdict(hit.why) | {"context": dict(hit.why.context)}}
+            for hit in page
+        ]
+        self._print({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
+
+    def listed(self, records: Iterable[Record]) -> None:
+        """One record a line, as in an export."""
+        for record in records:
+            print(jsonl.write_line(record))
+
+    def record(self, record: Record) -> None:
+        """The record, as in an export."""
+        print(jsonl.write_line(record))
+
+    def scopes(self, counts: Mapping[Scope, int]) -> None:
+        """Each scope as a list of names."""
+        self._print({"scopes": [{"scope": list(scope.names), "records": count} for scope, count in counts.items()]})
+
+    def numbers(self, numbers: Mapping[str, int | str]) -> None:
+        """The numbers as they are, sizes in bytes."""
+        self._print(dict(numbers))
+
+    def checkup(self, found: Checkup) -> None:
+        """Whether all is well, and the lists."""
+        self._print({"ok": not found.problems, **asdict(found)})
+
+    def _print(self, value: Mapping[str, object]) -> None:
+        print(json.dumps(value, ensure_ascii=False))
+
+
+class PlainOutput:
+    """Lines with tabs, for pipes: nothing but text."""
+
+    def done(self, sentence: str, **facts: Json) -> None:
+        """The sentence."""
+        print(sentence)
+
+    def added(self, record: Record) -> None:
+        """The id alone, to be used by the next command."""
+        print(record.id)
+
+    def hits(self, page: Page, *, why: bool) -> None:
+        """A line a hit: rank, score, id, scope, title or key, snippet; then its reasons, each after a tab."""
+        for rank, hit in enumerate(page, 1):
+            record = hit.record
+            name, shown = record.title or record.key or "", snippet(body(record), page.searched.words)
+            _line(rank, f"{hit.score:.3f}", record.id, path(record.scope), name, shown)
+            for reason in reasons(hit) if why else ():
+                _line("", reason)
+
+    def listed(self, records: Iterable[Record]) -> None:
+        """A line a record: id, kind, scope, when it changed, title or key, beginning."""
+        for record in records:
+            changed = f"{record.updated_at:%Y-%m-%dT%H:%M:%SZ}"
+            name = record.title or record.key or ""
+            _line(record.id, record.kind, path(record.scope), changed, name, snippet(body(record), ()))
+
+    def record(self, record: Record) -> None:
+        """A line a field, an empty line, then the text as it is."""
+        for name, value in fields(record):
+            _line(name, value)
+        if record.text:
+            print(f"\n{record.text}")
+
+    def scopes(self, counts: Mapping[Scope, int]) -> None:
+        """A line a scope."""
+        for scope, count in counts.items():
+            _line(path(scope), count)
+
+    def numbers(self, numbers: Mapping[str, int | str]) -> None:
+        """A line a number, sizes in bytes."""
+        for name, value in numbers.items():
+            _line(name, value)
+
+    def checkup(self, found: Checkup) -> None:
+        """A line a finding."""
+        for kind, name, said in findings(found):
+            _line(kind, f"{name}: {said}" if name else said)
+
+
+class PrettyOutput:
+    """Colours and tables, for a person at a terminal. Nothing that was remembered can control the terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(highlight=False, markup=False, emoji=False, file=sys.stdout)
+
+    def done(self, sentence: str, **facts: Json) -> None:
+        """The sentence."""
+        self._print(_safe(sentence))
+
+    def added(self, record: Record) -> None:
+        """The id alone, to be copied."""
+        self._print(record.id)
+
+    def hits(self, page: Page, *, why: bool) -> None:
+        """A few lines a hit: rank, score and title; where it is; the part that matches."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        for rank, hit in enumerate(page, 1):
+            record, asked = hit.record, page.searched.words
+            head = Text.assemble((f"{rank:>2} ", "bold"), (f"{hit.score:5.3f}  ", "green"))
+            self._print(head + _marked(headline(record), asked, "bold"))
+            about = f"{path(record.scope)} · {record.kind} · {record.id}"
+            self._print(Padding(Text(_safe(about), "cyan", overflow="fold"), (0, 0, 0, 10)))
+            self._print(Padding(_marked(snippet(body(record), asked), asked), (0, 0, 0, 10)))
+            for reason in reasons(hit) if why else ():
+                self._print(Padding(Text(_safe(reason), "dim"), (0, 0, 0, 10)))
+
+    def listed(self, records: Iterable[Record]) -> None:
+        """A table; the ids are whole, to be copied."""
+        table = self._table("id", "kind", "scope", "changed", "what")
+        table.columns[0].overflow = table.columns[2].overflow = "fold"
+        table.columns[4].no_wrap, table.columns[4].ratio = True, 1
+        for record in records:
+            changed = f"{record.updated_at:%Y-%m-%d}"
+            table.add_row(record.id, record.kind, _safe(path(record.scope)), changed, _safe(headline(record)))
+        if table.row_count:
+            self._print(table)
+
+    def record(self, record: Record) -> None:
+        """A table of the fields, then the text."""
+        from rich.text import Text
+
+        self._pairs(fields(record))
+        if record.text:
+            self._print(Text("\n" + _safe(record.text)))
+
+    def scopes(self, counts: Mapping[Scope, int]) -> None:
+        """A tree."""
+        from rich.text import Text
+        from rich.tree import Tree
+
+        def label(scope: Scope) -> Text:
+            name = _safe(scope.names[-1]) if scope.names else "/"
+            count = f"  {counts[scope]:,}" if scope in counts else ""
+            return Text.assemble((name, "cyan"), (count, "bold"))
+
+        branches: dict[Scope, Tree] = {Scope(): Tree(label(Scope()), guide_style="dim")}
+        for scope in counts:
+            for depth in range(1, len(scope.names) + 1):
+                here, above = Scope(*scope.names[:depth]), Scope(*scope.names[: depth - 1])
+                if here not in branches:
+                    branches[here] = branches[above].add(label(here))
+        if counts:
+            self._print(branches[Scope()])
+
+    def numbers(self, numbers: Mapping[str, int | str]) -> None:
+        """A table; sizes in larger units."""
+        self._pairs((name.replace("_", " "), _numeral(name, value)) for name, value in numbers.items())
+
+    def checkup(self, found: Checkup) -> None:
+        """A line a finding, in the colour of its weight."""
+        from rich.text import Text
+
+        styles = {"problem": "bold red", "mended": "green", "info": "cyan", "ok": "bold green"}
+        for kind, name, said in findings(found):
+            line = Text.assemble((f"{kind:>7}  ", styles[kind]), (f"{name}: " if name else "", "dim"), _safe(said))
+            self._print(line)
+
+    def _pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        for name, value in pairs:
+            grid.add_row(Text(name, "cyan"), Text(_safe(value), overflow="fold"))
+        self._print(grid)
+
+    def _table(self, *columns: str) -> Table:
+        from rich import box
+        from rich.table import Table
+
+        return Table(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=True)
+
+    def _print(self, what: RenderableType) -> None:
+        self._console.print(what, soft_wrap=isinstance(what, str))
+
+
+class Bar:
+    """A progress bar on stderr for whoever waits there; it goes away when the work is done.
+
+    Call it with what is being done, how much of it is done, and how much there is, 0 if nobody knows.
+    """
+
+    def __init__(self, stage: str, *, after: float = 0.0, expect: int = 0) -> None:
+        """`after` so many seconds it shows itself; `expect` is how much there is, when a call does not say."""
+        self._stage = stage
+        self._since = time.monotonic()
+        self._after = after
+        self._expect = expect
+        self._watched = sys.stderr.isatty()
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Bar:
+        self(self._stage, 0, 0)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """So much of it is done."""
+        if not self._watched or time.monotonic() - self._since < self._after:
+            return
+        total = total or self._expect
+        if self._progress is None or self._task is None:
+            self._progress = _progress()
+            self._task = self._progress.add_task(stage, total=total or None)
+            self._progress.start()
+        if stage != self._stage:
+            self._stage = stage
+            self._progress.reset(self._task)
+        self._progress.update(self._task, description=stage, completed=done, total=total or None)
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    # stdout stays untouched: it may be a pipe, and its lines belong to whoever reads it.
+    return Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+        console=Console(stderr=True), transient=True, redirect_stdout=False,
+    )  # fmt: skip
+
+
+def path(scope: Scope) -> str:
+    """The scope as it is written on the command line; / is the one that holds all others."""
+    return str(scope) or "/"
+
+
+def headline(record: Record) -> str:
+    """What to call the record: its title, else its key, else how it begins."""
+    return " ".join((record.title or record.key or snippet(body(record), (), 80)).split())
+
+
+def body(record: Record) -> str:
+    """What there is to read in the record: its text, else its data."""
+    return record.text or ("" if record.data is None else json.dumps(record.data, ensure_ascii=False))
+
+
+def fields(record: Record) -> Iterable[tuple[str, str]]:
+    """Every field but the text that holds something, as words."""
+    for name, value in jsonl.to_json(record).items():
+        if name == "scope":
+            yield name, path(record.scope)
+        elif name == "tags" and record.tags:
+            yield name, ", ".join(record.tags)
+        elif name == "data" and value is not None:
+            yield name, json.dumps(value, ensure_ascii=False)
+        elif name not in ("tags", "text", "data") and value not in (None, ""):
+            yield name, str(value)
+
+
+def reasons(hit: Hit) -> list[str]:
+    """Why it was found: the words it shares, each signal, and what its surroundings added."""
+    why = hit.why
+    said = [f"words: {', '.join(why.words)}" if why.words else "words: none of the query's"]
+    said += [_signal("keyword", "score", why.keyword)] if why.keyword else []
+    said += [_signal("semantic", "cosine", why.semantic)] if why.semantic else []
+    if why.context:
+        said.append("context: " + ", ".join(f"{name} {gain:+.3f}" for name, gain in why.context.items()))
+    return said
+
+
+def findings(found: Checkup) -> Iterable[tuple[str, str, str]]:
+    """Each line of a checkup: how grave, about what, and what there is to say."""
+    yield from (("info", name, said) for name, said in found.facts.items())
+    yield from (("mended", "", said) for said in found.mended)
+    yield from (("problem", "", said) for said in found.problems)
+    if not found.problems:
+        yield "ok", "", "nothing is wrong"
+
+
+def counted(count: int) -> str:
+    """So many records, in words."""
+    return "1 record" if count == 1 else f"{count:,} records"
+
+
+def size(count: float) -> str:
+    """A number of bytes in the unit that a person would use."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
+def _signal(name: str, unit: str, signal: Signal) -> str:
+    rank = "" if signal.rank is None else f", rank {signal.rank}"
+    return f"{name}: {unit} {signal.score:.3f}{rank}, share {signal.share:.3f}, relevance {signal.relevance:.3f}"
+
+
+def _line(*values: object) -> None:
+    print("\t".join(" ".join(str(value).split()) for value in values))
+
+
+def _numeral(name: str, value: int | str) -> str:
+    if isinstance(value, str):
+        return value
+    return size(value) if name.startswith("bytes_") else f"{value:,}"
+
+
+def _safe(text: str) -> str:
+    """The text without the characters that would steer a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _marked(text: str, asked: tuple[str, ...], style: str = "") -> Text:
+    """The text with the words that were asked for made bright."""
+    from rich.text import Text
+
+    marked, sought = Text(_safe(text), style), set(asked)
+    for found in _WORD.finditer(marked.plain):
+        if not sought.intersection(words(found.group())):
+            continue
+        if found.group().isascii():
+            marked.stylize("bold yellow", *found.span())
+            continue
+        # Where no spaces are written, only the part that was asked for is to shine.
+        literal = [word for word in sought if word in found.group().casefold()]
+        for word in literal:
+            start = found.start() + found.group().casefold().index(word)
+            marked.stylize("bold yellow", start, start + len(word))
+        if not literal:
+            marked.stylize("bold yellow", *found.span())
+    return marked
