@@ -1,0 +1,83 @@
+"""What the docs say is what the program does."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from cofio import engine, model, query
+from cofio.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/engine.md")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The code blocks of a page that are in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+PROGRAMS = [pytest.param(code, id=f"{page}-{n}") for page in PAGES for n, code in enumerate(blocks(page, "python"))]
+
+
+@pytest.mark.parametrize("code", PROGRAMS)
+def test_each_program_in_the_docs_runs(code: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    commands = [line for block in blocks("README.md", "sh") for line in block.splitlines() if line.startswith("cofio ")]
+    assert len(commands) >= 4
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PATH": path}
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stdout, command
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    page = (ROOT / "docs/engine.md").read_text()
+    for each in fields(Settings):
+        shown = str(each.default).lower() if isinstance(each.default, bool) else str(each.default)
+        row = next(line for line in page.splitlines() if f"`COFIO_{each.name.upper()}`" in line)
+        assert f"`{each.name}`" in row
+        assert each.name == "models" or shown in row
+
+
+def test_every_limit_is_documented() -> None:
+    page = (ROOT / "docs/engine.md").read_text()
+    for module in (model, query, engine):
+        for name, value in vars(module).items():
+            if name.startswith("MAX_") and isinstance(value, int) and name != "MAX_POSITION":
+                assert f"{value:,}" in page, f"{name} = {value:,} is not in docs/engine.md"
+
+
+def test_every_module_has_its_question_in_the_architecture() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text().replace("\\", "")
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    source = ROOT / "src" / "cofio"
+    for file in source.rglob("*.py"):
+        name = file.relative_to(source).as_posix()
+        known = [name, *(f"{parent.as_posix()}/" for parent in Path(name).parents)]
+        private = name in ("__init__.py", "__main__.py", "backends/sqlite/__init__.py")
+        assert private or any(f"## {each}:" in heading for heading in headings for each in known), name
+    for heading in headings:
+        if ": " in heading:
+            assert heading.endswith("?"), heading
+
+
+def test_every_public_verb_is_documented() -> None:
+    page = (ROOT / "docs/engine.md").read_text()
+    verbs = [
+        name for name in vars(engine.Engine) if not name.startswith("_") and name not in ("open", "close", "embedder")
+    ]
+    assert [verb for verb in verbs if f"`{verb}(" not in page] == []
