@@ -109,10 +109,10 @@ def _prose(folder: Path) -> Iterator[str]:
             or path.stat().st_size > 2_000_000
         ):
             continue
-        text = path.read_text("utf-8", "ignore").replace("\0", "")
+        text = path.read_text("utf-8", "ignore")
         for piece in _docstrings(text) if path.suffix == ".py" else [text]:
             for block in re.split(r"\n\s*\n", piece):
-                words = re.sub(r"\s+", " ", block).strip(" #*/").split()
+                words = re.sub(r"[\s\0\ud800-\udfff]+", " ", block).strip(" #*/").split()
                 for start in range(0, len(words), 90):
                     part = words[start : start + 90]
                     shown = " ".join(part)

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar, cast
 from . import search as searching
 from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Progress, Put
 from .embed import Embedder, open_embedder
-from .errors import Invalid, NotFound, Unavailable
+from .errors import Invalid, LimitExceeded, NotFound, Unavailable
 from .indexing import Indexing
 from .model import (
     MAX_ID,
@@ -25,6 +25,7 @@ from .model import (
     Record,
     Scope,
     Similar,
+    check_bool,
     check_int,
     check_text,
     check_time,
@@ -136,6 +137,8 @@ class Engine:
             Conflict: there is a record with this id already.
             Unavailable: the disk is full or failing; nothing was changed.
         """
+        check_bool("dedupe", dedupe)
+        check_bool("similar", similar)
         draft = Draft(
             scope=scope, kind=_member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
             importance=_member(Importance, "importance", importance), author=author, source=source, parent=parent,
@@ -149,12 +152,8 @@ class Engine:
 
     def write_many(self, drafts: Iterable[Draft], *, dedupe: bool = False) -> Records:
         """Remember many things in one transaction: all of them, or none."""
-        batch = list(drafts)
-        for draft in batch:
-            if not isinstance(draft, Draft):
-                raise Invalid("drafts", f"expected Draft, got {type(draft).__name__}")
-        check_int("drafts", len(batch), 0, MAX_BATCH)
-        return self._records([Put(draft=draft, dedupe=dedupe) for draft in batch])
+        check_bool("dedupe", dedupe)
+        return self._records([Put(draft=draft, dedupe=dedupe) for draft in _drafts(drafts)])
 
     def put(
         self,
@@ -202,7 +201,8 @@ class Engine:
         if "importance" in fields:
             fields["importance"] = _member(Importance, "importance", cast(str, fields["importance"]))
         if "ttl" in fields:
-            fields["expires_at"] = self._expiry(None, cast(float, fields.pop("ttl")))
+            given = cast(datetime | None, fields.get("expires_at"))
+            fields["expires_at"] = self._expiry(given, cast(float, fields.pop("ttl")))
         (record,) = self._records([Edit(id=_id(id), fields=fields, if_version=_version(if_version))])
         return record
 
@@ -271,6 +271,7 @@ class Engine:
         """Records of the scope and, unless `exact`, of all under it, the last changed first."""
         check_int("limit", limit, 1, MAX_LIST)
         check_int("offset", offset, 0, 2**53)
+        check_bool("newest", newest)
         bounds = _bounds(scope, exact, kinds, filter)
         with self._backend.reading(self._clock()) as view:
             return view.listed(bounds, limit=limit, offset=offset, newest=newest)
@@ -360,10 +361,11 @@ class Engine:
 
     def restore(self, drafts: Sequence[Draft]) -> int:
         """Put exported records back as they were, in one transaction; how many were new or newer than here."""
-        for draft in drafts:
+        batch = _drafts(drafts)
+        for draft in batch:
             if draft.id is None or draft.version is None or draft.updated_at is None:
                 raise Invalid("drafts", "a record to restore needs its id, version and updated_at")
-        return sum(not record.existed for record in self._records([Put(draft=each, how="restore") for each in drafts]))
+        return sum(not record.existed for record in self._records([Put(draft=each, how="restore") for each in batch]))
 
     def stats(self) -> Mapping[str, int | str]:
         """Numbers about the store for people."""
@@ -404,8 +406,21 @@ class Engine:
 
 
 def _bounds(scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None) -> Bounds:
+    check_bool("exact", exact)
     check_filter(filter)
-    return Bounds(scope=_scope(scope), exact=bool(exact), kinds=check_kinds(tuple(kinds)), filter=filter)
+    return Bounds(scope=_scope(scope), exact=exact, kinds=check_kinds(kinds), filter=filter)
+
+
+def _drafts(drafts: object) -> list[Draft]:
+    if not isinstance(drafts, Iterable):
+        raise Invalid("drafts", f"expected drafts, got {type(drafts).__name__}")
+    batch = list(drafts)
+    for draft in batch:
+        if not isinstance(draft, Draft):
+            raise Invalid("drafts", f"expected Draft, got {type(draft).__name__}")
+    if len(batch) > MAX_BATCH:
+        raise LimitExceeded("drafts", MAX_BATCH, "drafts")
+    return batch
 
 
 def _scope(scope: object) -> Scope:

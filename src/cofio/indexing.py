@@ -62,7 +62,8 @@ class Indexing:
         with self._backend.lease() as mine:
             if not mine:
                 return 0
-            while self._backend.index_words(WORDS_BATCH) and not self._stop.is_set():
+            # No further than what was there to begin with: a store that is written to all the time needs vectors too.
+            while self._backend.index_words(WORDS_BATCH) >= WORDS_BATCH and not self._stop.is_set():
                 pass
             embedder = self._embedder()
             return 0 if embedder is None else self._embed(embedder, progress, limit)
@@ -92,6 +93,7 @@ class Indexing:
             vectors = embedder.embed([item.text for item in worth.items]) if worth.items else None
             self._backend.store_vectors(embedder.id, worth, vectors)
             self._backend.index_words(WORDS_BATCH)
+            self._backend.index_vectors(embedder.id)
             done += len(worth.items)
             if progress:
                 progress("vectors", done, limit or 0)

@@ -22,6 +22,7 @@ MAX_TITLE = 1000
 MAX_TEXT = 1_048_576
 MAX_DATA = 1_048_576
 MAX_DATA_DEPTH = 64
+MAX_DIGITS = 4300  # Python neither writes nor reads a longer number
 MAX_TAGS = 64
 MAX_TAG = 100
 MAX_AUTHOR = 256
@@ -29,7 +30,9 @@ MAX_SOURCE = 64
 MAX_PARENT = 256
 MAX_POSITION = 2**53
 
+_LARGEST = 10**MAX_DIGITS
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
@@ -168,6 +171,8 @@ class Draft:
             check_text("key", self.key, MAX_KEY, empty=False)
         check_text("title", self.title, MAX_TITLE)
         check_text("text", self.text, MAX_TEXT)
+        if isinstance(self.tags, list):
+            object.__setattr__(self, "tags", tuple(self.tags))
         check_tags(self.tags)
         check_text("author", self.author, MAX_AUTHOR)
         check_text("source", self.source, MAX_SOURCE)
@@ -183,7 +188,7 @@ class Draft:
             check_int("version", self.version, 1, 2**53)
         if self.key is None and not self.text.strip():
             raise Invalid("text", "is empty; a record without a key needs text to be found by")
-        encode_json(self.data)
+        check_json(self.data)
 
 
 def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> None:
@@ -227,6 +232,12 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
         raise Invalid(name, f"{value} is not within {low:,} to {high:,}")
 
 
+def check_bool(name: str, value: object) -> None:
+    """Raise Invalid unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise Invalid(name, f"expected True or False, got {type(value).__name__}")
+
+
 def check_time(name: str, value: object) -> None:
     """Raise Invalid unless `value` is None or a datetime that knows its time zone."""
     if value is None:
@@ -240,14 +251,17 @@ def check_time(name: str, value: object) -> None:
 
 
 def encode_json(data: Json) -> str:
-    """`data` as compact JSON text; raises Invalid for what JSON cannot hold, and LimitExceeded."""
+    """Checked `data` as compact JSON text."""
+    return "null" if data is None else _encode(data)
+
+
+def check_json(data: Json) -> None:
+    """Raise Invalid for what JSON cannot hold, and LimitExceeded for too much of it."""
     if data is None:
-        return "null"
+        return
     _check_json(data, 0)
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if len(text) > MAX_DATA:
+    if len(_encode(data)) > MAX_DATA:
         raise LimitExceeded("data", MAX_DATA, "characters of JSON")
-    return text
 
 
 def _check_json(value: object, depth: int) -> None:
@@ -268,7 +282,10 @@ def _check_json(value: object, depth: int) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, depth + 1)
-    elif value is not None and not isinstance(value, int):
+    elif isinstance(value, int):
+        if not -_LARGEST < value < _LARGEST:
+            raise LimitExceeded("data", MAX_DIGITS, "digits")
+    elif value is not None:
         raise Invalid("data", f"{type(value).__name__} is not JSON")
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, cast, overload
 
 from .errors import Invalid, LimitExceeded
-from .model import Importance, Kind, Record, Scope, check_enum, check_int, check_text, check_time
+from .model import Importance, Kind, Record, Scope, check_bool, check_enum, check_int, check_text, check_time
 
 MAX_QUERY = 10_000
 MAX_LIMIT = 1000
@@ -26,6 +27,7 @@ _TIMES = ("created_at", "updated_at", "expires_at")
 _NUMBERS = ("position", "version")
 FIELDS = ("scope", "kind", "tags", "importance", *_TEXTS, *_TIMES, *_NUMBERS)
 _ORDERED = ("<", "<=", ">", ">=")
+_LONGEST = 1e15  # a vector's length is of no account, but its square must be a number
 
 
 class _Combined:
@@ -113,8 +115,7 @@ class Query:
         check_text("query", self.text, MAX_QUERY)
         if not isinstance(self.scope, Scope):
             raise Invalid("scope", f"expected a Scope, got {type(self.scope).__name__}")
-        if not isinstance(self.exact, bool):
-            raise Invalid("exact", "expected True or False")
+        check_bool("exact", self.exact)
         object.__setattr__(self, "kinds", check_kinds(self.kinds))
         check_filter(self.filter)
         if self.mode not in ("hybrid", "keyword", "semantic"):
@@ -122,6 +123,8 @@ class Query:
         check_int("limit", self.limit, 1, MAX_LIMIT)
         if self.floor is not None and not (_is_number(self.floor) and 0 <= self.floor <= 1):
             raise Invalid("floor", f"{self.floor!r} is not a number from 0 to 1")
+        if self.vector is not None:
+            object.__setattr__(self, "vector", _checked_vector(self.vector))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,11 +198,12 @@ class Page(Sequence[Hit]):
 
 def check_kinds(kinds: object) -> tuple[Kind, ...]:
     """`kinds` as a tuple; raises Invalid unless each is a Kind."""
-    if not isinstance(kinds, list | tuple | set | frozenset):
+    if isinstance(kinds, str) or not isinstance(kinds, Iterable):
         raise Invalid("kinds", f"expected a list of kinds, got {type(kinds).__name__}")
-    for kind in kinds:
+    given = tuple(kinds)
+    for kind in given:
         check_enum("kinds", kind, Kind)
-    return tuple(kinds)
+    return given
 
 
 def check_filter(filter_: object) -> None:
@@ -229,6 +233,17 @@ def _checked_parts(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
         if not isinstance(part, AllOf | AnyOf | Where):
             raise Invalid("filter", f"expected AllOf, AnyOf or Where, got {type(part).__name__}")
     return parts
+
+
+def _checked_vector(vector: Iterable[float]) -> tuple[float, ...]:
+    """A query's vector as plain numbers; raises Invalid for what has no direction or cannot be compared."""
+    try:
+        numbers = () if isinstance(vector, str | bytes) else tuple(float(each) for each in vector)
+    except (TypeError, ValueError, OverflowError):
+        numbers = ()
+    if not 1 / _LONGEST < math.hypot(*numbers) < _LONGEST:
+        raise Invalid("vector", "is not a list of finite numbers that are not all zero")
+    return numbers
 
 
 def _is_number(value: object) -> bool:

@@ -141,7 +141,8 @@ def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) 
         word_scores = {no: (1 - ranking.WINDOW) * word_scores.get(no, 0.0) + ranking.WINDOW * near[no] for no in places}
     shares = _fused(found, word_scores, query, fusion)
     total = {no: sum(parts) for no, parts in shares.items()}
-    context: dict[int, dict[str, float]] = {}
+    # A turn without a word of the query has this from the turns around it.
+    context = {no: {"window": by_words} for no, (by_words, _) in shares.items() if by_words and no not in found.keyword}
     if in_session:
         authors = {no: frozenset(words(place.author)) for no, place in places.items() if place.session is not None}
         gains = {
@@ -192,7 +193,7 @@ def _add(name: str, gained: dict[int, float], total: dict[int, float], context: 
 def _relevance(no: int, found: _Candidates) -> tuple[float, float]:
     """How much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
     by_words = min(1.0, found.keyword.get(no, 0.0) / found.ideal) if found.ideal else 0.0
-    return by_words, max(0.0, found.semantic.get(no, 0.0))
+    return by_words, min(1.0, max(0.0, found.semantic.get(no, 0.0)))
 
 
 def _kept(found: _Candidates, relevant: dict[int, tuple[float, float]], floor: float) -> list[int]:

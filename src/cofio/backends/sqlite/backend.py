@@ -23,7 +23,7 @@ from . import checks
 from .database import Database, fetch, translated
 from .filters import Condition, micros, within
 from .records import COLUMNS, Changing, moment, record_of, steady
-from .words import Loaded, State, WordIndex, WordSearch, milder
+from .words import Damaged, Loaded, State, WordIndex, WordSearch, milder, watched
 
 if TYPE_CHECKING:
     from .. import Vector
@@ -53,11 +53,15 @@ class SqliteBackend:
         self._database = Database(folder / "memory.db", sync=sync, vfs=vfs)
         self._words = WordIndex(folder / "index", self._database)
         self._vectors: dict[str, VectorIndex] = {}
+        self._aligned = False
 
     # Reading and writing records.
 
     def apply(self, changes: Sequence[Change], now: datetime) -> list[Record | int]:
         """Make all of the changes, durably, or none."""
+        if not self._aligned:
+            self._words.align()
+            self._aligned = True
         return self._database.write(lambda connection: Changing(connection, now).apply(changes))
 
     @contextmanager
@@ -67,14 +71,31 @@ class SqliteBackend:
             with self._database.reading() as connection:
                 yield SqliteView(self, connection, State.read(connection), None, now)
             return
-        for mended in (False, True):
-            with self._words.reading() as (connection, state, loaded):
-                lost = state.tail_seq > state.indexed_seq
-                if mended or not lost or state.records > REBUILD_AT_ONCE:
-                    yield SqliteView(self, connection, state, loaded, now)
-                    return
-            with self._leased():
-                self._words.take_in(1)
+        with self._database.borrowed() as connection:
+            yield SqliteView(self, connection, *self.look(connection), now)
+
+    def look(self, connection: apsw.Connection) -> tuple[State, Loaded | None]:
+        """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
+        for _ in range(100):
+            state, loaded = self._words.look(connection)
+            if state.tail_seq <= state.indexed_seq or state.records > REBUILD_AT_ONCE:
+                return state, loaded
+            connection.execute("ROLLBACK")
+            try:
+                with self.lease() as mine:
+                    if mine:
+                        self._words.take_in(1)
+            except Unavailable:
+                break
+            if not mine:
+                time.sleep(0.1)  # whoever has it is about to do this
+        return self._words.look(connection)  # what can be found without the index is found
+
+    def mend(self, connection: apsw.Connection, state: State) -> tuple[State, Loaded | None]:
+        """Give up an index that turned out to be damaged, and begin another snapshot with a new one."""
+        connection.execute("ROLLBACK")
+        self._words.forget(state.index)
+        return self.look(connection)
 
     def export(self, bounds: Bounds, now: datetime) -> Iterator[Record]:
         """Every record within bounds, oldest change first."""
@@ -91,7 +112,8 @@ class SqliteBackend:
     @contextmanager
     def lease(self) -> Iterator[bool]:
         """Hold the store's lock file: the kernel lets go of it when the process dies, however it dies."""
-        handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
+        with translated(self.folder):
+            handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,7 +196,7 @@ class SqliteBackend:
 
     def rebuild(self, progress: Progress | None = None) -> None:
         """Throw away the word index and the vector codes, and make them anew."""
-        with self._leased():
+        with self._leased(), translated(self.folder):
             with self._database.reading() as connection:
                 names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
             self._database.write(checks.recount)
@@ -219,7 +241,6 @@ class SqliteBackend:
 
     def close(self) -> None:
         """Let go of files and connections."""
-        self._words.release_writer()
         self._database.close()
 
     @contextmanager
@@ -283,13 +304,25 @@ class SqliteView:
         return [(Scope.from_path(path), count) for path, count in rows]
 
     def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
-        """The best candidates by words: from the tail and from the index, as long as the row agrees."""
-        search = WordSearch(self._connection, self._state, self._loaded, words, bounds)
+        """The best candidates by words."""
+        try:
+            return self._keyword(words, bounds, limit)
+        except Damaged:
+            # No more than candidates has been read so far: a later look can take the place of this one.
+            self._known.clear()
+            self._state, self._loaded = self._backend.mend(self._connection, self._state)
+            return self._keyword(words, bounds, limit)
+
+    def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
+        """The best candidates from the tail and from the index, as long as the row agrees."""
+        with watched():
+            search = WordSearch(self._connection, self._state, self._loaded, words, bounds)
         condition = within(bounds, self._at, by_row=True)
         found = {no: search.tail[no] for no in self._seen(search.tail, condition)}
         depth, done = limit, 0
         while True:
-            hits = search.indexed(depth)
+            with watched():
+                hits = search.indexed(depth)
             fresh = {no: (seq, score) for no, seq, score in hits[done:]}
             for no in self._seen(fresh, condition):
                 seq, score = fresh[no]
@@ -313,7 +346,8 @@ class SqliteView:
             while start < len(nos) and len(found) < limit:
                 batch = nos[start : start + step].tolist()
                 seen = self._seen(batch, condition)
-                order = dict(zip(batch, orders[start : start + step].tolist(), strict=True))
+                # A record may come twice, by its vector and by one from before a change: both orders count.
+                order = set(zip(batch, orders[start : start + step].tolist(), strict=True))
                 found |= self._exact(vector, embedder, seen, order)
                 start, step = start + step, step * DEEPER
             if len(found) >= limit:
@@ -404,9 +438,9 @@ class SqliteView:
         return [no for (no,) in rows] if len(rows) < SELECTIVE else None
 
     def _exact(
-        self, vector: Vector, embedder: str, nos: Sequence[int], orders: dict[int, int] | None
+        self, vector: Vector, embedder: str, nos: Sequence[int], orders: set[tuple[int, int]] | None
     ) -> dict[int, float]:
-        """The cosine of each record whose vector is of its present text and, with `orders`, the one expected."""
+        """The cosine of each record whose vector is of its present text and, with `orders`, one of those expected."""
         import numpy as np
 
         if not nos:
@@ -418,7 +452,7 @@ class SqliteView:
             " AND vector.no IN (SELECT value FROM carray(?))",
             (embedder, _numbers(nos)),
         )
-        rows = [row for row in rows if orders is None or orders[row[0]] == row[1]]
+        rows = [row for row in rows if orders is None or (row[0], row[1]) in orders]
         if not rows:
             return {}
         stored = np.frombuffer(b"".join(row[2] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)

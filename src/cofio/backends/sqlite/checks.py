@@ -11,7 +11,7 @@ import apsw
 from .. import Progress
 from .database import Database, fetch
 from .records import moment
-from .words import State, WordIndex
+from .words import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
 
@@ -25,7 +25,7 @@ def check(database: Database, words: WordIndex, folder: Path, progress: Progress
             found.extend(part(connection))
             if progress:
                 progress("checks", number + 1, len(parts) + 2)
-    found.extend(_index(words))
+    found.extend(_index(database, words))
     if progress:
         progress("checks", len(parts) + 1, len(parts) + 2)
     found.extend(_codes(database, folder / "vectors"))
@@ -141,20 +141,28 @@ def _stuck(connection: apsw.Connection) -> Iterator[str]:
         yield "the word index is incomplete: older records cannot be found by words until it is rebuilt"
 
 
-def _index(words: WordIndex) -> Iterator[str]:
-    """The word index and the tail together must hold exactly the records, each as it is now."""
-    with words.reading() as (connection, state, loaded):
-        held = loaded.entries() if loaded else {}
+def _index(database: Database, words: WordIndex) -> Iterator[str]:
+    """The word index and the tail together must hold exactly the records, each once and as it is now."""
+    with database.borrowed() as connection:
+        state, loaded = words.look(connection)
+        try:
+            entries = loaded.entries() if loaded else []
+            torn = words.damage(loaded) if loaded else []
+        except Damaged as error:
+            entries, torn = [], [str(error)]
         truth: dict[int, int] = dict(connection.execute("SELECT no, seq FROM record"))
         tail = {no for (no,) in connection.execute("SELECT id FROM tail_docsize")}
         gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
+    held = dict(entries)
     missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and no not in tail)
-    extra = sum(1 for no in held if no not in truth and no not in gone)
+    extra = sum(1 for no in held if no not in truth and no not in gone) + len(entries) - len(held)
     lost_tail = sum(1 for no, seq in truth.items() if seq > max(state.tail_seq, state.indexed_seq) and no not in tail)
+    if torn:
+        yield f"the word index is damaged: {', '.join(torn)}"
     if missing:
         yield f"{missing} records are missing from the word index"
     if extra:
-        yield f"the word index holds {extra} records that were deleted"
+        yield f"the word index holds {extra} records that were deleted or changed"
     if lost_tail:
         yield f"{lost_tail} new records are missing from the tail"
 

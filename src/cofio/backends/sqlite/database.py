@@ -80,16 +80,14 @@ class Database:
         connection = self._reader()
         try:
             with translated(self.path):
-                connection.execute("BEGIN")
-                # The transaction starts at its first read; until then there is no moment to hold on to.
-                patiently(lambda: connection.execute("SELECT 1 FROM meta LIMIT 1").get)
+                begin(connection)
                 yield connection
         finally:
             self._give_back(connection)
 
     @contextmanager
     def borrowed(self) -> Iterator[apsw.Connection]:
-        """A reader connection with no transaction open, for backup and checks."""
+        """A reader connection with no transaction open."""
         connection = self._reader()
         try:
             with translated(self.path):
@@ -140,7 +138,7 @@ class Database:
             f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
             "PRAGMA journal_size_limit = 67108864;"
             "PRAGMA trusted_schema = OFF;"
-        )
+        ).fetchall()  # statements after one that returns a row run only when the rows are taken
         return connection
 
     def _reader(self) -> apsw.Connection:
@@ -168,7 +166,7 @@ class Database:
             with translated(self.path):
                 patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
                 for job in jobs:
-                    self._run(job)
+                    self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):
                     self._writer.execute("ROLLBACK")
                 else:
@@ -186,17 +184,21 @@ class Database:
             for job in jobs:
                 job.done = True
 
-    def _run(self, job: _Job[object]) -> None:
-        self._writer.execute("SAVEPOINT job")
+    def _run(self, job: _Job[object], *, alone: bool) -> None:
+        """Do one job's work; undo it, and nothing else, when it fails for a reason of its own."""
+        if not alone:
+            self._writer.execute("SAVEPOINT job")
         try:
             job.result.append(job.work(self._writer))
         except Exception as error:
             # A full or failing disk ends the whole transaction: it is not this job's own error.
             if isinstance(error, apsw.Error) or not self._writer.in_transaction:
                 raise
-            self._writer.execute("ROLLBACK TO job")
+            if not alone:
+                self._writer.execute("ROLLBACK TO job")
             job.error = error
-        self._writer.execute("RELEASE job")
+        if not alone:
+            self._writer.execute("RELEASE job")
 
     def _overwrite_torn_commit(self) -> None:
         """After a commit that failed, write over what of it may stand in the log, lest recovery finds it."""
@@ -218,6 +220,12 @@ class _Patience:
             self._until = now + PATIENCE
         time.sleep(random.uniform(0.0002, 0.001 if tries < 20 else 0.004))
         return now < self._until
+
+
+def begin(connection: apsw.Connection) -> None:
+    """Open a read transaction. It starts at its first read: until then there is no moment to hold on to."""
+    connection.execute("BEGIN")
+    patiently(lambda: connection.execute("SELECT 1 FROM meta LIMIT 1").get)
 
 
 def patiently(work: Callable[[], T]) -> T:

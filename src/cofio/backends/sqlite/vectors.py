@@ -8,13 +8,17 @@ then scored exactly from the database, which also has the last word on whether a
 
 from __future__ import annotations
 
+import hashlib
+import math
 import os
 import secrets
 import threading
+import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 import numpy as np
@@ -29,6 +33,7 @@ TAIL = 2048  # so many vectors outside of any file make a new file
 CHUNK = 8192
 BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
 SMALL = 4096  # so few rows are scored by int8 at once, without the bits
+VERIFIED = 128 * 2**20  # bytes that are read through, in some 30 ms, before a file is first used
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
 _HEADER = 64
@@ -116,6 +121,7 @@ class VectorIndex:
         self._name = name
         self._lock = threading.Lock()
         self._files: dict[str, Codes] = {}
+        self._sound: dict[str, tuple[int, int]] = {}
         self._tail: list[Codes] = []
         self._covered = 0
         self._read_to = 0
@@ -221,10 +227,19 @@ class VectorIndex:
         return table
 
     def _open(self, name: str) -> Codes | None:
+        """The codes in a file, or None if it is missing, torn or another's: read through once, and if touched again.
+
+        A file that is so large that this would be felt is left to `faulty`.
+        """
+        path = self._folder / name
         try:
-            return _map(self._folder / name)
+            found = path.stat()
+            stamp = (found.st_size, found.st_mtime_ns)
+            codes = _map(path, verify=self._sound.get(name) != stamp and found.st_size <= VERIFIED)
         except (OSError, ValueError):
             return None
+        self._sound[name] = stamp
+        return codes
 
     # Writing, by the holder of the lease.
 
@@ -273,19 +288,15 @@ class VectorIndex:
             return ""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self._folder / (name + ".tmp")
-        place, target = low, None
-        filled = 0
-        while filled < count:
-            rows = _rows(connection, embedder, place, high, CHUNK)
-            piece = Codes.of(rows)
-            if target is None:
-                target = _map(temporary, new=(count, piece.values.shape[1]))
-            _fill(target, filled, piece)
-            filled, place = filled + len(rows), rows[-1][1]
-        del target
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        temporary.rename(self._folder / name)
+        try:
+            # Written, not mapped: a full disk is an error to a write, and the end of the process to a map.
+            with open(temporary, "xb+") as file:
+                _fill(file, name, count, lambda place: _rows(connection, embedder, place, high, CHUNK), low)
+                os.fsync(file.fileno())
+            temporary.rename(self._folder / name)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
         _sync_folder(self._folder)
         return name
 
@@ -322,47 +333,72 @@ def _publish(connection: apsw.Connection, embedder: int, low: int, high: int, na
         )
 
 
-def _map(path: Path, new: tuple[int, int] | None = None) -> Codes:
-    """Map a file of codes: an existing one for reading, or a new one of `new` (rows, dimensions) for filling."""
-    if new is None:
-        with open(path, "rb") as file:
-            header = file.read(_HEADER)
-        if header[:16] != _MAGIC:
-            raise ValueError(path)
-        rows, dimensions = (int(n) for n in np.frombuffer(header, "<u8", 2, 16))
-    else:
-        rows, dimensions = new
-    columns = -(-dimensions // 64)
-    layout: list[tuple[str, np.dtype[np.generic], tuple[int, ...]]] = [
+def _layout(rows: int, dimensions: int) -> tuple[list[tuple[str, np.dtype[np.generic], tuple[int, ...], int]], int]:
+    """The arrays of a file of codes, each with its kind, shape and place; and the size of the file."""
+    parts: list[tuple[str, np.dtype[np.generic], tuple[int, ...]]] = [
         ("no", np.dtype("<i8"), (rows,)),
         ("vseq", np.dtype("<i8"), (rows,)),
-        ("bits", np.dtype("<u8"), (columns, rows)),
+        ("bits", np.dtype("<u8"), (-(-dimensions // 64), rows)),
         ("scale", np.dtype("<f4"), (rows,)),
         ("scope", np.dtype("<i4"), (rows,)),
         ("kind", np.dtype("u1"), (rows,)),
         ("values", np.dtype("i1"), (rows, dimensions)),
     ]
-    size = _HEADER + sum(kind.itemsize * int(np.prod(shape)) for _, kind, shape in layout)
-    if new is None and path.stat().st_size != size:
+    placed, at = [], _HEADER
+    for name, kind, shape in parts:
+        placed.append((name, kind, shape, at))
+        at += kind.itemsize * math.prod(shape)
+    return placed, at
+
+
+def _header(name: str, rows: int, dimensions: int, crc: int) -> bytes:
+    """What a file begins with. It says the file's own name, so that none can be taken for another."""
+    whose = hashlib.blake2b(name.encode(), digest_size=16).digest()
+    return (_MAGIC + np.array([rows, dimensions, crc], "<u8").tobytes() + whose).ljust(_HEADER, b"\0")
+
+
+def _map(path: Path, *, verify: bool) -> Codes:
+    """Map a file of codes, which raises ValueError when it is not what it should be."""
+    with open(path, "rb") as file:
+        header = file.read(_HEADER)
+    if len(header) < _HEADER:
         raise ValueError(path)
-    whole = np.memmap(path, np.uint8, "r" if new is None else "w+", shape=(size,))
-    if new is not None:
-        whole[:16] = np.frombuffer(_MAGIC, np.uint8)
-        whole[16:32] = np.frombuffer(np.array(new, "<u8").tobytes(), np.uint8)
-    arrays: dict[str, NDArray[np.generic]] = {}
-    at = _HEADER
-    for name, kind, shape in layout:
-        length = kind.itemsize * int(np.prod(shape))
-        arrays[name] = np.asarray(whole[at : at + length]).view(kind).reshape(shape)
-        at += length
+    rows, dimensions, crc = (int(number) for number in np.frombuffer(header, "<u8", 3, len(_MAGIC)))
+    if header != _header(path.name, rows, dimensions, crc):
+        raise ValueError(path)
+    layout, size = _layout(rows, dimensions)
+    if path.stat().st_size != size:
+        raise ValueError(path)
+    whole = np.memmap(path, np.uint8, "r", shape=(size,))
+    if verify and zlib.crc32(whole[_HEADER:].data) != crc:
+        raise ValueError(path)
+    arrays: dict[str, NDArray[np.generic]] = {
+        name: np.asarray(whole[at : at + kind.itemsize * math.prod(shape)]).view(kind).reshape(shape)
+        for name, kind, shape, at in layout
+    }
     return Codes(**arrays)  # type: ignore[arg-type]  # the layout's types
 
 
-def _fill(target: Codes, at: int, piece: Codes) -> None:
-    rows = slice(at, at + len(piece))
-    target.no[rows], target.vseq[rows] = piece.no, piece.vseq
-    target.scope[rows], target.kind[rows] = piece.scope, piece.kind
-    target.bits[:, rows], target.scale[rows], target.values[rows] = piece.bits, piece.scale, piece.values
+def _fill(
+    file: BinaryIO, name: str, count: int, rows_after: Callable[[int], list[tuple[int, int, int, str, bytes]]], low: int
+) -> None:
+    """Write `count` rows of codes, those after `low`, piece by piece, and at last the header."""
+    filled, dimensions = 0, 0
+    while filled < count:
+        rows = rows_after(low)
+        piece, low = Codes.of(rows), rows[-1][1]
+        dimensions = piece.values.shape[1]
+        for part, kind, _, at in _layout(count, dimensions)[0]:
+            array = getattr(piece, part).astype(kind)
+            for column, line in enumerate(array if part == "bits" else [array]):  # the bits stand by columns
+                file.seek(at + (column * count + filled) * (line.nbytes // len(rows)))
+                file.write(line.tobytes())
+        filled += len(rows)
+    file.flush()
+    crc = zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data)
+    file.seek(0)
+    file.write(_header(name, count, dimensions, crc))
+    file.flush()
 
 
 def _sync_folder(folder: Path) -> None:
@@ -421,7 +457,7 @@ def _ranked(parts: list[Codes], picked: list[Ints], query: Floats, given: list[t
 def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
     """Whether a file of codes cannot be read, or lacks or falsifies a vector that it should hold."""
     try:
-        held = _map(path)
+        held = _map(path, verify=True)
     except (OSError, ValueError):
         return True
     place = low

@@ -11,12 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import secrets
 import shutil
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apsw
@@ -27,7 +29,7 @@ from ...model import Scope
 from ...query import AllOf, Filter, Where
 from ...text import record_words
 from .. import Bounds, Progress
-from .database import Database, fetch
+from .database import Database, begin, fetch
 from .filters import within_scope
 
 K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; the tail is scored with them too
@@ -35,6 +37,7 @@ MILD_K1, MILD_B = 0.6, 0.2  # memories are short: how long one is should count f
 TELLING = 3  # how many of a query's rarest words make up the ideal score
 MOST_WORDS = 48  # of a long query only its rarest words are looked up
 HEAP = 30_000_000
+VERIFIED = 128 * 2**20  # bytes that are read through, in some 30 ms, before an index is first used
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
 _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
 _COLUMNS = f"no, seq, {_SCOPE_PATH}, kind, key, source, author, tags, title, data, text"
@@ -75,17 +78,31 @@ class Loaded:
     index: tantivy.Index
     searcher: tantivy.Searcher
 
-    def entries(self) -> dict[int, int]:
+    def entries(self) -> list[tuple[int, int]]:
         """Every record number in the index, with the change that it was indexed at."""
-        found = self.searcher.search(tantivy.Query.all_query(), max(1, self.searcher.num_docs), count=False).hits
-        places = [place for _, place in found]
-        nos = self.searcher.fast_field_values("no", places)
-        seqs = self.searcher.fast_field_values("seq", places)
-        return {int(no): int(seq or 0) for no, seq in zip(nos, seqs, strict=True) if no}
+        with watched():
+            found = self.searcher.search(tantivy.Query.all_query(), max(1, self.searcher.num_docs), count=False).hits
+            places = [place for _, place in found]
+            nos = self.searcher.fast_field_values("no", places)
+            seqs = self.searcher.fast_field_values("seq", places)
+            return [(int(no), int(seq or 0)) for no, seq in zip(nos, seqs, strict=True) if no]
 
 
-class _Unusable(Exception):
-    """The index is missing, torn, or another store's."""
+class Damaged(Exception):
+    """The index is missing, torn, or another store's; or tantivy failed for some other reason."""
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Turn whatever tantivy says when it fails, its panics included, into Damaged."""
+    try:
+        yield
+    except (ValueError, KeyError, OSError, RuntimeError) as error:
+        raise Damaged(str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # which has no other name, and is no Exception
+            raise
+        raise Damaged(str(error)) from error
 
 
 class WordIndex:
@@ -97,21 +114,38 @@ class WordIndex:
         self._loading = threading.Lock()
         self._loaded: Loaded | None = None
         self._writer: tuple[str, tantivy.Index, tantivy.IndexWriter] | None = None
+        self._sound: dict[Path, tuple[int, int]] = {}
 
-    @contextmanager
-    def reading(self) -> Iterator[tuple[apsw.Connection, State, Loaded | None]]:
-        """A snapshot of the database with an index that has all that the snapshot says it has."""
+    def look(self, connection: apsw.Connection) -> tuple[State, Loaded | None]:
+        """Begin a snapshot of the database for which there is an index that has all that the snapshot says it has."""
         for _ in range(100):
-            with self._database.reading() as connection:
-                state = State.read(connection)
-                loaded = self._loaded
-                if not state.index or (
-                    loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq
-                ):
-                    yield connection, state, loaded if state.index else None
-                    return
-            self._load(state)
+            begin(connection)
+            state = State.read(connection)
+            loaded = self._loaded
+            if not state.index:
+                return state, None
+            if loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq:
+                return state, loaded
+            connection.execute("ROLLBACK")
+            try:
+                self._load(state)
+            except Unavailable:  # damaged, on a disk so full that this cannot even be noted
+                begin(connection)
+                return replace(State.read(connection), index="", indexed_seq=0), None
         raise Unavailable("the word index keeps changing under this reader; run `cofio doctor`")
+
+    def align(self) -> None:
+        """Forget an index that knows of later changes than the database, which was then put back to an older state.
+
+        To be done before a process first writes: the changes to come would be numbered like those that were lost.
+        """
+        with self._database.reading() as connection:
+            state = State.read(connection)
+        if state.index:
+            try:
+                self._forget_if_ahead(self._opened(state, verify=False))
+            except Damaged:
+                return  # which is seen to by whoever needs it next
 
     def take_in(self, limit: int) -> int:
         """Index up to `limit` changed records, publish, and trim the tail; how many changes were taken."""
@@ -119,8 +153,6 @@ class WordIndex:
             state = State.read(connection)
             if state.indexed_seq >= state.seq:
                 return 0
-            if state.tail_seq > state.indexed_seq:
-                return self.rebuild()
             rows = fetch(
                 connection,
                 f"SELECT {_COLUMNS} FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
@@ -128,35 +160,48 @@ class WordIndex:
             )
             upto = rows[-1][1] if len(rows) == limit else state.seq
             gone = fetch(connection, "SELECT no FROM gone WHERE seq > ? AND seq <= ?", (state.indexed_seq, upto))
-        name, writer, clean = self._open_writer(state)
-        stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if not clean or row[0] != row[1])]
-        writer.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
-        for row in rows:
-            writer.add_document(_document(row))
-        writer.add_document(_mark(upto, state.store))
-        writer.commit()
-        self._database.write(lambda connection: _publish(connection, name, state.indexed_seq, upto))
+        if state.tail_seq > state.indexed_seq:
+            return self.rebuild()
+        with self._undone_if_it_fails(state.index):
+            try:
+                name, writer, clean = self._open_writer(state)
+            except Damaged:
+                self.forget(state.index)
+                return self.rebuild()
+            stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if not clean or row[0] != row[1])]
+            with watched():
+                writer.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
+                for row in rows:
+                    writer.add_document(_document(row))
+                writer.add_document(_mark(upto, state.store))
+                writer.commit()
+            self._database.write(lambda connection: _publish(connection, name, state.index, state.indexed_seq, upto))
         self._sweep(name)
         return len(rows) + len(gone)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
         self.release_writer()
-        name = _new_name()
-        index = _new_index(self._folder / name)
-        writer = index.writer(HEAP, 1)
-        done = 0
+        name, done = _new_name(), 0
         with self._database.reading() as connection:
-            state = State.read(connection)
-            for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
-                writer.add_document(_document(row))
-                done += 1
-                if progress and done % 1000 == 0:
-                    progress("words", done, state.records)
-        writer.add_document(_mark(state.seq, state.store))
-        writer.commit()
-        writer.wait_merging_threads()
-        self._database.write(lambda connection: _publish(connection, name, 0, state.seq))
+            before = State.read(connection).index
+        with self._undone_if_it_fails(before):
+            with watched():
+                self._writer = _new_writer(self._folder / name)
+            _, _, writer = self._writer
+            with self._database.reading() as connection:
+                state = State.read(connection)
+                for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
+                    with watched():
+                        writer.add_document(_document(row))
+                    done += 1
+                    if progress and done % 1000 == 0:
+                        progress("words", done, state.records)
+            with watched():
+                writer.add_document(_mark(state.seq, state.store))
+                writer.commit()
+            self.release_writer()
+            self._database.write(lambda connection: _publish(connection, name, None, 0, state.seq))
         self._sweep(name)
         if progress:
             progress("words", done, done)
@@ -170,7 +215,6 @@ class WordIndex:
                                "(SELECT value FROM meta WHERE key = 'index')", (name,))  # fmt: skip
             connection.execute("UPDATE meta SET value = '' WHERE key = 'index' AND value = ?", (name,))
 
-        self.release_writer()
         self._database.write(reset)
         self._loaded = None
 
@@ -179,41 +223,85 @@ class WordIndex:
         if self._writer is not None:
             _, _, writer = self._writer
             self._writer = None
-            writer.wait_merging_threads()
+            with suppress(Damaged), watched():  # a merge that fails leaves things as they were
+                writer.wait_merging_threads()
 
     def _load(self, state: State) -> None:
         """Open or reload the index that `state` names; when it cannot be used, start over."""
         with self._loading:
             try:
-                self._loaded = self._opened(state.index, state.store)
-                good = self._loaded.seq >= state.indexed_seq
-            except _Unusable:
-                self._loaded, good = None, False
-            with self._database.reading() as connection:
-                now = State.read(connection)
-            # Newer than the database means that the database was put back to an older state beneath it.
-            if now.index == state.index and (not good or (self._loaded and self._loaded.seq > now.seq)):
-                self.forget(state.index)
+                loaded = self._opened(state)
+                if loaded.seq < state.indexed_seq:
+                    raise Damaged("older than the database")
+            except Damaged:
+                self._loaded = None
+                with self._database.reading() as connection:
+                    replaced = State.read(connection).index != state.index
+                if not replaced:
+                    self.forget(state.index)
+            else:
+                self._loaded = loaded
+                self._forget_if_ahead(loaded)
 
-    def _opened(self, name: str, store: str) -> Loaded:
-        try:
-            loaded = self._loaded
-            index = loaded.index if loaded and loaded.name == name else tantivy.Index.open(str(self._folder / name))
-            index.reload()
-            searcher = index.searcher()
+    def _forget_if_ahead(self, loaded: Loaded) -> None:
+        with self._database.reading() as connection:
+            now = State.read(connection)
+        if now.index == loaded.name and loaded.seq > now.seq:
+            self.forget(loaded.name)
+
+    def _opened(self, state: State, *, verify: bool = True) -> Loaded:
+        """The index that `state` names, as it is now."""
+        folder, loaded = self._folder / state.index, self._loaded
+        with watched():
+            index = loaded.index if loaded and loaded.name == state.index else tantivy.Index.open(str(folder))
+            for _ in range(10):
+                meta = (folder / "meta.json").read_bytes()
+                if verify and not self._verified(folder, meta):
+                    if meta != (folder / "meta.json").read_bytes():
+                        continue  # it was replaced meanwhile, and its files removed
+                    raise Damaged(f"{folder} does not hold what was written to it")
+                index.reload()
+                searcher = index.searcher()
+                if meta == (folder / "meta.json").read_bytes():
+                    break
             query = tantivy.Query.boolean_query(
                 [
                     (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "no", _MARK)),
-                    (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "facet", _owner(store), "basic")),
+                    (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "facet", _owner(state.store), "basic")),
                 ]
             )
             hits = searcher.search(query, 1, count=False).hits
             seq = searcher.fast_field_values("seq", [hits[0][1]])[0] if hits else None
-        except (ValueError, OSError, RuntimeError) as error:
-            raise _Unusable from error
         if seq is None:
-            raise _Unusable
-        return Loaded(name, int(seq), index, searcher)
+            raise Damaged("of another store or layout")
+        return Loaded(state.index, int(seq), index, searcher)
+
+    def _verified(self, folder: Path, meta: bytes) -> bool:
+        """Whether each file that `meta` names is as tantivy wrote it: looked at once, and again if it was touched.
+
+        An index that is so large that this would be felt is left to `damage`.
+        """
+        try:
+            stamps = {file: _stamp(file) for file in _files(folder, meta)}
+        except FileNotFoundError:
+            return False
+        fresh = [file for file, stamp in stamps.items() if self._sound.get(file) != stamp]
+        if sum(stamps[file][0] for file in fresh) > VERIFIED:
+            return True
+        if not all(_intact(file) for file in fresh):
+            return False
+        self._sound = stamps
+        return True
+
+    def damage(self, loaded: Loaded) -> list[str]:
+        """The files of an index that are not as tantivy wrote them, however large they are."""
+        folder = self._folder / loaded.name
+        with watched():
+            while True:
+                meta = (folder / "meta.json").read_bytes()
+                torn = [f"index/{loaded.name}/{file.name}" for file in _files(folder, meta) if not _intact(file)]
+                if not torn or meta == (folder / "meta.json").read_bytes():  # else they were replaced meanwhile
+                    return torn
 
     def _open_writer(self, state: State) -> tuple[str, tantivy.IndexWriter, bool]:
         """A writer on the store's index, or on a new one; and whether the index has nothing unpublished."""
@@ -221,30 +309,39 @@ class WordIndex:
             name, _, writer = self._writer
             return name, writer, True
         self.release_writer()
-        name, clean = state.index, False
-        if name:
-            try:
-                opened = self._opened(name, state.store)
-                index, clean = opened.index, opened.seq == state.indexed_seq
-                if opened.seq < state.indexed_seq:
-                    raise _Unusable
-            except _Unusable:
-                self.forget(name)
-                raise Unavailable("the word index was damaged; it is being rebuilt") from None
-        else:
-            name, clean = _new_name(), True
-            index = _new_index(self._folder / name)
+        if not state.index:
+            with watched():
+                self._writer = _new_writer(self._folder / _new_name())
+            return self._writer[0], self._writer[2], True
+        opened = self._opened(state)
+        if opened.seq < state.indexed_seq:
+            raise Damaged("older than the database")
         try:
-            writer = index.writer(HEAP, 1)
-        except ValueError as error:
+            with watched():
+                writer = opened.index.writer(HEAP, 1)
+                # A commit that was killed leaves files whose names the next one would stumble over.
+                writer.garbage_collect_files()
+        except Damaged as error:
             raise Unavailable(f"the word index cannot be written ({error})") from error
-        self._writer = (name, index, writer)
-        return name, writer, clean
+        self._writer = (state.index, opened.index, writer)
+        return state.index, writer, opened.seq == state.indexed_seq
+
+    @contextmanager
+    def _undone_if_it_fails(self, keep: str) -> Iterator[None]:
+        """Let go of the writer and of what it wrote outside of the store's index, if a piece of work fails."""
+        try:
+            yield
+        except BaseException as error:
+            self.release_writer()
+            self._sweep(keep)
+            if isinstance(error, Damaged):
+                raise Unavailable(f"the word index cannot be written ({error})") from error
+            raise
 
     def _sweep(self, keep: str) -> None:
         """Remove the folders of indexes that are no longer used; readers that still have them keep the files."""
-        for folder in self._folder.iterdir():
-            if folder.name != keep and folder.name.startswith("words-"):
+        for folder in self._folder.glob("words-*"):
+            if folder.name != keep:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -262,7 +359,8 @@ class WordSearch:
         tail, tail_total = _tail(connection, state, words, bounds)
         scoped = list(_scope_facets(bounds))
         everywhere = loaded.searcher.num_docs if loaded else 0
-        total = tail_total + (_holding(loaded, scoped) if loaded and scoped else everywhere)
+        # One document of the index is its mark, and no record.
+        total = tail_total + (_holding(loaded, scoped) if loaded and scoped else max(0, everywhere - 1))
         shares: list[tuple[str, float, float]] = []
         for word in words:
             known = loaded.searcher.doc_freq("body", word) if loaded else 0
@@ -340,7 +438,7 @@ def _holding(loaded: Loaded, facets: Sequence[str], word: str | None = None) -> 
     if word is not None:
         terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
     query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
-    return int(loaded.searcher.search(query, 1, count=True).count)
+    return int(loaded.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
 
 
 def milder(score: float, length: int, average: float) -> float:
@@ -358,8 +456,13 @@ def _idf(holding: int, total: int) -> float:
     return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
 
 
-def _publish(connection: apsw.Connection, name: str, before: int, upto: int) -> None:
-    """Say that the index has every change up to `upto`, and take those out of the tail."""
+def _publish(connection: apsw.Connection, name: str, was: str | None, before: int, upto: int) -> None:
+    """Say that the index has every change up to `upto`, and take those out of the tail.
+
+    Not if the store's index is no longer the one that it `was`: then a reader found it damaged meanwhile.
+    """
+    if was is not None and was != connection.execute("SELECT value FROM meta WHERE key = 'index'").get:
+        return
     newest = connection.execute("SELECT value FROM meta WHERE key = 'seq'").get
     if newest == upto:
         connection.execute("INSERT INTO tail (tail) VALUES ('delete-all')")
@@ -377,9 +480,37 @@ def _new_name() -> str:
     return f"words-{secrets.token_hex(6)}"
 
 
-def _new_index(folder: Path) -> tantivy.Index:
+def _new_writer(folder: Path) -> tuple[str, tantivy.Index, tantivy.IndexWriter]:
     folder.mkdir(parents=True, mode=0o700)
-    return tantivy.Index(_SCHEMA, path=str(folder))
+    index = tantivy.Index(_SCHEMA, path=str(folder))
+    return folder.name, index, index.writer(HEAP, 1)
+
+
+def _files(folder: Path, meta: bytes) -> Iterator[Path]:
+    """The files that make up the index whose meta.json that is."""
+    for segment in json.loads(meta)["segments"]:
+        name = segment["segment_id"].replace("-", "")
+        for part in ("idx", "pos", "term", "store", "fast", "fieldnorm"):
+            yield folder / f"{name}.{part}"
+        if segment["deletes"]:
+            yield folder / f"{name}.{segment['deletes']['opstamp']}.del"
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def _intact(file: Path) -> bool:
+    """Whether a file of tantivy's holds what its footer says it should: a JSON text, its length, a magic number."""
+    try:
+        with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            end = len(whole) - 8
+            length = int.from_bytes(whole[end : end + 4], "little")
+            with memoryview(whole) as view, view[: end - length] as body:
+                return bool(json.loads(whole[end - length : end])["crc"] == zlib.crc32(body))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _schema() -> tantivy.Schema:

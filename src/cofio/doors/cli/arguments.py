@@ -212,7 +212,7 @@ def _value(read: Callable[[str], T]) -> Callable[[str], T]:
         try:
             return read(written)
         except Invalid as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+            raise argparse.ArgumentTypeError(error.problem) from error
 
     return checked
 
@@ -259,13 +259,13 @@ def ttl(written: str) -> float:
 @_value
 def data(written: str) -> Json:
     """The value that a JSON text stands for."""
-    from ...model import encode_json
+    from ...model import check_json
 
     try:
         value = _json(written)
     except (ValueError, RecursionError) as error:
         raise Invalid("data", f"is not JSON ({error}); write it in single quotes, as in '{{\"n\": 3}}'") from None
-    encode_json(value)
+    check_json(value)
     return value
 
 
@@ -307,7 +307,7 @@ def _when(field: str, operator: str, value: str) -> Filter:
     except ValueError:
         return Where(field, _operator(operator), _moment(field, value))
     except OverflowError:
-        raise Invalid(field, f"{value} is outside the years 1 to 9999") from None
+        raise Invalid("where", f"{field}: {value} is outside the years 1 to 9999") from None
     match operator:
         case "=":
             return AllOf(Where(field, ">=", start), Where(field, "<", end))
@@ -326,7 +326,7 @@ def _moment(field: str, value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise Invalid(field, f"{value!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
+        raise Invalid("where", f"{field}: {value!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -339,7 +339,7 @@ def _number(field: str, value: str) -> float:
     try:
         return int(value) if re.fullmatch(r"[+-]?\d+", value) else float(value)
     except ValueError:
-        raise Invalid(field, f"{value!r} is not a number") from None
+        raise Invalid("where", f"{field}: {value!r} is not a number") from None
 
 
 def _literal(value: str) -> Value:

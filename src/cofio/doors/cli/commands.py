@@ -64,8 +64,7 @@ def search(args: Namespace) -> int:
     with opened(args) as engine:
         page = engine.search(query)
         without = waiting(engine) if page.degraded and query.mode != "keyword" else 0
-        if 0 < without <= FEW:
-            settle(engine, limit=FEW)
+        if 0 < without <= FEW and settle(engine, limit=FEW):
             page = engine.search(query)
     output(as_json=args.json).hits(page, why=args.why)
     sys.stdout.flush()
@@ -92,10 +91,10 @@ def listing(args: Namespace) -> int:
     bounds = {"exact": args.exact, "kinds": tuple(args.kind), "filter": _filter(args)}
     with opened(args) as engine:
         found = engine.list(args.scope, **bounds, limit=args.limit, offset=args.offset, newest=not args.oldest)
-        count = engine.count(args.scope, **bounds)
+        after = args.offset + len(found)
+        count = engine.count(args.scope, **bounds) if len(found) in (0, args.limit) else after
     output(as_json=args.json).listed(found)
     sys.stdout.flush()
-    after = args.offset + len(found)
     if not found:
         note(f"no records here{f' after the first {count:,}' if count else ''}")
     elif after < count and not args.json:

@@ -8,12 +8,11 @@ from argparse import Namespace
 from contextlib import nullcontext
 from pathlib import Path
 
-from ...embed.install import install, installed
-from ...embed.minilm import ID
 from ...errors import Invalid, Unavailable
 from ...jsonl import write_line
+from ...model import check_text
 from . import transfer
-from .opening import exists, opened, place, settle, waiting
+from .opening import MAX_PATH, exists, opened, place, settle, waiting
 from .terminal import Bar, Checkup, counted, note, output, size
 
 LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
@@ -43,23 +42,28 @@ def reindex(args: Namespace) -> int:
 
 def doctor(args: Namespace) -> int:
     """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
+    from ...embed.install import installed
+
     folder, settings = place(args)
     facts = {"store": str(folder)}
     problems: list[str] = []
     mended: list[str] = []
     try:
         with opened(args) as engine, Bar("checking") as bar:
-            problems = _around(folder) + engine.check(bar)
-            if problems and args.fix:
-                found = problems
+            within = engine.check(bar)
+            problems = found = _around(folder) + within
+            if found and args.fix:
                 folder.chmod(0o700)
-                engine.reindex(bar)
+                if within:
+                    engine.reindex(bar)
                 problems = _around(folder) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
             numbers = engine.stats()
         facts["records"] = f"{numbers['records']:,}"
         facts["database"] = size(int(numbers["bytes_database"]))
-        facts["vectors"] = f"{numbers['waiting_for_vectors']:,} records wait for one of {numbers['embedder']}"
+        facts["embedder"] = (
+            f"{numbers['embedder']}, {counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
+        )
     except Unavailable as error:
         if not exists(folder):
             raise
@@ -87,6 +91,7 @@ def _around(folder: Path) -> list[str]:
 
 def backup(args: Namespace) -> int:
     """Copy the memory."""
+    check_text("target", args.target, MAX_PATH, empty=False)
     with opened(args) as engine, Bar("copy") as bar:
         target = engine.backup(Path(args.target).expanduser(), bar)
     output(as_json=args.json).done(f"copied the memory to {target}", backup=str(target))
@@ -121,14 +126,14 @@ def importing(args: Namespace) -> int:
             with Bar("importing", expect=source.size) as bar:
                 intake.run(bar, skip if args.skip_bad else None)
         except Invalid as error:
-            so_far = f"{counted(intake.read)} before it stayed"
+            so_far = f"{counted(intake.read)} before it went in" if intake.read else "nothing went in"
             raise Invalid(error.field, f"{error.problem}; {so_far}; mend it, or pass it over with --skip-bad") from None
         except KeyboardInterrupt:
             note(f"stopped after {counted(intake.read)}, which stay; the same import again does the rest")
             raise
         kept = intake.read - intake.new
         said = f"imported {counted(intake.new)}"
-        said += f"; {counted(kept)} stayed as they are here, as new or newer" if kept else ""
+        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
         said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
         output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
         sys.stdout.flush()
@@ -142,6 +147,9 @@ def importing(args: Namespace) -> int:
 
 def model(args: Namespace) -> int:
     """See to the model."""
+    from ...embed.install import install, installed
+    from ...embed.minilm import ID
+
     _, settings = place(args)
     models = settings.models_folder
     there = installed(models)

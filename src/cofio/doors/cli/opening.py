@@ -10,15 +10,18 @@ from pathlib import Path
 
 from ...engine import Engine
 from ...errors import Unavailable
+from ...model import check_text
 from ...settings import Settings, find_store
 from .terminal import Bar, note
 
+MAX_PATH = 4096
 FEW = 64  # so many records are embedded on the way, without much of a wait: a second or two
 
 
 def place(args: Namespace) -> tuple[Path, Settings]:
     """The folder of the memory, which may not be there yet, and its settings."""
     folder = find_store(args.store)
+    check_text("store", str(folder), MAX_PATH)  # the database opens no file whose name is not text
     return folder, Settings.load(folder)
 
 
@@ -45,10 +48,12 @@ def waiting(engine: Engine) -> int:
     return int(engine.stats()["waiting_for_vectors"]) if engine.embedder() is not None else 0
 
 
-def settle(engine: Engine, *, limit: int | None = None) -> None:
-    """Index and embed what waits. Nothing depends on its being done now, so a failure is only told."""
+def settle(engine: Engine, *, limit: int | None = None) -> bool:
+    """Index and embed what waits; whether it could. Nothing depends on its being done now: a failure is only told."""
     try:
         with Bar("indexing", after=0.5 if limit else 0.0, expect=limit or waiting(engine)) as bar:
             engine.settle(bar, limit)
     except Unavailable as error:
         note(f"not everything is embedded yet: {error}")
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""A store of each backend, and each state that what it has to find can be in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cofio import Draft, Engine, Record, Settings
+from cofio.backends import Backend, EmbedBatch
+from cofio.backends.sqlite import SqliteBackend
+from cofio.embed import Embedder
+from cofio.embed.hashed import Hashed
+
+QUIET = Settings(background=False, embedder="none")
+
+
+@pytest.fixture(params=["sqlite"])
+def open_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Backend]]:
+    """Opens the test's store, once more each time."""
+    opened: list[Backend] = []
+
+    def open_() -> Backend:
+        opened.append({"sqlite": SqliteBackend}[request.param](tmp_path / "store", sync="normal"))
+        return opened[-1]
+
+    yield open_
+    for backend in opened:
+        backend.close()
+
+
+@pytest.fixture
+def backend(open_backend: Callable[[], Backend]) -> Backend:
+    """The store that `memory` is on."""
+    return open_backend()
+
+
+@pytest.fixture
+def reopen(
+    open_backend: Callable[[], Backend], clock: Callable[[], datetime]
+) -> Iterator[Callable[..., Engine]]:
+    """Opens another engine on the test's store, with other settings or another embedder."""
+    opened: list[Engine] = []
+
+    def open_(settings: Settings = QUIET, embedder: Embedder | None = None) -> Engine:
+        opened.append(Engine(open_backend(), settings=settings, embedder=embedder, clock=clock))
+        return opened[-1]
+
+    yield open_
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def memory(backend: Backend, clock: Callable[[], datetime]) -> Iterator[Engine]:
+    """An empty memory without background work; its vectors are hashes."""
+    with Engine(backend, settings=QUIET, embedder=Hashed(), clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["tail", "settled", "mixed"])
+def state(request: pytest.FixtureRequest) -> str:
+    """Where the words of what a test wrote are: in the tail only, in the index only, or some in each."""
+    return str(request.param)
+
+
+@pytest.fixture
+def settle(backend: Backend, memory: Engine, state: str) -> Callable[[], None]:
+    """Gives vectors to what has changed and, when the state is settled, takes its words into the index."""
+
+    def settle_() -> None:
+        if state == "settled":
+            memory.settle()
+        else:
+            _embed(backend, Hashed())
+
+    return settle_
+
+
+@pytest.fixture
+def remember(memory: Engine, state: str, settle: Callable[[], None]) -> Callable[..., list[Record]]:
+    """Writes drafts, and brings their words into the state under test and their vectors up to date."""
+
+    def write(*drafts: Draft) -> list[Record]:
+        early = drafts[: len(drafts) // 2 or 1] if state == "mixed" else ()
+        records = memory.write_many(early)
+        if early:
+            memory.settle()
+        records += memory.write_many(drafts[len(early) :])
+        settle()
+        return records
+
+    return write
+
+
+def _embed(backend: Backend, embedder: Embedder) -> None:
+    """Make vectors and leave the word index alone, which `Engine.settle` does not."""
+    with backend.lease() as mine:
+        assert mine
+        while batch := backend.to_embed(embedder.id, 100):
+            items = tuple(item for item in batch.items if item.text)
+            vectors = embedder.embed([item.text for item in items])
+            backend.store_vectors(embedder.id, EmbedBatch(items, batch.upto), vectors)

@@ -1,0 +1,102 @@
+"""The same text is recognised when it is written, and what says nearly the same is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cofio import Draft, Engine, Kind, Record, Scope
+
+DEMO = Scope("demo")
+
+
+def test_without_dedupe_the_same_text_is_written_again(memory: Engine) -> None:
+    first, second = memory.write(DEMO, text="same"), memory.write(DEMO, text="same")
+    assert first.id != second.id
+    assert not second.existed
+
+
+def test_dedupe_returns_the_record_that_is_there_and_writes_nothing(memory: Engine) -> None:
+    first = memory.write(DEMO, text="same", title="Title", tags=["a"])
+    second = memory.write(DEMO, text="same", title="Another title", tags=["b"], dedupe=True)
+    assert second == first
+    assert second.existed
+    assert not memory.write(DEMO, text="not the same", dedupe=True).existed
+    assert memory.count() == 2
+
+
+@pytest.mark.parametrize("text", ["one two", " one two ", "one\n\ntwo", "one \t two\r\n"])
+def test_white_space_makes_no_difference_between_texts(memory: Engine, text: str) -> None:
+    first = memory.write(DEMO, text="one two")
+    assert memory.write(DEMO, text=text, dedupe=True).id == first.id
+
+
+@pytest.mark.parametrize("text", ["One two", "one two.", "onetwo", "two one", "one twó"])
+def test_any_other_difference_makes_another_record(memory: Engine, text: str) -> None:
+    memory.write(DEMO, text="one two")
+    assert not memory.write(DEMO, text=text, dedupe=True).existed
+
+
+def test_a_text_of_another_scope_or_kind_is_no_duplicate(memory: Engine) -> None:
+    memory.write(DEMO, text="same")
+    assert not memory.write(DEMO / "under", text="same", dedupe=True).existed
+    assert not memory.write(Scope(), text="same", dedupe=True).existed
+    assert not memory.write(DEMO, text="same", kind=Kind.FACT, dedupe=True).existed
+    assert memory.count() == 4
+
+
+def test_an_edited_or_deleted_text_is_no_longer_there_to_be_repeated(memory: Engine) -> None:
+    record = memory.write(DEMO, text="old")
+    memory.edit(record.id, text="new")
+    assert not memory.write(DEMO, text="old", dedupe=True).existed
+    assert memory.write(DEMO, text="new", dedupe=True).id == record.id
+    memory.delete(record.id)
+    assert not memory.write(DEMO, text="new", dedupe=True).existed
+
+
+def test_the_oldest_of_several_is_the_one_returned(memory: Engine) -> None:
+    first = memory.write(DEMO, text="same")
+    memory.write(DEMO, text="same")
+    memory.edit(first.id, title="changed since")
+    assert memory.write(DEMO, text="same", dedupe=True).id == first.id
+
+
+def test_a_batch_is_deduplicated_against_the_store_and_itself(memory: Engine) -> None:
+    first = memory.write(DEMO, text="a")
+    records = memory.write_many([Draft(scope=DEMO, text=text) for text in "abcba"], dedupe=True)
+    assert [record.text for record in records] == list("abcba")
+    assert [record.existed for record in records] == [True, False, False, True, True]
+    assert records[0] == records[4] == first
+    assert memory.count() == 3
+
+
+def test_similar_names_what_says_nearly_the_same_the_most_alike_first(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    text = "the nightly backup of the billing database runs at two"
+    near, nearer, *_ = remember(
+        Draft(scope=DEMO, text="the nightly backup of our billing database starts at two", title="Near"),
+        Draft(scope=DEMO, text="nightly backup of the billing database runs at three"),
+        Draft(scope=DEMO, text="the billing team went home at two"),
+        Draft(scope=DEMO / "under", text=text),
+        Draft(scope=DEMO, kind=Kind.FACT, text=text),
+    )
+    record = memory.write(DEMO, text=text, similar=True)
+    assert [(one.id, one.title) for one in record.similar] == [(nearer.id, ""), (near.id, "Near")]
+    assert 0.7 <= record.similar[1].likeness < record.similar[0].likeness < 1
+    assert not record.existed
+    assert memory.read(record.id).similar == ()
+
+
+def test_a_duplicate_is_not_named_as_similar_to_itself(memory: Engine) -> None:
+    first = memory.write(DEMO, text="several words that are the same")
+    again = memory.write(DEMO, text="several words that are the same", dedupe=True, similar=True)
+    assert again.id == first.id
+    assert again.existed
+    assert again.similar == ()
+
+
+def test_a_text_without_words_is_similar_to_nothing(memory: Engine) -> None:
+    memory.write(DEMO, text="…!?")
+    assert memory.write(DEMO, text="…!?", similar=True).similar == ()

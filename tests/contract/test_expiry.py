@@ -1,0 +1,211 @@
+"""What has expired is gone from every read at once, and no clock brings it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+
+from cofio import Draft, Engine, Kind, NotFound, Query, Record, Scope, Where
+from cofio.backends import Backend
+
+DEMO = Scope("demo")
+DAY = 86_400
+
+
+def test_a_record_lasts_as_long_as_its_ttl(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime]
+) -> None:
+    record = memory.write(DEMO, text="short lived", ttl=60)
+    assert record.expires_at == clock() + timedelta(seconds=60)
+    advance(59.999)
+    assert memory.read(record.id) == record
+    advance(0.001)
+    with pytest.raises(NotFound):
+        memory.read(record.id)
+
+
+@pytest.mark.parametrize("ttl", [30, 30.0, timedelta(seconds=30)])
+def test_a_ttl_is_seconds_or_a_timedelta(
+    memory: Engine, clock: Callable[[], datetime], ttl: float | timedelta
+) -> None:
+    soon = clock() + timedelta(seconds=30)
+    record = memory.write(DEMO, text="x", ttl=ttl)
+    assert record.expires_at == memory.put(DEMO, "k", ttl=ttl).expires_at == soon
+    assert memory.edit(record.id, expires_at=None).expires_at is None
+    assert memory.edit(record.id, ttl=ttl).expires_at == soon
+    assert memory.edit(record.id, ttl=None).expires_at is None
+
+
+def test_every_read_misses_what_has_expired(
+    memory: Engine,
+    remember: Callable[..., list[Record]],
+    advance: Callable[[float], None],
+    clock: Callable[[], datetime],
+) -> None:
+    soon = clock() + timedelta(seconds=60)
+    doomed, kept, other = remember(
+        Draft(scope=DEMO / "a", text="mortal remains", key="key", expires_at=soon, parent="p", position=1),
+        Draft(scope=DEMO / "b", text="mortal soul", parent="p", position=2),
+        Draft(scope=DEMO / "a", text="mortal neighbour", parent="p", position=2),
+    )
+    for mode in ("keyword", "semantic", "hybrid"):
+        hits = memory.search(Query("mortal remains", mode=mode, floor=0.0))  # type: ignore[arg-type]
+        assert hits[0].record == doomed
+    advance(60)
+    with pytest.raises(NotFound):
+        memory.read(doomed.id)
+    assert memory.get(doomed.scope, "key", kind=Kind.NOTE) is None
+    assert memory.list() == [other, kept]
+    assert memory.list(filter=Where("key", "=", "key")) == []
+    assert list(memory.export()) == [kept, other]
+    assert memory.count() == 2
+    assert memory.scopes() == {DEMO / "a": 1, DEMO / "b": 1}
+    for mode in ("keyword", "semantic", "hybrid"):
+        hits = memory.search(Query("mortal remains", mode=mode, floor=0.0))  # type: ignore[arg-type]
+        assert {hit.record for hit in hits} == {kept, other}
+        assert hits.cut == 0
+
+
+def test_what_has_expired_cannot_be_changed(memory: Engine, advance: Callable[[float], None]) -> None:
+    record = memory.write(DEMO, text="x", ttl=1)
+    advance(1)
+    for act in (
+        lambda: memory.edit(record.id, ttl=100),
+        lambda: memory.move(record.id, key="k"),
+        lambda: memory.delete(record.id),
+    ):
+        with pytest.raises(NotFound):
+            act()
+
+
+def test_an_expired_key_is_free_and_starts_anew(memory: Engine, advance: Callable[[float], None]) -> None:
+    old = memory.put(DEMO, "key", data="old", ttl=1)
+    advance(1)
+    new = memory.put(DEMO, "key", data="new", if_version=0)
+    assert new.version == 1
+    assert new.id != old.id
+    assert memory.get(DEMO, "key") == new
+    assert memory.check() == []
+
+
+def test_a_record_can_be_moved_or_written_to_a_key_whose_holder_has_expired(
+    memory: Engine, advance: Callable[[float], None]
+) -> None:
+    memory.put(DEMO, "key", data="old", ttl=1)
+    memory.put(DEMO, "another", data="old", ttl=1)
+    mover = memory.put(DEMO, "mover", data="mover")
+    advance(1)
+    assert memory.move(mover.id, key="key").key == "key"
+    memory.write_many([Draft(scope=DEMO, kind=Kind.ITEM, key="another", data="new")])
+    assert memory.count() == 2
+    assert memory.check() == []
+
+
+def test_an_expired_id_is_free(memory: Engine, advance: Callable[[float], None]) -> None:
+    memory.write(DEMO, text="old words", id="one", ttl=1)
+    advance(1)
+    new = memory.write(DEMO, text="fresh words", id="one")
+    assert memory.read("one") == new
+    assert new.version == 1
+    assert [hit.record for hit in memory.search("words")] == [new]
+    assert memory.check() == []
+
+
+def test_expired_text_is_no_duplicate_and_nothing_is_similar_to_it(
+    memory: Engine, advance: Callable[[float], None]
+) -> None:
+    old = memory.write(DEMO, text="exactly this text of several words", ttl=1)
+    assert memory.write(DEMO, text=old.text, dedupe=True).existed
+    advance(1)
+    new = memory.write(DEMO, text=old.text, dedupe=True, similar=True)
+    assert not new.existed
+    assert new.id != old.id
+    assert new.similar == ()
+
+
+def test_drop_does_not_stumble_over_the_expired(memory: Engine, advance: Callable[[float], None]) -> None:
+    memory.write(DEMO, text="x", ttl=1)
+    memory.write(DEMO, text="y")
+    advance(1)
+    memory.drop(DEMO)
+    assert memory.count() == 0
+    assert memory.check() == []
+
+
+def test_a_clock_that_is_set_back_does_not_bring_back_what_has_expired(
+    memory: Engine, reopen: Callable[..., Engine], advance: Callable[[float], None]
+) -> None:
+    doomed = memory.put(DEMO, "key", text="mortal", ttl=60)
+    memory.settle()
+    advance(3600)
+    memory.write(DEMO, text="a sign that this time has been")
+    advance(-3600)
+    for engine in (memory, reopen()):
+        with pytest.raises(NotFound):
+            engine.read(doomed.id)
+        assert engine.get(DEMO, "key") is None
+        assert engine.count() == len(engine.list()) == len(list(engine.export())) == 1
+        assert len(engine.search(Query("mortal", mode="keyword"))) == 0
+        with pytest.raises(NotFound):
+            engine.edit(doomed.id, ttl=None)
+
+
+def test_a_clock_that_is_set_back_does_not_lose_what_is_written_then(
+    memory: Engine, advance: Callable[[float], None]
+) -> None:
+    memory.write(DEMO, text="first")
+    advance(-3600)
+    record = memory.write(DEMO, text="second", ttl=60)
+    assert memory.read(record.id) == record
+    assert memory.put(DEMO, "key", data=1, ttl=60) == memory.get(DEMO, "key")
+    assert memory.edit(record.id, ttl=30) == memory.read(record.id)
+
+
+def test_changes_keep_their_order_when_the_clock_is_set_back(
+    memory: Engine, advance: Callable[[float], None]
+) -> None:
+    first = memory.write(DEMO, text="first")
+    advance(-3600)
+    second = memory.write(DEMO, text="second")
+    assert memory.list() == [second, first]
+    assert second.updated_at >= first.updated_at
+
+
+def test_a_clock_that_was_days_ahead_does_not_hold_the_store_there(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime]
+) -> None:
+    advance(400 * DAY)
+    memory.write(DEMO, text="written in a year that was wrong")
+    advance(-400 * DAY)
+    record = memory.write(DEMO, text="written now", ttl=60)
+    assert record.updated_at == clock()
+    advance(60)
+    assert memory.count() == 1
+
+
+def test_a_purge_removes_what_has_expired_and_leaves_a_sound_store(
+    memory: Engine,
+    backend: Backend,
+    remember: Callable[..., list[Record]],
+    advance: Callable[[float], None],
+    clock: Callable[[], datetime],
+) -> None:
+    soon = clock() + timedelta(seconds=60)
+    _, kept, _ = remember(
+        Draft(scope=DEMO, text="mortal one", key="k", expires_at=soon, tags=("t",)),
+        Draft(scope=DEMO, text="lasting"),
+        Draft(scope=DEMO, text="mortal two", expires_at=soon),
+    )
+    assert backend.purge(clock()) == 0
+    advance(60)
+    assert backend.purge(clock()) == 2
+    assert backend.purge(clock()) == 0
+    assert memory.check() == []
+    assert memory.stats()["records"] == 1
+    later = [memory.write(DEMO, text="after the purge"), memory.put(DEMO, "k", data=1)]
+    memory.delete(later[0].id)
+    memory.settle()
+    assert list(memory.export()) == [kept, later[1]]
+    assert memory.check() == []

