@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -270,9 +271,6 @@ def _check_json(value: object, depth: int) -> None:
         raise LimitExceeded("data", MAX_DATA_DEPTH, "levels")
     if isinstance(value, str):
         check_text("data", value, MAX_DATA)
-    elif isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise Invalid("data", f"{value} is not JSON")
     elif isinstance(value, dict):
         for key, inner in value.items():
             if not isinstance(key, str):
@@ -282,11 +280,18 @@ def _check_json(value: object, depth: int) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check_json(inner, depth + 1)
-    elif isinstance(value, int):
-        if not -_LARGEST < value < _LARGEST:
-            raise LimitExceeded("data", MAX_DIGITS, "digits")
+    elif isinstance(value, int | float):
+        _check_number(value)
     elif value is not None:
         raise Invalid("data", f"{type(value).__name__} is not JSON")
+
+
+def _check_number(value: int | float) -> None:
+    if isinstance(value, int):
+        if not -_LARGEST < value < _LARGEST:
+            raise LimitExceeded("data", MAX_DIGITS, "digits")
+    elif not math.isfinite(value):
+        raise Invalid("data", f"{value} is not JSON")
 
 
 def new_id(micros: int) -> str:

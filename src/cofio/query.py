@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, cast, overload
@@ -145,7 +145,12 @@ class Why:
     keyword: Signal | None = None
     semantic: Signal | None = None
     context: Mapping[str, float] = field(default_factory=dict)
-    words: tuple[str, ...] = ()
+    find_words: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Which of the query's words the record holds. Worked out when asked: most callers do not."""
+        return self.find_words()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from . import ranking
@@ -19,8 +20,8 @@ from .text import matched, query_words, words
 if TYPE_CHECKING:
     from .backends import Vector
 
-CANDIDATES = 200  # the fewest that each signal is asked for
-EXPANDED = 50  # so many of the best bring their surroundings along
+CANDIDATES = 100  # the fewest that each signal is asked for
+EXPANDED = 30  # so many of the best bring their surroundings along
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -133,8 +134,8 @@ def _surround(view: View, found: _Candidates, bounds: Bounds, vector: Vector | N
 
 def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) -> _Scored:
     """One total for each candidate: the signals fused, then what its surroundings add."""
-    places = {no: _place(brief) for no, brief in found.briefs.items()}
-    in_session = any(place.session is not None for place in places.values())
+    in_session = any(brief.parent is not None for brief in found.briefs.values())
+    places = {no: _place(brief) for no, brief in found.briefs.items()} if in_session else {}
     word_scores = found.keyword
     if in_session and word_scores:
         near = ranking.windowed(word_scores, places)
@@ -153,7 +154,7 @@ def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) 
         for name, gained in gains.items():
             _add(name, gained, total, context)
         _add("session", ranking.session_best(total, places), total, context)
-    _add("children", _children(total, found.briefs), total, context)
+        _add("children", _children(total, found.briefs), total, context)
     return _Scored(total, shares, context)
 
 
@@ -201,6 +202,8 @@ def _kept(found: _Candidates, relevant: dict[int, tuple[float, float]], floor: f
     strong = {no for no in found.briefs if max(relevant[no]) >= floor}
     if floor <= 0 or not strong:
         return list(found.briefs) if floor <= 0 else []
+    if all(brief.parent is None for brief in found.briefs.values()):
+        return list(strong)
     places = {no: _place(brief) for no, brief in found.briefs.items()}
     lifted = ranking.windowed(dict.fromkeys(strong, 1.0), places)
     return [no for no in found.briefs if lifted[no] > 0]
@@ -225,7 +228,7 @@ def _hits(
             if no in found.semantic
             else None,
             context=scored.context.get(no, {}),
-            words=matched(records[no], asked),
+            find_words=partial(matched, records[no], asked),
         )
         hits.append(Hit(record=records[no], score=scored.total[no], why=why))
     return tuple(hits)

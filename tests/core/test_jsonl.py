@@ -15,9 +15,7 @@ from cofio.jsonl import read_line, to_json, write_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 some_text = texts.filter(bool)
-times = st.datetimes(
-    datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.timezones() | st.just(UTC), allow_imaginary=False
-).filter(lambda time: datetime(1, 1, 2, tzinfo=UTC) <= time <= datetime(9999, 12, 30, tzinfo=UTC))
+times = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 jsons: st.SearchStrategy[Json] = st.recursive(
     st.none() | st.booleans() | numbers | texts,

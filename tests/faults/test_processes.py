@@ -9,7 +9,7 @@ import pytest
 
 from cofio import Engine, Query, Scope, Settings
 
-from .children import Nursery, holder
+from .children import Child, Nursery, holder
 from .scale import scaled
 
 QUIET = Settings(embedder="hashed", background=False)
@@ -60,7 +60,7 @@ def test_when_the_process_that_indexes_is_killed_another_goes_on(nursery: Nurser
         child.pid: child
         for child in (nursery.fork("write_and_search", me=me, writes=10 * WRITES, **told) for me in range(4))
     }
-    killed = []
+    killed: list[Child] = []
     until = time.monotonic() + 60
     while len(killed) < 3:
         assert time.monotonic() < until, "nobody indexes any more"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from ..model import Draft, Kind, Record, Scope
 from ..query import Filter
@@ -75,8 +75,7 @@ class Bounds:
     filter: Filter | None
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A candidate: the record's number in the backend, and its score by one signal."""
 
     no: int
@@ -91,9 +90,8 @@ class Matches:
     ideal: float
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """What ranking needs to know of a candidate."""
+class Brief(NamedTuple):
+    """What ranking needs to know of a candidate. A search makes hundreds, so it is a tuple, which is cheap to make."""
 
     no: int
     id: str
@@ -105,6 +103,10 @@ class Brief:
     """Microseconds since 1970, UTC."""
     words: int
     """How many words it is found by."""
+    seq: int
+    """Its last change."""
+    text_seq: int
+    """The last change of what its vector is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

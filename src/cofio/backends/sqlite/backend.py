@@ -27,14 +27,15 @@ from .words import Damaged, Loaded, State, WordIndex, WordSearch, milder, watche
 
 if TYPE_CHECKING:
     from .. import Vector
-    from .vectors import VectorIndex
+    from .vectors import Codes, Near, VectorIndex
 
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
+EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
 MANY = 10_000  # a backlog is counted no further
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
-_BRIEF = "no, id, scope, parent, position, author, created_at, words"
+_BRIEF = "no, id, scope, parent, position, author, created_at, words, seq, text_seq"
 
 
 class SqliteBackend:
@@ -266,7 +267,8 @@ class SqliteView:
         self._state = state
         self._loaded = loaded
         self._at = steady(micros(now), state.updated)
-        self._known: dict[int, tuple[int, Brief]] = {}
+        self._known: dict[int, Brief] = {}
+        self._loaded_codes: dict[str, list[Codes]] = {}
         self.now = moment(self._at)
 
     def read(self, record_id: str) -> Record | None:
@@ -326,42 +328,63 @@ class SqliteView:
             fresh = {no: (seq, score) for no, seq, score in hits[done:]}
             for no in self._seen(fresh, condition):
                 seq, score = fresh[no]
-                if self._known[no][0] == seq:  # else the record has changed since, and is in the tail
+                if self._known[no].seq == seq:  # else the record has changed since, and is in the tail
                     found[no] = score
             if len(hits) < depth or len(found) >= limit:
                 break
             depth, done = depth * DEEPER, len(hits)
         average = self._state.average
-        matches = [Match(no, milder(score, self._known[no][1].words, average)) for no, score in found.items()]
+        matches = [Match(no, milder(score, self._known[no].words, average)) for no, score in found.items()]
         matches.sort(key=lambda match: (-match.score, -match.no))
         return Matches(matches[:limit], search.ideal)
 
     def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
-        """The nearest candidates by vector, scored exactly."""
+        """The nearest candidates by vector, the best of them scored exactly."""
         condition = within(bounds, self._at, by_row=True)
-        allowed = self._allowed(bounds)
         found: dict[int, float] = {}
-        for nos, orders in self._backend.vectors(embedder).nearest(self._connection, vector, bounds, allowed):
-            start, step = 0, limit + limit // 2
-            while start < len(nos) and len(found) < limit:
-                batch = nos[start : start + step].tolist()
-                seen = self._seen(batch, condition)
-                # A record may come twice, by its vector and by one from before a change: both orders count.
-                order = set(zip(batch, orders[start : start + step].tolist(), strict=True))
-                found |= self._exact(vector, embedder, seen, order)
+        for near in self._backend.vectors(embedder).nearest(
+            self._connection, self._codes(embedder, vector), vector, bounds, self._allowed(bounds)
+        ):
+            start, step = 0, limit
+            while start < len(near.no) and len(found) < limit:
+                piece = near.take(slice(start, start + step))
+                self._seen(piece.no.tolist(), condition)
+                found |= self._present(piece)
                 start, step = start + step, step * DEEPER
             if len(found) >= limit:
                 break
-        best = sorted(found.items(), key=lambda item: (-item[1], -item[0]))[:limit]
-        return [Match(no, score) for no, score in best]
+        best = sorted(found, key=lambda no: -found[no])
+        found |= self._exact(vector, embedder, best[:EXACT])
+        matches = [Match(no, found[no]) for no in best[:limit]]
+        return sorted(matches, key=lambda match: (-match.score, -match.no))
 
     def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
-        """The cosine of each of these candidates that has a vector."""
-        return self._exact(vector, embedder, nos, None)
+        """The cosine of each of these candidates that has a vector, as near as its code comes to it."""
+        import numpy as np
+
+        from .vectors import Near
+
+        parts = self._codes(embedder, vector)
+        if not nos or not parts:
+            return {}
+        sought = np.unique(np.array(nos, np.int64))
+        return self._present(Near.of(parts, [part.places(sought) for part in parts], vector))
+
+    def _codes(self, embedder: str, vector: Vector) -> list[Codes]:
+        """The codes of every vector in this look."""
+        if embedder not in self._loaded_codes:
+            self._loaded_codes[embedder] = self._backend.vectors(embedder).current(self._connection, len(vector))
+        return self._loaded_codes[embedder]
+
+    def _present(self, near: Near) -> dict[int, float]:
+        """Of rows found, the scores of those that are within bounds and of the record's present text."""
+        rows = zip(near.no.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
+        known = self._known
+        return {no: score for no, text_seq, score in rows if no in known and known[no].text_seq == text_seq}
 
     def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
         """What ranking needs to know of these candidates."""
-        return {no: self._known[no][1] for no in nos}
+        return {no: self._known[no] for no in nos}
 
     def neighbours(self, of: Sequence[Brief], reach: int, bounds: Bounds) -> list[Brief]:
         """The records within bounds that stand near these under the same parent."""
@@ -376,7 +399,7 @@ class SqliteView:
                 )
             )  # fmt: skip
         fresh = nos - self._known.keys()
-        return [self._known[no][1] for no in self._seen(fresh, condition)]
+        return [self._known[no] for no in self._seen(fresh, condition)]
 
     def records(self, nos: Sequence[int]) -> dict[int, Record]:
         """The records with these numbers."""
@@ -421,10 +444,10 @@ class SqliteView:
         asked = [no for no in nos if no not in self._known]
         if asked:
             rows = self._connection.execute(
-                f"SELECT seq, {_BRIEF} FROM record WHERE no IN (SELECT value FROM carray(?)) AND {condition.sql}",
+                f"SELECT {_BRIEF} FROM record WHERE no IN (SELECT value FROM carray(?)) AND {condition.sql}",
                 (_numbers(asked), *condition.values),
             )
-            self._known.update((row[1], (row[0], Brief(*row[1:]))) for row in rows)
+            self._known.update((row[0], Brief._make(row)) for row in rows)
         return [no for no in nos if no in self._known]
 
     def _allowed(self, bounds: Bounds) -> list[int] | None:
@@ -437,27 +460,19 @@ class SqliteView:
         )
         return [no for (no,) in rows] if len(rows) < SELECTIVE else None
 
-    def _exact(
-        self, vector: Vector, embedder: str, nos: Sequence[int], orders: set[tuple[int, int]] | None
-    ) -> dict[int, float]:
-        """The cosine of each record whose vector is of its present text and, with `orders`, one of those expected."""
+    def _exact(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
+        """The exact cosine of each of these records, whose vectors are of their present text."""
         import numpy as np
 
         if not nos:
             return {}
         rows = fetch(
             self._connection,
-            "SELECT vector.no, vector.vseq, vector.data FROM vector JOIN record ON record.no = vector.no"
-            " WHERE embedder = (SELECT no FROM embedder WHERE name = ?) AND vector.text_seq = record.text_seq"
-            " AND vector.no IN (SELECT value FROM carray(?))",
+            "SELECT no, data FROM vector"
+            " WHERE embedder = (SELECT no FROM embedder WHERE name = ?) AND no IN (SELECT value FROM carray(?))",
             (embedder, _numbers(nos)),
         )
-        rows = [row for row in rows if orders is None or (row[0], row[1]) in orders]
-        if not rows:
-            return {}
-        stored = np.frombuffer(b"".join(row[2] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
-        if stored.shape[1] != len(vector):
-            raise Invalid("vector", f"has {len(vector)} dimensions; this store's have {stored.shape[1]}")
+        stored = np.frombuffer(b"".join(row[1] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
         return dict(zip((row[0] for row in rows), (stored @ vector).tolist(), strict=True))
 
 

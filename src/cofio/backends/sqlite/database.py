@@ -7,8 +7,8 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -53,8 +53,7 @@ class Database:
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
             try:
-                patiently(lambda: self._writer.execute("PRAGMA journal_mode = WAL").get)
-                migrate(self._writer, path)
+                migrate(self._writer, path, migrations())
             except BaseException:
                 self._writer.close()
                 raise
@@ -121,11 +120,11 @@ class Database:
             if self._closed:
                 return
             self._closed = True
-            if self._torn:
-                self._overwrite_torn_commit()
-            for connection in (*self._readers, self._writer):
-                connection.close()
-            self._readers.clear()
+            self._clear_up()
+            with translated(self.path), ExitStack() as closing:
+                closing.callback(self._writer.close)
+                while self._readers:
+                    closing.callback(self._readers.pop().close)
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(
@@ -174,10 +173,10 @@ class Database:
                     self._writer.execute("COMMIT")
                     self._torn = False
         except BaseException as error:
-            if not self._closed and self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
             for job in jobs:
                 job.error = job.error or error
+            if not self._closed:
+                self._clear_up()
             if not isinstance(error, CofioError):
                 raise
         finally:
@@ -200,12 +199,20 @@ class Database:
         if not alone:
             self._writer.execute("RELEASE job")
 
-    def _overwrite_torn_commit(self) -> None:
-        """After a commit that failed, write over what of it may stand in the log, lest recovery finds it."""
+    def _clear_up(self) -> None:
+        """End what a failure left open, and write over what a failed commit may have left in the log: whoever
+        recovers the log after a crash would take it for one that was acknowledged.
+        """
         try:
-            self._writer.execute("BEGIN IMMEDIATE; UPDATE meta SET value = value WHERE key = 'seq'; COMMIT")
-        except apsw.Error:
-            return  # the disk still fails: nothing more can be done from here
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            if self._torn:
+                # A value that is new each time: SQLite does not write a page that stays the same.
+                self._writer.execute("BEGIN IMMEDIATE; REPLACE INTO meta VALUES ('mended', random()); COMMIT")
+                self._torn = False
+        except apsw.Error:  # the disk still fails; the next failure or success, or closing, sees to it
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
 
 
 class _Patience:
@@ -268,18 +275,22 @@ def migrations() -> list[tuple[int, str]]:
     return [(int(file.name.split("_")[0]), file.read_text()) for file in sorted(folder.glob("*.sql"))]
 
 
-def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Bring the database to this program's schema, one transaction a step; refuse one that is newer."""
-    known = migrations()
-    newest = known[-1][0]
-    if _schema(connection, path, newest) == newest:
+def migrate(connection: apsw.Connection, path: Path, steps: Sequence[tuple[int, str]]) -> None:
+    """Bring the database to this program's schema, one transaction a step.
+
+    One that is newer, or of some other program, is refused and left as it is.
+    """
+    newest = steps[-1][0]
+    found = patiently(lambda: _schema(connection, path, newest))
+    patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").get)
+    if found == newest:
         return
-    for number, sql in known:
+    for number, sql in steps:
         patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         try:
             # Asked again inside the transaction: another process may have done the step meanwhile.
             if _schema(connection, path, newest) < number:
-                connection.execute(sql)
+                connection.execute(sql).fetchall()
                 connection.execute(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}")
             connection.execute("COMMIT")
         except BaseException:
@@ -290,9 +301,10 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 def _schema(connection: apsw.Connection, path: Path, newest: int) -> int:
     """The schema number of the database; raises Unavailable for a newer or a foreign one."""
+    # In this order: what another process is making meanwhile gets its tables and its mark at once.
+    used = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
     number = int(connection.pragma("user_version"))
-    application = int(connection.pragma("application_id"))
-    if application != APPLICATION and connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get:
+    if used and int(connection.pragma("application_id")) != APPLICATION:
         raise Unavailable(f"{path} is a database of some other program; choose another folder")
     if number > newest:
         raise Unavailable(

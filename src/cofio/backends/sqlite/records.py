@@ -327,7 +327,8 @@ def _record(draft: Draft, record_id: str, created: int, updated: int, version: i
     expires = None if draft.expires_at is None else moment(micros(draft.expires_at))
     return Record(
         id=record_id, scope=draft.scope, kind=draft.kind, key=draft.key, title=draft.title, text=draft.text,
-        data=None if draft.data is None else json.loads(encode_json(draft.data)), tags=draft.tags, importance=draft.importance, author=draft.author,
-        source=draft.source, parent=draft.parent, position=draft.position, created_at=moment(created),
-        updated_at=moment(updated), expires_at=expires, version=version,
+        data=None if draft.data is None else json.loads(encode_json(draft.data)), tags=draft.tags,
+        importance=draft.importance, author=draft.author, source=draft.source, parent=draft.parent,
+        position=draft.position, created_at=moment(created), updated_at=moment(updated), expires_at=expires,
+        version=version,
     )  # fmt: skip

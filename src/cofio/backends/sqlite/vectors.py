@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import apsw
 import numpy as np
@@ -41,31 +41,37 @@ _KIND_NO = {str(kind): number for number, kind in enumerate(Kind)}
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Row = tuple[int, int, int, str, bytes, int]
 
 
 @dataclass(slots=True)
 class Codes:
-    """The codes of some vectors, row by row: number, order, scope, kind, sign bits, int8 values and their scale."""
+    """The codes of some vectors, row by row.
+
+    The record's number, the state of its text, the vector's order, scope, kind, sign bits, int8 values and their scale.
+    """
 
     no: Ints
+    text_seq: Ints
     vseq: Ints
     scope: NDArray[np.int32]
     kind: NDArray[np.uint8]
     bits: NDArray[np.uint64]  # by columns: words × rows
     scale: Floats
     values: NDArray[np.int8]
-    _by_no: Ints | None = field(default=None)
+    _by_no: tuple[Ints, Ints | None] | None = field(default=None)
 
     def __len__(self) -> int:
         return len(self.no)
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, int, int, str, bytes]]) -> Codes:
-        """The codes of rows of (number, order, scope, kind, float16 vector)."""
+    def of(cls, rows: Sequence[Row]) -> Codes:
+        """The codes of rows of (number, order, scope, kind, float16 vector, state of the text)."""
         vectors = np.frombuffer(b"".join(row[4] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
         return cls(
             no=np.array([row[0] for row in rows], np.int64),
+            text_seq=np.array([row[5] for row in rows], np.int64),
             vseq=np.array([row[1] for row in rows], np.int64),
             scope=np.array([row[2] for row in rows], np.int32),
             kind=np.array([_KIND_NO[row[3]] for row in rows], np.uint8),
@@ -79,6 +85,7 @@ class Codes:
         """Several codes as one."""
         return cls(
             no=np.concatenate([part.no for part in parts]),
+            text_seq=np.concatenate([part.text_seq for part in parts]),
             vseq=np.concatenate([part.vseq for part in parts]),
             scope=np.concatenate([part.scope for part in parts]),
             kind=np.concatenate([part.kind for part in parts]),
@@ -91,18 +98,50 @@ class Codes:
         """The part that comes after `vseq`."""
         at = np.flatnonzero(self.vseq > vseq)
         return Codes(
-            no=self.no[at], vseq=self.vseq[at], scope=self.scope[at], kind=self.kind[at],
+            no=self.no[at], text_seq=self.text_seq[at], vseq=self.vseq[at], scope=self.scope[at], kind=self.kind[at],
             bits=np.ascontiguousarray(self.bits[:, at]), scale=self.scale[at], values=self.values[at],
         )  # fmt: skip
 
     def places(self, nos: Ints) -> Ints:
         """The rows of these record numbers, which must be sorted."""
         if self._by_no is None:
-            self._by_no = np.argsort(self.no, kind="stable")
-        held = self.no[self._by_no]
-        low, high = np.searchsorted(held, nos, "left"), np.searchsorted(held, nos, "right")
-        ranges = [self._by_no[a:b] for a, b in zip(low, high, strict=True) if b > a]
-        return np.concatenate(ranges) if ranges else np.empty(0, np.int64)
+            order = None if bool(np.all(self.no[:-1] <= self.no[1:])) else np.argsort(self.no, kind="stable")
+            self._by_no = (self.no if order is None else self.no[order], order)
+        held, order = self._by_no
+        low = np.searchsorted(held, nos, "left")
+        counts = np.searchsorted(held, nos, "right") - low
+        # Each number's run of places, one run after the other.
+        at: Ints = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return at if order is None else order[at]
+
+    def scores(self, at: Ints, query: Floats) -> Floats:
+        """The cosine of these rows with the query, as near as int8 comes to it."""
+        near: Floats = (self.values[at].astype(np.float32) @ query) * self.scale[at]
+        return near
+
+
+class Near(NamedTuple):
+    """Rows found, in step with each other: record number, the state of its text, cosine (by int8), order."""
+
+    no: Ints
+    text_seq: Ints
+    score: Floats
+    vseq: Ints
+
+    @classmethod
+    def of(cls, parts: Sequence[Codes], picked: Sequence[Ints], query: Floats) -> Near:
+        """The picked rows of each part."""
+        chosen = list(zip(parts, picked, strict=True))
+        return cls(
+            no=np.concatenate([part.no[at] for part, at in chosen]),
+            text_seq=np.concatenate([part.text_seq[at] for part, at in chosen]),
+            score=np.concatenate([part.scores(at, query) for part, at in chosen]),
+            vseq=np.concatenate([part.vseq[at] for part, at in chosen]),
+        )
+
+    def take(self, at: Ints | NDArray[np.bool_] | slice) -> Near:
+        """These rows of it."""
+        return Near(self.no[at], self.text_seq[at], self.score[at], self.vseq[at])
 
 
 def sign_bits(vectors: Floats) -> NDArray[np.uint64]:
@@ -128,19 +167,23 @@ class VectorIndex:
         self._tables: OrderedDict[tuple[bytes, bool], tuple[int, NDArray[np.bool_]]] = OrderedDict()
 
     def nearest(
-        self, connection: apsw.Connection, query: Floats, bounds: Bounds, allowed: Sequence[int] | None
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """Record numbers with the order of the vector they were found by, nearest first, in growing pieces.
+        self,
+        connection: apsw.Connection,
+        parts: Sequence[Codes],
+        query: Floats,
+        bounds: Bounds,
+        allowed: Sequence[int] | None,
+    ) -> Iterator[Near]:
+        """What is nearest to the query, nearest first, in growing pieces.
 
         `allowed` are the only numbers that may come, when they are known beforehand.
         """
-        parts = self._current(connection, len(query))
         pools = [self._pool(connection, part, bounds, allowed) for part in parts]
         total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
         depth = min(max(LEAST_DEPTH, len_of(parts) // DEPTH_SHARE), MOST_DEPTH)
         bits = sign_bits(query[None, :])[:, 0]
         distances = None if total <= SMALL else [_hamming(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
-        given: list[tuple[Ints, Ints]] = []
+        given: list[Near] = []
         while total:
             picked = _pick(parts, pools, distances, min(depth, total))
             given.append(_ranked(parts, picked, query, given))
@@ -149,7 +192,7 @@ class VectorIndex:
                 return
             depth *= 8
 
-    def _current(self, connection: apsw.Connection, dimensions: int) -> list[Codes]:
+    def current(self, connection: apsw.Connection, dimensions: int) -> list[Codes]:
         """Every vector that the snapshot has, from the files and, for the newest, from the database."""
         row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
         if row is None:
@@ -314,12 +357,11 @@ def len_of(parts: Sequence[Codes]) -> int:
     return sum(len(part) for part in parts)
 
 
-def _rows(
-    connection: apsw.Connection, embedder: int, low: int, high: int, limit: int
-) -> list[tuple[int, int, int, str, bytes]]:
+def _rows(connection: apsw.Connection, embedder: int, low: int, high: int, limit: int) -> list[Row]:
     return fetch(
         connection,
-        "SELECT vector.no, vseq, scope, kind, vector.data FROM vector JOIN record ON record.no = vector.no"
+        "SELECT vector.no, vseq, scope, kind, vector.data, vector.text_seq"
+        " FROM vector JOIN record ON record.no = vector.no"
         " WHERE embedder = ? AND vseq > ? AND vseq <= ? ORDER BY vseq LIMIT ?",
         (embedder, low, high, limit),
     )
@@ -337,6 +379,7 @@ def _layout(rows: int, dimensions: int) -> tuple[list[tuple[str, np.dtype[np.gen
     """The arrays of a file of codes, each with its kind, shape and place; and the size of the file."""
     parts: list[tuple[str, np.dtype[np.generic], tuple[int, ...]]] = [
         ("no", np.dtype("<i8"), (rows,)),
+        ("text_seq", np.dtype("<i8"), (rows,)),
         ("vseq", np.dtype("<i8"), (rows,)),
         ("bits", np.dtype("<u8"), (-(-dimensions // 64), rows)),
         ("scale", np.dtype("<f4"), (rows,)),
@@ -379,9 +422,7 @@ def _map(path: Path, *, verify: bool) -> Codes:
     return Codes(**arrays)  # type: ignore[arg-type]  # the layout's types
 
 
-def _fill(
-    file: BinaryIO, name: str, count: int, rows_after: Callable[[int], list[tuple[int, int, int, str, bytes]]], low: int
-) -> None:
+def _fill(file: BinaryIO, name: str, count: int, rows_after: Callable[[int], list[Row]], low: int) -> None:
     """Write `count` rows of codes, those after `low`, piece by piece, and at last the header."""
     filled, dimensions = 0, 0
     while filled < count:
@@ -424,7 +465,7 @@ def _hamming(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArr
 
 
 def _pick(
-    parts: list[Codes], pools: list[Ints | None], distances: list[NDArray[np.uint16]] | None, depth: int
+    parts: Sequence[Codes], pools: Sequence[Ints | None], distances: list[NDArray[np.uint16]] | None, depth: int
 ) -> list[Ints]:
     """The rows of each part that are among the `depth` nearest by sign bits (all of them, without distances)."""
     if distances is None:
@@ -438,20 +479,13 @@ def _pick(
     return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
 
 
-def _ranked(parts: list[Codes], picked: list[Ints], query: Floats, given: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-    """The picked rows' record numbers and orders, best int8 score first, less those given before."""
-    scores = np.concatenate(
-        [(part.values[at].astype(np.float32) @ query) * part.scale[at] for part, at in zip(parts, picked, strict=True)]
-    )
-    nos = np.concatenate([part.no[at] for part, at in zip(parts, picked, strict=True)])
-    orders = np.concatenate([part.vseq[at] for part, at in zip(parts, picked, strict=True)])
-    best = np.argsort(-scores, kind="stable")
-    nos, orders = nos[best], orders[best]
+def _ranked(parts: Sequence[Codes], picked: Sequence[Ints], query: Floats, given: Sequence[Near]) -> Near:
+    """The picked rows, best int8 score first, less those given before."""
+    found = Near.of(parts, picked, query)
     if given:
         # The order of a vector is its own: no two rows share one.
-        fresh = ~np.isin(orders, np.concatenate([before for _, before in given]))
-        nos, orders = nos[fresh], orders[fresh]
-    return nos, orders
+        found = found.take(~np.isin(found.vseq, np.concatenate([before.vseq for before in given])))
+    return found.take(np.argsort(-found.score, kind="stable"))
 
 
 def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
@@ -469,6 +503,7 @@ def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, hig
             or at.max() >= len(held)
             or not (
                 np.array_equal(held.no[at], meant.no)
+                and np.array_equal(held.text_seq[at], meant.text_seq)
                 and np.array_equal(held.scope[at], meant.scope)
                 and np.array_equal(held.bits[:, at], meant.bits)
                 and np.array_equal(held.values[at], meant.values)

@@ -251,19 +251,8 @@ class WordIndex:
 
     def _opened(self, state: State, *, verify: bool = True) -> Loaded:
         """The index that `state` names, as it is now."""
-        folder, loaded = self._folder / state.index, self._loaded
         with watched():
-            index = loaded.index if loaded and loaded.name == state.index else tantivy.Index.open(str(folder))
-            for _ in range(10):
-                meta = (folder / "meta.json").read_bytes()
-                if verify and not self._verified(folder, meta):
-                    if meta != (folder / "meta.json").read_bytes():
-                        continue  # it was replaced meanwhile, and its files removed
-                    raise Damaged(f"{folder} does not hold what was written to it")
-                index.reload()
-                searcher = index.searcher()
-                if meta == (folder / "meta.json").read_bytes():
-                    break
+            index, searcher = self._searcher(state.index, verify)
             query = tantivy.Query.boolean_query(
                 [
                     (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "no", _MARK)),
@@ -275,6 +264,23 @@ class WordIndex:
         if seq is None:
             raise Damaged("of another store or layout")
         return Loaded(state.index, int(seq), index, searcher)
+
+    def _searcher(self, name: str, verify: bool) -> tuple[tantivy.Index, tantivy.Searcher]:
+        """The index of that name as of its last commit, and that of the very files that were verified."""
+        loaded, meta = self._loaded, self._folder / name / "meta.json"
+        index = loaded.index if loaded and loaded.name == name else None
+        while True:  # until there was no other commit meanwhile
+            commit = meta.read_bytes()
+            if not verify or self._verified(meta.parent, commit):
+                if index is None:
+                    index = tantivy.Index.open(str(meta.parent))
+                    index.config_reader("manual")  # else it would reload in a thread of its own, unasked
+                index.reload()
+                searcher = index.searcher()
+                if commit == meta.read_bytes():
+                    return index, searcher
+            elif commit == meta.read_bytes():
+                raise Damaged(f"{meta.parent} does not hold what was written to it")
 
     def _verified(self, folder: Path, meta: bytes) -> bool:
         """Whether each file that `meta` names is as tantivy wrote it: looked at once, and again if it was touched.

@@ -84,7 +84,7 @@ CREATE TABLE vector (
     text_seq INTEGER NOT NULL,         -- the vector is of this state of the record's text
     data     BLOB    NOT NULL,         -- float16, little endian
     PRIMARY KEY (embedder, no)
-);
+) WITHOUT ROWID;
 CREATE INDEX vector_vseq ON vector (embedder, vseq);
 
 -- The files of vector codes: each holds the vectors with low < vseq <= high.
