@@ -32,7 +32,8 @@ class _Candidates:
 
     keyword: dict[int, float] = field(default_factory=dict)
     semantic: dict[int, float] = field(default_factory=dict)
-    ideal: float = 0.0
+    relevance: dict[int, float] = field(default_factory=dict)
+    """How telling the words are that a candidate holds."""
     briefs: dict[int, Brief] = field(default_factory=dict)
 
 
@@ -60,8 +61,8 @@ def search(
 
     if query.mode != "semantic":
         matches = view.keyword(asked, bounds, depth)
-        found.keyword = {match.no: match.score for match in matches.best}
-        found.ideal = matches.ideal
+        found.keyword = {match.no: match.score for match in matches}
+        found.relevance = {match.no: match.relevance for match in matches}
     by_words, by_meaning = len(found.keyword), 0
     if query.mode != "keyword":
         vector = _vector(query, embedder, missing, degraded)
@@ -193,8 +194,7 @@ def _add(name: str, gained: dict[int, float], total: dict[int, float], context: 
 
 def _relevance(no: int, found: _Candidates) -> tuple[float, float]:
     """How much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
-    by_words = min(1.0, found.keyword.get(no, 0.0) / found.ideal) if found.ideal else 0.0
-    return by_words, min(1.0, max(0.0, found.semantic.get(no, 0.0)))
+    return found.relevance.get(no, 0.0), min(1.0, max(0.0, found.semantic.get(no, 0.0)))
 
 
 def _kept(found: _Candidates, relevant: dict[int, tuple[float, float]], floor: float) -> list[int]:
@@ -256,7 +256,7 @@ def similar(view: View, draft: Draft) -> tuple[Similar, ...]:
     bounds = Bounds(scope=draft.scope, exact=True, kinds=(draft.kind,), filter=None)
     found = view.keyword(tuple(mine), bounds, ALIKE_CANDIDATES)
     alike = []
-    for record in view.records([match.no for match in found.best]).values():
+    for record in view.records([match.no for match in found]).values():
         theirs = set(words(record.text))
         likeness = len(mine & theirs) / len(mine | theirs)
         if likeness >= ALIKE:

@@ -205,7 +205,6 @@ def test_an_id_that_is_written_again_after_a_delete_is_a_new_record(
     assert ids(memory.search(Query("giraffe", mode="keyword"))) == ["one"]
 
 
-@pytest.mark.xfail(reason="the floor is held against a score that counts length: long records fall below it")
 def test_a_long_record_is_found_by_a_word_that_it_alone_has(
     memory: Engine, remember: Callable[..., list[Record]]
 ) -> None:

@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -236,6 +237,45 @@ def write_and_search(say: Say, store: str, board: str, me: int, writes: int, hur
         say(did=done)
 
 
+def fill_disk(say: Say, store: str, ballast: str, seed: int) -> None:
+    """Write until the disk is full, live with that for a while, then remove the ballast and write on."""
+    from cofio import Engine, Query, Scope, Settings, Unavailable
+
+    choose = random.Random(seed)
+    hurry(choose)
+    here = Scope("here")
+    texts = (f"unique{n} {' '.join(choose.choices(WORDS, k=choose.randint(1, 900)))}" for n in itertools.count())
+    acknowledged: list[str] = []
+
+    def write() -> bool:
+        text = next(texts)
+        try:
+            engine.write(here, id=text.split()[0], text=text)
+        except Unavailable:
+            return False
+        acknowledged.append(text.split()[0])
+        say(did=text)
+        return True
+
+    with Engine.open(store, settings=Settings(embedder="hashed")) as engine:
+        while write():
+            pass
+        for _ in range(20):
+            write()
+            for record_id in choose.sample(acknowledged, min(20, len(acknowledged))):
+                assert engine.read(record_id).id == record_id
+                hits = engine.search(Query(record_id, scope=here, mode="keyword", floor=0.0))
+                assert [hit.record.id for hit in hits] == [record_id]
+                engine.search(Query(f"{choose.choice(WORDS)} {record_id}", scope=here))
+            with suppress(Unavailable):
+                engine.settle()
+        os.unlink(ballast)
+        largest = max((engine.read(each) for each in acknowledged), key=lambda record: len(record.text))
+        engine.delete(largest.id)
+        say(gone=largest.id)
+        assert write(), "there is room again, and the store does not take it"
+
+
 def hurry(choose: random.Random) -> None:
     """Make the background work, and with it every kind of commit, merge and sweep, happen all the time."""
     import cofio.indexing
@@ -253,6 +293,7 @@ JOBS: dict[str, Callable[..., None]] = {
     "write_at_random": write_at_random,
     "reindex": reindex,
     "write_and_search": write_and_search,
+    "fill_disk": fill_disk,
 }
 
 
@@ -278,20 +319,25 @@ def _main(connection: socket.socket) -> None:
     import cofio.embed.hashed
     import cofio.engine  # noqa: F401  # loaded here, so that no child has to
 
+    alive: set[int] = set()
     while True:
         message, pipes, _, _ = socket.recv_fds(connection, _PIPE_SIZE, 1)
         if not message:
-            return
+            break
         job, told = json.loads(message)
         if job == "reap":
+            alive.remove(told["pid"])
             connection.send(str(os.waitpid(told["pid"], 0)[1]).encode())
             continue
         pid = os.fork()
         if not pid:
             connection.close()
             _work(job, told, pipes[0])
+        alive.add(pid)
         os.close(pipes[0])
         connection.send(str(pid).encode())
+    for pid in alive:  # left behind by a test that failed
+        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

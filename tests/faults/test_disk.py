@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import itertools
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend, database
 
+from .children import Nursery
 from .disk import Call, Disk, Fault, failing_calls
 from .scale import scaled
 
@@ -110,6 +112,18 @@ class Store:
         shutil.rmtree(copy, ignore_errors=True)
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real disk of two megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True, text=True)
+    if mount.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mount.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
 @contextmanager
 def allowing_unavailable() -> Iterator[None]:
     """Lets Unavailable pass, and nothing else."""
@@ -183,3 +197,28 @@ def test_a_write_that_the_operating_system_fails_is_refused_and_is_not_there(
         store.close()
         store.verify_anew()
         shutil.rmtree(store.folder, ignore_errors=True)
+
+
+@pytest.mark.parametrize("seed", range(scaled(3, 50)))
+def test_on_a_disk_that_is_really_full_everything_acknowledged_is_found(
+    nursery: Nursery, small_disk: Path, tmp_path: Path, seed: int
+) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(600_000))
+    child = nursery.fork("fill_disk", store=str(small_disk / "store"), ballast=str(ballast), seed=seed)
+    assert child.end() == 0
+    texts = {said["did"] for said in child.said if "did" in said}
+    (gone,) = (said["gone"] for said in child.said if "gone" in said)
+    expected = {text for text in texts if text.split()[0] != gone}
+    assert len(expected) > 20
+    for folder in (small_disk / "store", shutil.copytree(small_disk / "store", tmp_path / "copy")):
+        with Engine.open(folder, settings=QUIET) as engine:
+            assert {record.text for record in engine.list(limit=10_000)} == expected
+            for text in expected:
+                hits = engine.search(Query(text.split()[0], scope=HERE, mode="keyword", floor=0.0))
+                assert [hit.record.text for hit in hits] == [text]
+            with allowing_unavailable():
+                engine.settle()
+    with Engine.open(tmp_path / "copy", settings=QUIET) as engine:
+        engine.settle()
+        assert engine.check() == []

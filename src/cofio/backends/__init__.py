@@ -76,18 +76,15 @@ class Bounds:
 
 
 class Match(NamedTuple):
-    """A candidate: the record's number in the backend, and its score by one signal."""
+    """A candidate: the record's number in the backend, its score by one signal, and how telling that is.
+
+    Relevance is from 0 to 1 and can be compared between queries: by words, the share of the query's rarest words
+    that the record holds, whatever its length; by vectors, the cosine.
+    """
 
     no: int
     score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """The best candidates by words, and the score of a record that holds the query's telling words once."""
-
-    best: list[Match]
-    ideal: float
+    relevance: float
 
 
 class Brief(NamedTuple):
@@ -159,7 +156,7 @@ class View(Protocol):
     def scopes(self, under: Scope) -> list[tuple[Scope, int]]:
         """Each scope that holds records, with their number."""
 
-    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
+    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates by words."""
 
     def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:

@@ -18,12 +18,12 @@ import apsw
 from ...errors import Invalid, Unavailable
 from ...model import Kind, Record, Scope
 from ...text import embed_text
-from .. import Backlog, Bounds, Brief, Change, EmbedBatch, Match, Matches, Progress, ToEmbed
+from .. import Backlog, Bounds, Brief, Change, EmbedBatch, Match, Progress, ToEmbed
 from . import checks
 from .database import Database, fetch, translated
 from .filters import Condition, micros, within
 from .records import COLUMNS, Changing, moment, record_of, steady
-from .words import Damaged, Loaded, State, WordIndex, WordSearch, milder, watched
+from .words import Damaged, Loaded, State, WordIndex, WordSearch, watched
 
 if TYPE_CHECKING:
     from .. import Vector
@@ -305,7 +305,7 @@ class SqliteView:
         )
         return [(Scope.from_path(path), count) for path, count in rows]
 
-    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
+    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates by words."""
         try:
             return self._keyword(words, bounds, limit)
@@ -315,7 +315,7 @@ class SqliteView:
             self._state, self._loaded = self._backend.mend(self._connection, self._state)
             return self._keyword(words, bounds, limit)
 
-    def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> Matches:
+    def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates from the tail and from the index, as long as the row agrees."""
         with watched():
             search = WordSearch(self._connection, self._state, self._loaded, words, bounds)
@@ -333,10 +333,9 @@ class SqliteView:
             if len(hits) < depth or len(found) >= limit:
                 break
             depth, done = depth * DEEPER, len(hits)
-        average = self._state.average
-        matches = [Match(no, milder(score, self._known[no].words, average)) for no, score in found.items()]
+        matches = [search.match(no, score, self._known[no].words) for no, score in found.items()]
         matches.sort(key=lambda match: (-match.score, -match.no))
-        return Matches(matches[:limit], search.ideal)
+        return matches[:limit]
 
     def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
         """The nearest candidates by vector, the best of them scored exactly."""
@@ -355,7 +354,7 @@ class SqliteView:
                 break
         best = sorted(found, key=lambda no: -found[no])
         found |= self._exact(vector, embedder, best[:EXACT])
-        matches = [Match(no, found[no]) for no in best[:limit]]
+        matches = [Match(no, found[no], min(1.0, max(0.0, found[no]))) for no in best[:limit]]
         return sorted(matches, key=lambda match: (-match.score, -match.no))
 
     def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:

@@ -28,13 +28,13 @@ from ...errors import Unavailable
 from ...model import Scope
 from ...query import AllOf, Filter, Where
 from ...text import record_words
-from .. import Bounds, Progress
+from .. import Bounds, Match, Progress
 from .database import Database, begin, fetch
 from .filters import within_scope
 
 K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; the tail is scored with them too
 MILD_K1, MILD_B = 0.6, 0.2  # memories are short: how long one is should count for less
-TELLING = 3  # how many of a query's rarest words make up the ideal score
+TELLING = 3  # how many of a query's rarest words a record should hold to be wholly relevant
 MOST_WORDS = 48  # of a long query only its rarest words are looked up
 HEAP = 30_000_000
 VERIFIED = 128 * 2**20  # bytes that are read through, in some 30 ms, before an index is first used
@@ -377,8 +377,19 @@ class WordSearch:
             shares.append((word, weight, weight / _idf(known, max(known, everywhere)) if inside else 1.0))
         shares.sort(key=lambda share: -share[1])
         self._words = shares[:MOST_WORDS]
-        self.ideal = sum(weight for _, weight, _ in self._words[:TELLING])
+        self._ideal = sum(weight for _, weight, _ in self._words[:TELLING])
+        self._average = state.average
         self.tail = self._score_tail(tail, state)
+
+    def match(self, no: int, score: float, length: int) -> Match:
+        """The candidate with tantivy's BM25 score turned into what is wanted of it, given the record's length.
+
+        Both follow from the formula for a word that stands once, and are exact where no word stands twice: the
+        score with MILD_K1 and MILD_B for K1 and B, and the sum of the weights of the words that the record holds.
+        """
+        ratio = length / self._average
+        weights = score * (1 + _norm(K1, B, ratio)) / (K1 + 1)
+        return Match(no, weights * (MILD_K1 + 1) / (1 + _norm(MILD_K1, MILD_B, ratio)), min(1.0, weights / self._ideal))
 
     def indexed(self, limit: int) -> list[tuple[int, int, float]]:
         """The index's best: number, the change it was indexed at, score."""
@@ -445,12 +456,6 @@ def _holding(loaded: Loaded, facets: Sequence[str], word: str | None = None) -> 
         terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
     query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
     return int(loaded.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
-
-
-def milder(score: float, length: int, average: float) -> float:
-    """A BM25 score of tantivy's as it would be with MILD_K1 and MILD_B: exact where no word stands twice."""
-    ratio = length / average
-    return score * (MILD_K1 + 1) * (1 + _norm(K1, B, ratio)) / ((K1 + 1) * (1 + _norm(MILD_K1, MILD_B, ratio)))
 
 
 def _norm(k1: float, b: float, ratio: float) -> float:
