@@ -335,8 +335,14 @@ class Engine:
         return self._indexing.settle(progress, limit)
 
     def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
-        """Make the word index and the vector codes anew; with `vectors`, embed every record again too."""
+        """Make the word index and the vector codes anew; with `vectors`, embed every record again too.
+
+        Raises:
+            Unavailable: `vectors` are asked for, and there is nothing here to make them with.
+        """
         if vectors:
+            if self.embedder() is None:
+                raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
             self._backend.forget_vectors()
         self._backend.rebuild(progress)
         self.settle(progress)

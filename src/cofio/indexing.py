@@ -63,8 +63,11 @@ class Indexing:
             if not mine:
                 return 0
             # No further than what was there to begin with: a store that is written to all the time needs vectors too.
-            while self._backend.index_words(WORDS_BATCH) >= WORDS_BATCH and not self._stop.is_set():
-                pass
+            indexed = 0
+            while (taken := self._backend.index_words(WORDS_BATCH)) >= WORDS_BATCH and not self._stop.is_set():
+                indexed += taken
+                if progress:
+                    progress("words", indexed, 0)
             embedder = self._embedder()
             return 0 if embedder is None else self._embed(embedder, progress, limit)
 

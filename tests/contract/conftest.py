@@ -38,9 +38,7 @@ def backend(open_backend: Callable[[], Backend]) -> Backend:
 
 
 @pytest.fixture
-def reopen(
-    open_backend: Callable[[], Backend], clock: Callable[[], datetime]
-) -> Iterator[Callable[..., Engine]]:
+def reopen(open_backend: Callable[[], Backend], clock: Callable[[], datetime]) -> Iterator[Callable[..., Engine]]:
     """Opens another engine on the test's store, with other settings or another embedder."""
     opened: list[Engine] = []
 

@@ -9,7 +9,9 @@ import pytest
 
 from cofio import Draft, Engine, Kind, NotFound, Query, Record, Scope, Where
 from cofio.backends import Backend
+from cofio.query import Mode
 
+MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")
 DAY = 86_400
 
@@ -27,9 +29,7 @@ def test_a_record_lasts_as_long_as_its_ttl(
 
 
 @pytest.mark.parametrize("ttl", [30, 30.0, timedelta(seconds=30)])
-def test_a_ttl_is_seconds_or_a_timedelta(
-    memory: Engine, clock: Callable[[], datetime], ttl: float | timedelta
-) -> None:
+def test_a_ttl_is_seconds_or_a_timedelta(memory: Engine, clock: Callable[[], datetime], ttl: float | timedelta) -> None:
     soon = clock() + timedelta(seconds=30)
     record = memory.write(DEMO, text="x", ttl=ttl)
     assert record.expires_at == memory.put(DEMO, "k", ttl=ttl).expires_at == soon
@@ -50,8 +50,8 @@ def test_every_read_misses_what_has_expired(
         Draft(scope=DEMO / "b", text="mortal soul", parent="p", position=2),
         Draft(scope=DEMO / "a", text="mortal neighbour", parent="p", position=2),
     )
-    for mode in ("keyword", "semantic", "hybrid"):
-        hits = memory.search(Query("mortal remains", mode=mode, floor=0.0))  # type: ignore[arg-type]
+    for mode in MODES:
+        hits = memory.search(Query("mortal remains", mode=mode, floor=0.0))
         assert hits[0].record == doomed
     advance(60)
     with pytest.raises(NotFound):
@@ -62,8 +62,8 @@ def test_every_read_misses_what_has_expired(
     assert list(memory.export()) == [kept, other]
     assert memory.count() == 2
     assert memory.scopes() == {DEMO / "a": 1, DEMO / "b": 1}
-    for mode in ("keyword", "semantic", "hybrid"):
-        hits = memory.search(Query("mortal remains", mode=mode, floor=0.0))  # type: ignore[arg-type]
+    for mode in MODES:
+        hits = memory.search(Query("mortal remains", mode=mode, floor=0.0))
         assert {hit.record for hit in hits} == {kept, other}
         assert hits.cut == 0
 
@@ -163,9 +163,7 @@ def test_a_clock_that_is_set_back_does_not_lose_what_is_written_then(
     assert memory.edit(record.id, ttl=30) == memory.read(record.id)
 
 
-def test_changes_keep_their_order_when_the_clock_is_set_back(
-    memory: Engine, advance: Callable[[float], None]
-) -> None:
+def test_changes_keep_their_order_when_the_clock_is_set_back(memory: Engine, advance: Callable[[float], None]) -> None:
     first = memory.write(DEMO, text="first")
     advance(-3600)
     second = memory.write(DEMO, text="second")

@@ -7,9 +7,25 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cofio import AllOf, AnyOf, Draft, Engine, Filter, Importance, Invalid, Json, Kind, LimitExceeded, Query, Record
-from cofio import Scope, Where
+from cofio import (
+    AllOf,
+    AnyOf,
+    Draft,
+    Engine,
+    Filter,
+    Importance,
+    Invalid,
+    Json,
+    Kind,
+    LimitExceeded,
+    Query,
+    Record,
+    Scope,
+    Where,
+)
+from cofio.query import Mode
 
+MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 APP = Scope("app")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAWN = datetime(2026, 3, 1, 6, tzinfo=UTC)
@@ -100,8 +116,8 @@ def test_each_test_of_a_field_lets_through_exactly_what_it_says(
     for filter_, expected in CASES:
         assert "".join(record.id for record in memory.list(filter=filter_, newest=False)) == expected, filter_
         assert memory.count(filter=filter_) == len(expected), filter_
-        for mode in ("keyword", "semantic", "hybrid"):
-            hits = memory.search(Query("common", filter=filter_, mode=mode, floor=0.0))  # type: ignore[arg-type]
+        for mode in MODES:
+            hits = memory.search(Query("common", filter=filter_, mode=mode, floor=0.0))
             assert "".join(sorted(hit.record.id for hit in hits)) == expected, (mode, filter_)
 
 
@@ -113,8 +129,8 @@ def test_a_filter_works_within_the_scope_and_kinds_that_are_asked(
     assert [record.id for record in memory.list(APP, filter=by_tag)] == ["2", "1"]
     assert [record.id for record in memory.list(APP, exact=True, filter=by_tag)] == ["1"]
     assert [record.id for record in memory.list(kinds=[Kind.TURN], filter=by_tag)] == ["2"]
-    for mode in ("keyword", "semantic", "hybrid"):
-        asked = Query("common", scope=APP, kinds=(Kind.NOTE,), filter=by_tag, mode=mode)  # type: ignore[arg-type]
+    for mode in MODES:
+        asked = Query("common", scope=APP, kinds=(Kind.NOTE,), filter=by_tag, mode=mode)
         assert [hit.record.id for hit in memory.search(asked)] == ["1"]
 
 
@@ -125,8 +141,8 @@ def test_a_selective_filter_finds_its_record_among_many_better_ones(
         *(Draft(scope=APP, text="budget budget", data={"n": number}) for number in range(500)),
         Draft(scope=APP, text="somewhere in here the budget is named, among a good many other words", data={"n": -1}),
     )
-    for mode in ("keyword", "semantic", "hybrid"):
-        asked = Query("budget", filter=Where("data.n", "<", 0), mode=mode, floor=0.0)  # type: ignore[arg-type]
+    for mode in MODES:
+        asked = Query("budget", filter=Where("data.n", "<", 0), mode=mode, floor=0.0)
         assert [hit.record for hit in memory.search(asked)] == [wanted]
 
 
@@ -179,10 +195,10 @@ def test_the_types_of_data_stay_apart(memory: Engine, operator: str, value: obje
      "\u2028", "a" * 1000, "#", "@", "*", "0", "-1", "null", "data"],
 )  # fmt: skip
 def test_a_name_in_the_data_may_hold_any_character(memory: Engine, name: str) -> None:
-    decoy = {"a" if name != "a" else "b": {"b": 1}, "x": [1]}
+    decoy: Json = {"b" if name == "a" else "a": {"b": 1}, "x": [1]}
     memory.put(APP, "top", data={name: 1})
     memory.put(APP, "nested", data={"x": {name: {name: 1}}})
-    memory.put(APP, "decoy", data=decoy if name != "x" else None)
+    memory.put(APP, "decoy", data=decoy)
     assert lets_through(memory, Where(("data", name), "=", 1)) == {"top"}
     assert lets_through(memory, Where(("data", "x", name, name), "=", 1)) == {"nested"}
     assert lets_through(memory, Where(("data", name), ">", 0)) == {"top"}
@@ -212,7 +228,9 @@ def test_a_float_equals_itself(memory: Engine, value: float) -> None:
     memory.put(APP, "key", data={"v": value})
     assert lets_through(memory, Where("data.v", "=", value)) == {"key"}
     assert lets_through(memory, Where("data.v", "<=", value) & Where("data.v", ">=", value)) == {"key"}
-    assert lets_through(memory, Where("data.v", "<", value)) == lets_through(memory, Where("data.v", ">", value)) == set()
+    assert (
+        lets_through(memory, Where("data.v", "<", value)) == lets_through(memory, Where("data.v", ">", value)) == set()
+    )
 
 
 @pytest.mark.parametrize("value", [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**30])

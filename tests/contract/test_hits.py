@@ -9,7 +9,9 @@ import pytest
 
 from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import Hashed
+from cofio.query import Mode
 
+MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")
 
 
@@ -35,12 +37,12 @@ def animals(remember: Callable[..., list[Record]]) -> list[Record]:
     )
 
 
-@pytest.mark.parametrize("mode", ["keyword", "semantic", "hybrid"])
+@pytest.mark.parametrize("mode", MODES)
 def test_the_reasons_of_a_hit_agree_with_its_place(
-    memory: Engine, remember: Callable[..., list[Record]], mode: str
+    memory: Engine, remember: Callable[..., list[Record]], mode: Mode
 ) -> None:
     animals(remember)
-    hits = memory.search(Query("walrus colony", mode=mode, floor=0.0))  # type: ignore[arg-type]
+    hits = memory.search(Query("walrus colony", mode=mode, floor=0.0))
     assert ids(hits)[0] == "a"
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     for signal in ("keyword", "semantic"):
@@ -55,9 +57,7 @@ def test_the_reasons_of_a_hit_agree_with_its_place(
         assert hit.score == pytest.approx(parts(hit))
 
 
-def test_a_hit_names_the_words_it_shares_with_the_query(
-    memory: Engine, remember: Callable[..., list[Record]]
-) -> None:
+def test_a_hit_names_the_words_it_shares_with_the_query(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     animals(remember)
     words = {hit.record.id: hit.why.words for hit in memory.search(Query("the walrus tusks", floor=0.0))}
     assert words["a"] == ("walrus",)
@@ -161,8 +161,8 @@ def test_a_turn_beside_a_match_is_brought_along(memory: Engine, remember: Callab
         *conversation("t", "so where were we", "Porto is nice"),
         Draft(scope=DEMO, id="note", text="an unrelated note"),
     )
-    for mode in ("keyword", "hybrid"):
-        hits = memory.search(Query("which city", mode=mode))  # type: ignore[arg-type]
+    for mode in MODES[::2]:
+        hits = memory.search(Query("which city", mode=mode))
         assert ids(hits)[0] == "s1"
         assert "s2" in ids(hits)
         assert not {"t0", "t1", "note", "s5"} & set(ids(hits))
@@ -249,9 +249,9 @@ def test_a_plain_string_is_a_query(memory: Engine) -> None:
 
 def test_a_search_sees_only_the_kinds_it_asks_for(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     remember(*(Draft(scope=DEMO, text="walrus", kind=kind, id=kind.value) for kind in Kind))
-    for mode in ("keyword", "semantic", "hybrid"):
+    for mode in MODES:
         for kind in Kind:
-            assert ids(memory.search(Query("walrus", kinds=(kind,), mode=mode))) == [kind.value]  # type: ignore[arg-type]
-        several = memory.search(Query("walrus", kinds=(Kind.FACT, Kind.NOTE), mode=mode))  # type: ignore[arg-type]
+            assert ids(memory.search(Query("walrus", kinds=(kind,), mode=mode))) == [kind.value]
+        several = memory.search(Query("walrus", kinds=(Kind.FACT, Kind.NOTE), mode=mode))
         assert set(ids(several)) == {"fact", "note"}
-        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind)  # type: ignore[arg-type]
+        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind)

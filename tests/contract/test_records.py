@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_an_edit_changes_the_named_fields_and_no_others(memory: Engine, advance:
 def test_every_editable_field_can_be_edited(memory: Engine, clock: Callable[[], datetime]) -> None:
     record = memory.put(DEMO, "key", text="old")
     later = clock() + timedelta(days=1)
-    edits: dict[str, object] = {
+    edits: dict[str, Any] = {
         "text": "", "title": "t", "data": {"a": 1}, "tags": ("x",), "importance": Importance.HIGH, "author": "a",
         "source": "s", "parent": "p", "position": 1, "expires_at": later, "key": "other", "scope": Scope("elsewhere"),
     }  # fmt: skip
@@ -282,9 +283,7 @@ def test_a_closed_memory_says_so_and_can_be_closed_again(memory: Engine) -> None
             act()
 
 
-def test_nothing_is_lost_when_a_store_is_closed_and_opened_again(
-    memory: Engine, reopen: Callable[..., Engine]
-) -> None:
+def test_nothing_is_lost_when_a_store_is_closed_and_opened_again(memory: Engine, reopen: Callable[..., Engine]) -> None:
     records = [memory.write(DEMO, text="settled"), memory.put(DEMO, "key", data={"not": "yet"})]
     memory.settle()
     records.append(memory.write(DEMO, text="in the tail"))

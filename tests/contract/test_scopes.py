@@ -9,13 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Record, Scope
+from cofio.query import Mode
 
+MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 NAMES = [
     "acme", "acme-corp", "acme%", "acme_", "acme*", "acme?", "acme/", "acme/x", "a", "A", "%", "_", "*", "..", ".", " ",
     "é", "e\u0301", "日本", "🙂", "\x01", "\x7f", "\u00ff", "\U0010ffff", "'; DROP TABLE record; --", '"', "\\", "%2F",
     "\n", "null", "x" * 256,
 ]  # fmt: skip
-names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8)
+names = st.sampled_from(["a", "ab", "a/", "a%", "b", "\x01"]) | st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=8
+)
 
 
 def test_a_scope_never_sees_one_whose_name_only_begins_alike(
@@ -29,10 +33,10 @@ def test_a_scope_never_sees_one_whose_name_only_begins_alike(
         assert memory.list(scope, exact=True) == [own]
         assert (memory.count(scope), memory.count(scope, exact=True)) == (2, 1)
         assert memory.scopes(scope) == {scope: 1, scope / "under": 1}
-        for mode in ("keyword", "semantic", "hybrid"):
-            found = memory.search(Query("same word", scope=scope, mode=mode, limit=100))  # type: ignore[arg-type]
+        for mode in MODES:
+            found = memory.search(Query("same word", scope=scope, mode=mode, limit=100))
             assert {hit.record for hit in found} == {own, under}
-            found = memory.search(Query("same word", scope=scope, exact=True, mode=mode))  # type: ignore[arg-type]
+            found = memory.search(Query("same word", scope=scope, exact=True, mode=mode))
             assert [hit.record for hit in found] == [own]
 
 
@@ -47,6 +51,14 @@ def test_the_empty_scope_sees_everything_and_exactly_only_itself(
     assert memory.scopes() == {Scope(): 1, deep.scope: 1}
 
 
+def test_a_scope_contains_what_begins_with_all_of_its_names() -> None:
+    assert Scope("acme", "team") in Scope("acme")
+    assert Scope("acme") in Scope("acme")
+    assert Scope("acme") in Scope()
+    for outside in (Scope("acme-corp"), Scope("acm"), Scope(), Scope("x", "acme"), Scope("acme/team")):
+        assert outside not in Scope("acme")
+
+
 def test_a_search_never_leaves_its_scope_though_the_best_is_outside(
     memory: Engine, remember: Callable[..., list[Record]]
 ) -> None:
@@ -54,8 +66,8 @@ def test_a_search_never_leaves_its_scope_though_the_best_is_outside(
         Draft(scope=Scope("mine"), text="a long text in which somewhere the budget is named among other things"),
         *(Draft(scope=Scope("theirs"), title="budget", text="budget budget budget") for _ in range(300)),
     )
-    for mode in ("keyword", "semantic", "hybrid"):
-        hits = memory.search(Query("budget", scope=Scope("mine"), mode=mode, floor=0.0))  # type: ignore[arg-type]
+    for mode in MODES:
+        hits = memory.search(Query("budget", scope=Scope("mine"), mode=mode, floor=0.0))
         assert [hit.record for hit in hits] == [weak]
 
 
@@ -98,10 +110,10 @@ def test_a_moved_record_is_found_in_its_new_scope_only(
     moved = memory.move(moving.id, scope=Scope("new", "place"))
     settle()
     assert moved.id == moving.id
-    for mode in ("keyword", "semantic", "hybrid"):
-        asked = Query("roaming word", scope=Scope("new"), mode=mode, floor=0.1)  # type: ignore[arg-type]
+    for mode in MODES:
+        asked = Query("roaming word", scope=Scope("new"), mode=mode, floor=0.1)
         assert [hit.record for hit in memory.search(asked)] == [moved]
-        asked = Query("roaming word", scope=Scope("old"), mode=mode, floor=0.3)  # type: ignore[arg-type]
+        asked = Query("roaming word", scope=Scope("old"), mode=mode, floor=0.3)
         assert len(memory.search(asked)) == 0
     assert memory.check() == []
 

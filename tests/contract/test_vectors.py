@@ -107,9 +107,7 @@ def test_a_record_without_text_is_found_by_the_meaning_of_its_data(memory: Engin
     assert hits.degraded is None
 
 
-def test_without_an_embedder_a_search_goes_by_words_and_says_so(
-    memory: Engine, reopen: Callable[..., Engine]
-) -> None:
+def test_without_an_embedder_a_search_goes_by_words_and_says_so(memory: Engine, reopen: Callable[..., Engine]) -> None:
     record = memory.write(DEMO, text="walrus colony")
     memory.settle()
     plain = reopen()
@@ -239,7 +237,9 @@ def test_a_vector_that_is_none_is_refused(memory: Engine, vector: object) -> Non
 
 
 def test_among_thousands_the_nearest_are_found_through_every_change(memory: Engine) -> None:
-    records = memory.write_many([Draft(scope=DEMO / str(n % 7), text=f"t{n * 7919} u{n * 104729}") for n in range(4500)])
+    records = memory.write_many(
+        [Draft(scope=DEMO / str(n % 7), text=f"t{n * 7919} u{n * 104729}") for n in range(4500)]
+    )
     memory.settle()
     edited = memory.edit(records[10].id, text="t999999999 u888888888")
     moved = memory.move(records[20].id, scope=Scope("elsewhere"))

@@ -12,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Kind, Page, Query, Record, Scope
+from cofio.query import Mode
 
+MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")
 FOUND_BY = {
     "The login uses JSON Web Tokens.": ["login", "LOGIN", "token", "json web", "how does the login work?"],
@@ -112,8 +114,8 @@ def test_a_word_in_the_title_counts_for_more_than_one_in_the_text(
 def test_no_query_breaks_a_search(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     remember(*(Draft(scope=DEMO, text=text) for text in FOUND_BY))
     for asked in HOSTILE:
-        for mode in ("keyword", "hybrid", "semantic"):
-            hits = memory.search(Query(asked[:10_000], mode=mode))  # type: ignore[arg-type]
+        for mode in MODES:
+            hits = memory.search(Query(asked[:10_000], mode=mode))
             assert hits.degraded is None, asked
 
 
@@ -126,9 +128,7 @@ def test_a_query_without_words_finds_nothing_by_words(memory: Engine, asked: str
     assert hits.degraded is None
 
 
-def test_a_word_of_operators_is_a_word_like_any_other(
-    memory: Engine, remember: Callable[..., list[Record]]
-) -> None:
+def test_a_word_of_operators_is_a_word_like_any_other(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     near, _ = remember(Draft(scope=DEMO, text="near the station"), Draft(scope=DEMO, text="station closed"))
     assert ids(memory.search(Query("NEAR station", mode="keyword")))[0] == near.id
     found = memory.search(Query("station NOT near", mode="keyword"))
@@ -184,8 +184,8 @@ def test_a_deleted_record_is_never_found_again(
     doomed, kept = remember(Draft(scope=DEMO, text="walrus colony"), Draft(scope=DEMO, text="walrus herd"))
     memory.delete(doomed.id)
     for _ in range(2):
-        for mode in ("keyword", "semantic", "hybrid"):
-            asked = Query("walrus colony", mode=mode, floor=0.0)  # type: ignore[arg-type]
+        for mode in MODES:
+            asked = Query("walrus colony", mode=mode, floor=0.0)
             assert ids(memory.search(asked)) == [kept.id]
         settle()
     memory.settle()
@@ -229,8 +229,8 @@ def test_more_than_the_limit_is_never_returned_and_the_best_come_first(
 
 def test_equal_records_come_newest_first(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     records = remember(*(Draft(scope=DEMO, text="just the same") for _ in range(10)))
-    for mode in ("keyword", "semantic", "hybrid"):
-        hits = memory.search(Query("same", mode=mode, floor=0.0))  # type: ignore[arg-type]
+    for mode in MODES:
+        hits = memory.search(Query("same", mode=mode, floor=0.0))
         assert ids(hits) == [record.id for record in records[::-1]]
 
 

@@ -6,10 +6,11 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from cofio import AllOf, AnyOf, Conflict, Draft, Filter, Json, Kind, NotFound, Record, Scope, Where
 
-COMPARE: dict[str, Callable[[object, object], bool]] = {
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 MISSING = object()
@@ -96,7 +97,9 @@ class Plain:
 
     def same(self, draft: Draft) -> Record | None:
         """The oldest record of the draft's scope and kind that says the same."""
-        alike = [each for each in self.alive() if (each.scope, each.kind, each.text) == (draft.scope, draft.kind, draft.text)]
+        alike = [
+            each for each in self.alive() if (each.scope, each.kind, each.text) == (draft.scope, draft.kind, draft.text)
+        ]
         return min(alike, key=lambda each: self.born[each.id], default=None)
 
     def new(self, draft: Draft, id: str) -> Record:
@@ -152,9 +155,9 @@ class Plain:
 
     def drop(self, scope: Scope) -> int:
         """Forget a scope; the number of records, the expired ones too."""
-        doomed = [id for id, record in self.records.items() if record.scope in scope]
-        for id in doomed:
-            del self.records[id]
+        doomed = [record for record in self.records.values() if record.scope in scope]
+        for record in doomed:
+            del self.records[record.id]
         return len(doomed)
 
     @staticmethod
@@ -164,7 +167,9 @@ class Plain:
             raise Conflict(what)
 
     def _make_room(self, scope: Scope, kind: Kind, key: str | None) -> None:
+        """Take the key from a record that has expired."""
+        alive = {record.id for record in self.alive()}
         for record in list(self.records.values()):
-            if key is not None and (record.scope, record.kind, record.key) == (scope, kind, key):
-                if record.expires_at is not None and record.expires_at <= self.now:
-                    del self.records[record.id]
+            taken = key is not None and (record.scope, record.kind, record.key) == (scope, kind, key)
+            if taken and record.id not in alive:
+                del self.records[record.id]

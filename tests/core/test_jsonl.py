@@ -99,7 +99,9 @@ def test_a_line_that_is_no_record_is_refused(line: str) -> None:
         read_line(line)
 
 
-@given(line=st.text(max_size=50) | jsons.map(json.dumps) | st.dictionaries(st.sampled_from([*GOOD]), jsons).map(json.dumps))
+@given(
+    line=st.text(max_size=50) | jsons.map(json.dumps) | st.dictionaries(st.sampled_from([*GOOD]), jsons).map(json.dumps)
+)
 def test_no_line_does_worse_than_be_refused(line: str) -> None:
     try:
         read_line(line)

@@ -30,7 +30,7 @@ def test_the_public_names_are_these_and_no_others() -> None:
     for name in NAMES:
         assert getattr(cofio, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):
-        _ = cofio.nonsense  # type: ignore[attr-defined]
+        _ = cofio.nonsense
 
 
 def test_a_star_import_brings_every_public_name() -> None:

@@ -99,9 +99,7 @@ def turn(position: int, *, session: str = "s", day: datetime = datetime(2023, 5,
 def test_a_window_reaches_as_far_as_it_says_and_no_further() -> None:
     around = {at: turn(at) for at in range(1, 9)} | {10: turn(4, session="other")}
     result = ranking.windowed({4: 1.0}, around)
-    assert [at for at, total in result.items() if total] == [
-        at for at in range(1, 9) if abs(at - 4) <= ranking.REACH
-    ]
+    assert [at for at, total in result.items() if total] == [at for at in range(1, 9) if abs(at - 4) <= ranking.REACH]
 
 
 def test_a_turn_gains_from_the_turns_right_beside_it() -> None:

@@ -74,7 +74,9 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         Settings.load(tmp_path, {})
 
 
-@pytest.mark.parametrize(("written", "value"), [("1", True), ("TRUE", True), ("yes", True), ("0", False), ("Off", False)])
+@pytest.mark.parametrize(
+    ("written", "value"), [("1", True), ("TRUE", True), ("yes", True), ("0", False), ("Off", False)]
+)
 def test_a_truth_can_be_written_in_several_ways(tmp_path: Path, written: str, value: bool) -> None:
     assert Settings.load(tmp_path, {"COFIO_BACKGROUND": written}).background is value
 

@@ -13,8 +13,11 @@ from cofio import Json
 from cofio.model import json_words
 from cofio.text import MAX_WORD, embed_text, query_words, record_words, snippet, words
 
-SCRIPTS = (
-    "abcXYZ019'’-_+#. \n\t" "éÅßİıŁøæ" "ЁжΩλ" "שלאבمرح" "हिन्दी" "กาแฟ" "ကမြန်မာ" "កខ្មែរ" "ひカ漢字𠮷" "가나각" "🙂🚀❤️👩‍💻☕→①½ﬁＡ" "\u0301\u200b\u2028\ufeff"
+SCRIPTS = "".join(
+    [
+        "abcXYZ019'’-_+#. \n\t", "éÅßİıŁøæ", "ЁжΩλ", "שלאבمرح", "हिन्दी", "กาแฟ", "ကမြန်မာ", "កខ្មែរ", "ひカ漢字𠮷",
+        "가나각", "🙂🚀❤️👩‍💻☕→①½ﬁＡ", "\u0301\u200b\u2028\ufeff",
+    ]
 )  # fmt: skip
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text(SCRIPTS, max_size=40)
 

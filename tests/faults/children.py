@@ -118,14 +118,18 @@ class Nursery:
         ours, theirs = os.pipe()
         if sys.platform == "linux":
             fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)  # so that a child never waits for us to listen
-        socket.send_fds(self._socket, [json.dumps([job, told]).encode()], [theirs])
+        self._tell([job, told])
+        socket.send_fds(self._socket, [b"!"], [theirs])
         os.close(theirs)
         return Child(self, int(self._socket.recv(32)), ours)
 
     def reap(self, pid: int) -> int:
         """The exit status of a child that is done."""
-        self._socket.send(json.dumps(["reap", {"pid": pid}]).encode())
+        self._tell(["reap", {"pid": pid}])
         return int(self._socket.recv(32))
+
+    def _tell(self, message: object) -> None:
+        self._socket.sendall(json.dumps(message).encode() + b"\n")
 
 
 def write_at_random(say: Say, store: str, seed: int, known: Known) -> None:
@@ -320,22 +324,21 @@ def _main(connection: socket.socket) -> None:
     import cofio.engine  # noqa: F401  # loaded here, so that no child has to
 
     alive: set[int] = set()
-    while True:
-        message, pipes, _, _ = socket.recv_fds(connection, _PIPE_SIZE, 1)
-        if not message:
-            break
-        job, told = json.loads(message)
-        if job == "reap":
-            alive.remove(told["pid"])
-            connection.send(str(os.waitpid(told["pid"], 0)[1]).encode())
-            continue
-        pid = os.fork()
-        if not pid:
-            connection.close()
-            _work(job, told, pipes[0])
-        alive.add(pid)
-        os.close(pipes[0])
-        connection.send(str(pid).encode())
+    with connection.makefile("rb", buffering=0) as messages:
+        for message in iter(messages.readline, b""):
+            job, told = json.loads(message)
+            if job == "reap":
+                alive.remove(told["pid"])
+                connection.send(str(os.waitpid(told["pid"], 0)[1]).encode())
+                continue
+            _, (pipe,), _, _ = socket.recv_fds(connection, 1, 1)
+            pid = os.fork()
+            if not pid:
+                connection.close()
+                _work(job, told, pipe)
+            alive.add(pid)
+            os.close(pipe)
+            connection.send(str(pid).encode())
     for pid in alive:  # left behind by a test that failed
         os.kill(pid, signal.SIGKILL)
 

@@ -27,7 +27,7 @@ def opened(store: Path) -> Engine:
 def tables(connection: apsw.Connection) -> set[str]:
     """The names of the tables that are no part of a virtual one."""
     rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
-    return {name for (name,) in rows.fetchall()}
+    return {str(name) for (name,) in rows.fetchall()}
 
 
 @pytest.fixture
@@ -124,7 +124,9 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
         assert memory.check() == []
 
 
-def test_the_first_step_still_makes_what_it_once_made(database: apsw.Connection, old_store: Path, tmp_path: Path) -> None:
+def test_the_first_step_still_makes_what_it_once_made(
+    database: apsw.Connection, old_store: Path, tmp_path: Path
+) -> None:
     migrate(database, tmp_path, migrations()[:1])
     question = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
     old = apsw.Connection(str(old_store / "memory.db"))

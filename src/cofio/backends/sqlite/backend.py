@@ -6,6 +6,7 @@ import array
 import fcntl
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -230,6 +231,8 @@ class SqliteBackend:
         with translated(place):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
             checks.copy(self._database, place / "memory.db", progress)
+            if (self.folder / "cofio.toml").is_file():
+                shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
         copy = SqliteBackend(place)
         try:
             copy.rebuild(progress)

@@ -262,7 +262,9 @@ def translated(path: Path) -> Iterator[None]:
     except (apsw.BusyError, apsw.LockedError) as error:
         raise Unavailable(f"another process has held {path} for over {PATIENCE:.0f} s; see who has it open") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Unavailable(f"{path} is damaged ({error}); run `cofio doctor`, or restore a backup") from error
+        raise Unavailable(
+            f"{path} is damaged ({error}); restore a backup, or save what `cofio export` can still read"
+        ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError) as error:
         raise Unavailable(f"{path} cannot be opened for writing ({error}); check its folder's permissions") from error
     except (apsw.IOError, apsw.NoMemError, OSError) as error:

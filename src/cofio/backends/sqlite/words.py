@@ -88,6 +88,16 @@ class Loaded:
             return [(int(no), int(seq or 0)) for no, seq in zip(nos, seqs, strict=True) if no]
 
 
+@dataclass(slots=True)
+class _Writer:
+    """A writer on an index that may hold records up to the change `known`, published or not."""
+
+    name: str
+    index: tantivy.Index
+    open: tantivy.IndexWriter
+    known: int
+
+
 class Damaged(Exception):
     """The index is missing, torn, or another store's; or tantivy failed for some other reason."""
 
@@ -105,6 +115,16 @@ def watched() -> Iterator[None]:
         raise Damaged(str(error)) from error
 
 
+@contextmanager
+def writing() -> Iterator[None]:
+    """Turn whatever tantivy says when it cannot write into Unavailable."""
+    try:
+        with watched():
+            yield
+    except Damaged as error:
+        raise Unavailable(f"the word index cannot be written ({error})") from error
+
+
 class WordIndex:
     """The word index of one store, for reading by many threads and for writing by the lease's holder."""
 
@@ -113,7 +133,7 @@ class WordIndex:
         self._database = database
         self._loading = threading.Lock()
         self._loaded: Loaded | None = None
-        self._writer: tuple[str, tantivy.Index, tantivy.IndexWriter] | None = None
+        self._writer: _Writer | None = None
         self._sound: dict[Path, tuple[int, int]] = {}
 
     def look(self, connection: apsw.Connection) -> tuple[State, Loaded | None]:
@@ -164,19 +184,22 @@ class WordIndex:
             return self.rebuild()
         with self._undone_if_it_fails(state.index):
             try:
-                name, writer, clean = self._open_writer(state)
+                writer = self._open_writer(state)
             except Damaged:
                 self.forget(state.index)
                 return self.rebuild()
-            stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if not clean or row[0] != row[1])]
-            with watched():
-                writer.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
+            stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if row[0] <= writer.known)]
+            writer.known = max(writer.known, upto)
+            with writing():
+                writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
                 for row in rows:
-                    writer.add_document(_document(row))
-                writer.add_document(_mark(upto, state.store))
-                writer.commit()
-            self._database.write(lambda connection: _publish(connection, name, state.index, state.indexed_seq, upto))
-        self._sweep(name)
+                    writer.open.add_document(_document(row))
+                writer.open.add_document(_mark(writer.known, state.store))
+                writer.open.commit()
+            self._database.write(
+                lambda connection: _publish(connection, writer.name, state.index, state.indexed_seq, upto)
+            )
+        self._sweep(writer.name)
         return len(rows) + len(gone)
 
     def rebuild(self, progress: Progress | None = None) -> int:
@@ -186,20 +209,18 @@ class WordIndex:
         with self._database.reading() as connection:
             before = State.read(connection).index
         with self._undone_if_it_fails(before):
-            with watched():
-                self._writer = _new_writer(self._folder / name)
-            _, _, writer = self._writer
+            writer = self._writer = _new_writer(self._folder / name)
             with self._database.reading() as connection:
                 state = State.read(connection)
                 for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
-                    with watched():
-                        writer.add_document(_document(row))
+                    with writing():
+                        writer.open.add_document(_document(row))
                     done += 1
                     if progress and done % 1000 == 0:
                         progress("words", done, state.records)
-            with watched():
-                writer.add_document(_mark(state.seq, state.store))
-                writer.commit()
+            with writing():
+                writer.open.add_document(_mark(state.seq, state.store))
+                writer.open.commit()
             self.release_writer()
             self._database.write(lambda connection: _publish(connection, name, None, 0, state.seq))
         self._sweep(name)
@@ -221,10 +242,9 @@ class WordIndex:
     def release_writer(self) -> None:
         """Let tantivy finish its merges and give up its lock and memory."""
         if self._writer is not None:
-            _, _, writer = self._writer
-            self._writer = None
+            writer, self._writer = self._writer, None
             with suppress(Damaged), watched():  # a merge that fails leaves things as they were
-                writer.wait_merging_threads()
+                writer.open.wait_merging_threads()
 
     def _load(self, state: State) -> None:
         """Open or reload the index that `state` names; when it cannot be used, start over."""
@@ -309,39 +329,34 @@ class WordIndex:
                 if not torn or meta == (folder / "meta.json").read_bytes():  # else they were replaced meanwhile
                     return torn
 
-    def _open_writer(self, state: State) -> tuple[str, tantivy.IndexWriter, bool]:
-        """A writer on the store's index, or on a new one; and whether the index has nothing unpublished."""
-        if self._writer is not None and self._writer[0] == state.index:
-            name, _, writer = self._writer
-            return name, writer, True
+    def _open_writer(self, state: State) -> _Writer:
+        """The writer on the store's index, or on a new one; raises Damaged when the store's cannot be used."""
+        if self._writer is not None and self._writer.name == state.index:
+            return self._writer
         self.release_writer()
         if not state.index:
-            with watched():
-                self._writer = _new_writer(self._folder / _new_name())
-            return self._writer[0], self._writer[2], True
+            self._writer = _new_writer(self._folder / _new_name())
+            return self._writer
         opened = self._opened(state)
         if opened.seq < state.indexed_seq:
             raise Damaged("older than the database")
-        try:
-            with watched():
-                writer = opened.index.writer(HEAP, 1)
-                # A commit that was killed leaves files whose names the next one would stumble over.
-                writer.garbage_collect_files()
-        except Damaged as error:
-            raise Unavailable(f"the word index cannot be written ({error})") from error
-        self._writer = (state.index, opened.index, writer)
-        return state.index, writer, opened.seq == state.indexed_seq
+        with writing():
+            writer = opened.index.writer(HEAP, 1)
+            # A commit that was killed leaves files whose names the next one would stumble over.
+            writer.garbage_collect_files()
+            # tantivy gives the first operation the number of the last commit, and a merge then takes it for done.
+            writer.delete_documents_by_query(tantivy.Query.empty_query())
+        self._writer = _Writer(state.index, opened.index, writer, opened.seq)
+        return self._writer
 
     @contextmanager
     def _undone_if_it_fails(self, keep: str) -> Iterator[None]:
         """Let go of the writer and of what it wrote outside of the store's index, if a piece of work fails."""
         try:
             yield
-        except BaseException as error:
+        except BaseException:
             self.release_writer()
             self._sweep(keep)
-            if isinstance(error, Damaged):
-                raise Unavailable(f"the word index cannot be written ({error})") from error
             raise
 
     def _sweep(self, keep: str) -> None:
@@ -491,10 +506,11 @@ def _new_name() -> str:
     return f"words-{secrets.token_hex(6)}"
 
 
-def _new_writer(folder: Path) -> tuple[str, tantivy.Index, tantivy.IndexWriter]:
-    folder.mkdir(parents=True, mode=0o700)
-    index = tantivy.Index(_SCHEMA, path=str(folder))
-    return folder.name, index, index.writer(HEAP, 1)
+def _new_writer(folder: Path) -> _Writer:
+    with writing():
+        folder.mkdir(parents=True, mode=0o700)
+        index = tantivy.Index(_SCHEMA, path=str(folder))
+        return _Writer(folder.name, index, index.writer(HEAP, 1), 0)
 
 
 def _files(folder: Path, meta: bytes) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ... import jsonl
 from ...model import Json, Record, Scope
-from ...query import Hit, Page, Signal
+from ...query import Hit, Page, Signal, Why
 from ...text import snippet, words
 
 if TYPE_CHECKING:
@@ -94,11 +94,7 @@ class JsonOutput:
     def hits(self, page: Page, *, why: bool) -> None:
         """Everything that the search says of itself; the reasons are always among it."""
         searched = asdict(page.searched) | {"scope": list(page.searched.scope.names)}
-        hits: list[Json] = [
-            jsonl.to_json(hit.record)
-            | {"score": hit.score, "why": asdict(hit.why) | {"context": dict(hit.why.context)}}
-            for hit in page
-        ]
+        hits: list[Json] = [jsonl.to_json(hit.record) | {"score": hit.score, "why": _why_json(hit.why)} for hit in page]
         self._print({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
 
     def listed(self, records: Iterable[Record]) -> None:
@@ -124,6 +120,15 @@ class JsonOutput:
 
     def _print(self, value: Mapping[str, object]) -> None:
         print(json.dumps(value, ensure_ascii=False))
+
+
+def _why_json(why: Why) -> dict[str, Json]:
+    return {
+        "keyword": asdict(why.keyword) if why.keyword else None,
+        "semantic": asdict(why.semantic) if why.semantic else None,
+        "context": dict(why.context),
+        "words": list(why.words),
+    }
 
 
 class PlainOutput:

@@ -1,0 +1,143 @@
+"""What stands behind the engine: leases, batches to embed, and work shared between processes and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
+from cofio.backends import Backend
+from cofio.embed.hashed import Hashed
+
+DEMO = Scope("demo")
+
+
+def test_only_one_holds_the_lease(open_backend: Callable[[], Backend]) -> None:
+    one, two = open_backend(), open_backend()
+    with one.lease() as mine:
+        assert mine
+        with two.lease() as theirs:
+            assert not theirs
+    with two.lease() as theirs:
+        assert theirs
+
+
+def test_settling_leaves_the_work_to_whoever_is_at_it(memory: Engine, open_backend: Callable[[], Backend]) -> None:
+    record = memory.write(DEMO, text="walrus colony")
+    with open_backend().lease() as mine:
+        assert mine
+        assert memory.settle() == 0
+        assert memory.search(Query("walrus", mode="keyword"))[0].record == record
+        assert memory.stats()["waiting_for_index"] == 1
+    assert memory.settle() == 1
+    assert memory.stats()["waiting_for_index"] == 0
+
+
+def test_words_are_indexed_a_batch_at_a_time_and_nothing_is_lost_between(memory: Engine, backend: Backend) -> None:
+    records = memory.write_many([Draft(scope=DEMO, text=f"common word{number}") for number in range(10)])
+    memory.delete(records[0].id)
+    memory.edit(records[1].id, text="common changed")
+    with backend.lease() as mine:
+        assert mine
+        while backend.index_words(3):
+            assert len(memory.search(Query("common", mode="keyword", limit=20))) == 9
+            assert memory.check() == []
+    assert memory.stats()["waiting_for_index"] == 0
+    assert len(memory.search(Query("common", mode="keyword", limit=20))) == 9
+
+
+def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(memory: Engine, backend: Backend) -> None:
+    changed, deleted, kept = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(3)])
+    batch = backend.to_embed("hashed-384", 10)
+    assert batch is not None
+    vectors = Hashed().embed([item.text for item in batch.items])
+    memory.edit(changed.id, text="something else by now")
+    memory.delete(deleted.id)
+    with backend.lease():
+        backend.store_vectors("hashed-384", batch, vectors)
+    hits = memory.search(Query("text 0", mode="semantic", floor=0.0))
+    assert [hit.record.id for hit in hits] == [kept.id]
+    assert hits.degraded == "1 records have no vector yet and are found by their words only"
+    again = backend.to_embed("hashed-384", 10)
+    assert again is not None
+    assert [item.text for item in again.items] == ["something else by now"]
+    assert memory.check() == []
+
+
+def test_an_export_is_of_one_moment(memory: Engine) -> None:
+    records = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(100)])
+    exported = memory.export()
+    first = next(exported)
+    memory.drop(DEMO)
+    assert [first, *exported] == records
+    assert memory.count() == 0
+
+
+def test_a_backup_holds_what_the_store_held(memory: Engine, tmp_path_factory: pytest.TempPathFactory) -> None:
+    memory.write_many([Draft(scope=DEMO, text=f"walrus {number}") for number in range(10)])
+    memory.settle()
+    memory.write(DEMO, text="walrus in the tail")
+    target = tmp_path_factory.mktemp("backup") / "copy"
+    assert memory.backup(target) == target
+    chosen = Settings(background=False, embedder="none")
+    with Engine.open(target, settings=chosen, embedder=Hashed()) as copy:
+        assert list(copy.export()) == list(memory.export())
+        assert len(copy.search(Query("walrus", mode="keyword", limit=20))) == 11
+        assert copy.check() == []
+
+
+def test_threads_that_count_together_lose_no_step(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    memory.put(DEMO, "counter", data=0)
+    engines = [memory, reopen()]
+
+    def count(worker: int) -> None:
+        engine = engines[worker % 2]
+        for _ in range(20):
+            while True:
+                held = engine.get(DEMO, "counter")
+                assert held is not None
+                assert isinstance(held.data, int)
+                try:
+                    engine.put(DEMO, "counter", data=held.data + 1, if_version=held.version)
+                except Conflict:
+                    continue
+                break
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(count, range(4)))
+    held = memory.get(DEMO, "counter")
+    assert held is not None
+    assert (held.data, held.version) == (80, 81)
+
+
+def test_threads_find_what_they_have_just_written(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    engines = [memory, reopen(embedder=Hashed())]
+
+    def work(worker: int) -> None:
+        engine = engines[worker % 2]
+        for number in range(10):
+            record = engine.write(DEMO / str(worker), text=f"common w{worker}n{number}", kind=Kind.TURN)
+            hits = engines[1 - worker % 2].search(Query(f"w{worker}n{number}", mode="keyword"))
+            assert [hit.record.id for hit in hits] == [record.id]
+            if number % 4 == worker % 4:
+                engine.settle()
+            assert len(engine.search(Query("common", scope=DEMO / str(worker), limit=50))) == number + 1
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert memory.count() == 40
+    memory.settle()
+    assert memory.check() == engines[1].check() == []
+
+
+def test_the_background_work_is_done_without_being_asked(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    record = memory.write(DEMO, text="walrus colony")
+    worker = reopen(Settings(background=True, embedder="none"), Hashed())
+    worker.write(DEMO, text="giraffe")
+    while memory.search(Query("walrus colony", mode="semantic")).degraded:
+        assert worker.check() == []
+    assert memory.search(Query("walrus colony", mode="semantic"))[0].record == record
+    worker.close()
+    assert memory.stats()["waiting_for_index"] == 0
