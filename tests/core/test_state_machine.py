@@ -392,5 +392,5 @@ class Memories(RuleBasedStateMachine):
 
 def test_two_engines_on_one_folder_agree_with_a_plain_dict() -> None:
     run_state_machine_as_test(
-        Memories, settings=settings(max_examples=25, stateful_step_count=40, suppress_health_check=list(HealthCheck))
+        Memories, settings=settings(max_examples=40, stateful_step_count=50, suppress_health_check=list(HealthCheck))
     )
