@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias, TypeVar, cast
+from typing import TypeAlias, cast
 
 from . import search as searching
 from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Progress, Put
@@ -29,11 +29,11 @@ from .model import (
     check_int,
     check_text,
     check_time,
-)  # fmt: skip
+    member,
+)
 from .query import MAX_LIST, Filter, Page, Query, check_filter, check_kinds
 from .settings import Settings, find_store
 
-T = TypeVar("T")
 Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
@@ -140,8 +140,8 @@ class Engine:
         check_bool("dedupe", dedupe)
         check_bool("similar", similar)
         draft = Draft(
-            scope=scope, kind=_member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
-            importance=_member(Importance, "importance", importance), author=author, source=source, parent=parent,
+            scope=scope, kind=member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
+            importance=member(Importance, "importance", importance), author=author, source=source, parent=parent,
             position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
         )  # fmt: skip
         if not text.strip():
@@ -182,8 +182,8 @@ class Engine:
             Conflict: the key holds another version.
         """
         draft = Draft(
-            scope=scope, kind=_member(Kind, "kind", kind), key=_key(key), title=title, text=text, data=data,
-            tags=_tags(tags), importance=_member(Importance, "importance", importance), author=author, source=source,
+            scope=scope, kind=member(Kind, "kind", kind), key=_key(key), title=title, text=text, data=data,
+            tags=_tags(tags), importance=member(Importance, "importance", importance), author=author, source=source,
             parent=parent, position=position, expires_at=self._expiry(expires_at, ttl),
         )  # fmt: skip
         (record,) = self._records([Put(draft=draft, how="key", if_version=_version(if_version))])
@@ -199,7 +199,7 @@ class Engine:
         if "tags" in fields:
             fields["tags"] = _tags(cast(Iterable[str], fields["tags"]))
         if "importance" in fields:
-            fields["importance"] = _member(Importance, "importance", cast(str, fields["importance"]))
+            fields["importance"] = member(Importance, "importance", cast(str, fields["importance"]))
         if "ttl" in fields:
             given = cast(datetime | None, fields.get("expires_at"))
             fields["expires_at"] = self._expiry(given, cast(float, fields.pop("ttl")))
@@ -255,7 +255,7 @@ class Engine:
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
         with self._backend.reading(self._clock()) as view:
-            return view.get(_scope(scope), _member(Kind, "kind", kind), _key(key))
+            return view.get(_scope(scope), member(Kind, "kind", kind), _key(key))
 
     def list(
         self,
@@ -327,7 +327,7 @@ class Engine:
                 )  # fmt: skip
                 self._missing = None
             except Unavailable as error:
-                self._missing = f"searched by words only: {error}"
+                self._missing = str(error)
         return self._embedder
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
@@ -459,10 +459,3 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(tag, str):
             raise Invalid("tags", f"expected strings, got {type(tag).__name__}")
     return tuple(dict.fromkeys(given))
-
-
-def _member(kind: type[T], name: str, value: object) -> T:
-    try:
-        return kind(value)  # type: ignore[call-arg]  # an enumeration is called with one of its values
-    except ValueError:
-        raise Invalid(name, f"{value!r} is not one of {', '.join(cast(Iterable[str], kind))}") from None

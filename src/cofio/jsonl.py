@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from enum import StrEnum
-from typing import TypeVar, cast
+from typing import cast
 
 from .errors import Invalid
-from .model import Draft, Importance, Json, Kind, Record, Scope
+from .model import Draft, Importance, Json, Kind, Record, Scope, member
 
-_E = TypeVar("_E", bound=StrEnum)
 _TIMES = ("created_at", "updated_at", "expires_at")
 _FIELDS = frozenset(
     [
@@ -77,9 +75,9 @@ def read_line(line: str) -> Draft:
             raise Invalid(name, "is missing; each line of an export has it")
     given = dict(fields)
     given["scope"] = _scope(given["scope"])
-    given["kind"] = _one_of(Kind, "kind", given["kind"])
+    given["kind"] = member(Kind, "kind", given["kind"])
     if "importance" in given:
-        given["importance"] = _one_of(Importance, "importance", given["importance"])
+        given["importance"] = member(Importance, "importance", given["importance"])
     if isinstance(given.get("tags"), list):
         given["tags"] = tuple(given["tags"])
     for name in _TIMES:
@@ -91,13 +89,6 @@ def _scope(value: object) -> Scope:
     if not isinstance(value, list):
         raise Invalid("scope", "expected a list of names")
     return Scope(*cast(list[str], value))
-
-
-def _one_of(kind: type[_E], name: str, value: object) -> _E:
-    try:
-        return kind(cast(str, value))
-    except ValueError:
-        raise Invalid(name, f"{value!r} is not one of {', '.join(kind)}") from None
 
 
 def _time(name: str, value: object) -> datetime | None:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 from .errors import Invalid, LimitExceeded
 
+E = TypeVar("E", bound=StrEnum)
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 MAX_SCOPE_DEPTH = 16
@@ -166,8 +167,8 @@ class Draft:
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope):
             raise Invalid("scope", f"expected a Scope, got {type(self.scope).__name__}")
-        check_enum("kind", self.kind, Kind)
-        check_enum("importance", self.importance, Importance)
+        object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
+        object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
         if self.key is not None:
             check_text("key", self.key, MAX_KEY, empty=False)
         check_text("title", self.title, MAX_TITLE)
@@ -209,10 +210,12 @@ def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> N
             raise Invalid(name, "holds half of a surrogate pair, which is not text") from None
 
 
-def check_enum(name: str, value: object, kind: type[StrEnum]) -> None:
-    """Raise Invalid unless `value` is a member of `kind`."""
-    if not isinstance(value, kind):
-        raise Invalid(name, f"{value!r} is not one of {', '.join(kind)}")
+def member(kind: type[E], name: str, value: object) -> E:
+    """The member of an enumeration that `value` is or names; raises Invalid when there is none."""
+    try:
+        return kind(cast(str, value))
+    except ValueError:
+        raise Invalid(name, f"{value!r} is not one of {', '.join(kind)}") from None
 
 
 def check_tags(tags: object) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast, overload
 
 from .errors import Invalid, LimitExceeded
-from .model import Importance, Kind, Record, Scope, check_bool, check_enum, check_int, check_text, check_time
+from .model import Importance, Kind, Record, Scope, check_bool, check_int, check_text, check_time, member
 
 MAX_QUERY = 10_000
 MAX_LIMIT = 1000
@@ -202,13 +202,10 @@ class Page(Sequence[Hit]):
 
 
 def check_kinds(kinds: object) -> tuple[Kind, ...]:
-    """`kinds` as a tuple; raises Invalid unless each is a Kind."""
-    if isinstance(kinds, str) or not isinstance(kinds, Iterable):
+    """`kinds` as a tuple; raises Invalid unless each is a Kind or names one."""
+    if isinstance(kinds, str | Mapping) or not isinstance(kinds, Iterable):
         raise Invalid("kinds", f"expected a list of kinds, got {type(kinds).__name__}")
-    given = tuple(kinds)
-    for kind in given:
-        check_enum("kinds", kind, Kind)
-    return given
+    return tuple(member(Kind, "kinds", kind) for kind in kinds)
 
 
 def check_filter(filter_: object) -> None:

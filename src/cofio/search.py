@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from . import ranking
 from .backends import Bounds, Brief, View
 from .embed import Embedder
-from .errors import Invalid, Unavailable
+from .errors import Unavailable
 from .model import Draft, Similar
 from .query import Hit, Page, Query, Searched, Signal, Why
 from .ranking import Place
@@ -96,26 +96,27 @@ def search(
 def _vector(query: Query, embedder: Embedder | None, missing: str | None, degraded: list[str]) -> Vector | None:
     """The query's vector, of length 1; None, with the reason noted, when there can be none."""
     if embedder is None:
-        degraded.append(missing or "searched by words only: this store has no embedder")
+        degraded.append(_without_vectors(query, missing or "this store has no embedder"))
         return None
     import numpy as np
 
     if query.vector is not None:
-        given = np.asarray(query.vector, np.float32)
-        length = float(np.linalg.norm(given))
-        if given.ndim != 1 or not np.isfinite(length) or length == 0:
-            raise Invalid("vector", "is not a list of finite numbers that are not all zero")
-        vector: Vector = given / np.float32(length)
+        given = np.asarray(query.vector, np.float64)
+        vector: Vector = (given / np.linalg.norm(given)).astype(np.float32)
         return vector
     if not query.text.strip():
         return None
     try:
         vectors = embedder.embed([query.text])
     except Unavailable as error:
-        degraded.append(f"searched by words only: {error}")
+        degraded.append(_without_vectors(query, str(error)))
         return None
     own: Vector = vectors[0]
     return own
+
+
+def _without_vectors(query: Query, reason: str) -> str:
+    return f"{'searched by words only' if query.mode == 'hybrid' else 'nothing was searched'}: {reason}"
 
 
 def _surround(view: View, found: _Candidates, bounds: Bounds, vector: Vector | None, embedder: str) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _BATCH = 64
 _RETRIES = 3
 _FIRST_WAIT = 0.5
+_REST = 30.0  # seconds that an endpoint is left alone after every try failed
 _LONGEST_WAIT = 30.0
 # Models refuse what is too long instead of cutting it off; most take 8192 tokens, which this stays below.
 _MOST_CHARACTERS = 8_000
@@ -64,6 +65,7 @@ class Remote:
         self._id = f"remote:{model}@{host}"
         self._dimensions: int | None = None
         self._lock = Lock()
+        self._rest_until = 0.0
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     @property
@@ -123,6 +125,8 @@ class Remote:
 
     def _post(self, body: bytes) -> bytes:
         failure: Exception
+        if time.monotonic() < self._rest_until:
+            raise self._unavailable(f"did not answer; it is asked again within {_REST:.0f} s")
         for retry in range(_RETRIES + 1):
             wait = _FIRST_WAIT * 2**retry
             try:
@@ -141,6 +145,8 @@ class Remote:
                 failure, problem = error, f"cannot be reached: {error or type(error).__name__}"
             if retry < _RETRIES:
                 self._sleep(wait)
+        # A search that has its words should not wait for an endpoint that was down a moment ago.
+        self._rest_until = time.monotonic() + _REST
         raise self._unavailable(f"{problem}, {_RETRIES + 1} times") from failure
 
     def _unavailable(self, problem: str) -> Unavailable:

@@ -127,7 +127,7 @@ class Changing:
         if put.how == "restore":
             return self._restore(draft)
         scope = self._scope_no(draft.scope)
-        if put.dedupe:
+        if put.dedupe and draft.key is None:  # what has a key is known by it, not by its text
             found = self._same(draft, scope)
             if found is not None:
                 return replace(found, existed=True)

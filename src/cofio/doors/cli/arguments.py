@@ -228,23 +228,17 @@ def scope(written: str) -> Scope:
 @_value
 def kind(written: str) -> Kind:
     """The kind of that name."""
-    from ...model import Kind
+    from ...model import Kind, member
 
-    try:
-        return Kind(written)
-    except ValueError:
-        raise Invalid("kind", f"{written!r} is not one of {', '.join(Kind)}") from None
+    return member(Kind, "kind", written)
 
 
 @_value
 def importance(written: str) -> Importance:
     """The importance of that name."""
-    from ...model import Importance
+    from ...model import Importance, member
 
-    try:
-        return Importance(written)
-    except ValueError:
-        raise Invalid("importance", f"{written!r} is not one of {', '.join(Importance)}") from None
+    return member(Importance, "importance", written)
 
 
 @_value
