@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -58,10 +59,10 @@ class Engine:
         self.settings = settings or Settings()
         self._backend = backend
         self._clock = clock or (lambda: datetime.now(UTC))
-        self._embedder = embedder
-        self._missing: str | None = None
-        self._closed = False
-        self._indexing = Indexing(backend, self.embedder, self._clock)
+        self._embedding = _Embedding(self.settings, embedder)
+        self._indexing = Indexing(backend, self._embedding.opened, self._clock)
+        # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
+        self._release = weakref.finalize(self, _release, self._indexing, backend)
         if self.settings.background:
             self._indexing.start()
 
@@ -84,6 +85,8 @@ class Engine:
         """
         from .backends.sqlite import SqliteBackend
 
+        if settings is not None and not isinstance(settings, Settings):
+            raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
         folder = find_store(store)
         chosen = settings or Settings.load(folder)
         return cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
@@ -98,10 +101,7 @@ class Engine:
 
     def close(self) -> None:
         """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
-        if not self._closed:
-            self._closed = True
-            self._indexing.stop()
-            self._backend.close()
+        self._release()
 
     # Writing.
 
@@ -304,12 +304,13 @@ class Engine:
         if not isinstance(query, Query):
             raise Invalid("query", f"expected a Query or a string, got {type(query).__name__}")
         embedder = self.embedder() if query.mode != "keyword" else None
+        # Embedded before the look is taken: no snapshot is held while a model works.
+        sought = searching.sought(query, embedder, self._embedding.missing)
         with self._backend.reading(self._clock(), words=query.mode != "semantic") as view:
             return searching.search(
                 view,
                 query,
-                embedder=embedder,
-                missing=self._missing,
+                sought,
                 floor=self.settings.floor if query.floor is None else query.floor,
                 fusion=self.settings.fusion,
             )
@@ -318,17 +319,7 @@ class Engine:
 
     def embedder(self) -> Embedder | None:
         """What makes vectors here; None when the store has none or it is not installed."""
-        if self._embedder is None and self.settings.embedder != "none":
-            chosen = self.settings
-            try:
-                self._embedder = open_embedder(
-                    chosen.embedder, models=chosen.models_folder,
-                    url=chosen.embed_url, model=chosen.embed_model, key=chosen.embed_key,
-                )  # fmt: skip
-                self._missing = None
-            except Unavailable as error:
-                self._missing = str(error)
-        return self._embedder
+        return self._embedding.opened()
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded."""
@@ -344,13 +335,14 @@ class Engine:
             if self.embedder() is None:
                 raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
             self._backend.forget_vectors()
-        self._backend.rebuild(progress)
+        embedder = self.embedder()
+        self._backend.rebuild(embedder.id if embedder else None, self._clock(), progress)
         self.settle(progress)
 
     def check(self, progress: Progress | None = None) -> Faults:
         """What is wrong with the store, in sentences; empty when nothing is."""
-        faults = self._backend.check(progress)
-        return faults if self._indexing.fault is None else [*faults, f"background work failed: {self._indexing.fault}"]
+        embedder = self.embedder()
+        return self._backend.check(embedder.id if embedder else None, progress)
 
     def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
         """Copy the store into a new folder while others go on writing.
@@ -358,6 +350,8 @@ class Engine:
         Raises:
             Invalid: the target exists and is not an empty folder.
         """
+        if not isinstance(target, str | os.PathLike):
+            raise Invalid("target", f"expected a folder, got {type(target).__name__}")
         self._backend.backup(os.fspath(target), progress)
         return Path(target)
 
@@ -375,12 +369,10 @@ class Engine:
 
     def stats(self) -> Mapping[str, int | str]:
         """Numbers about the store for people."""
-        numbers = self._backend.stats()
+        numbers = self._backend.stats(self._clock())
         embedder = self.embedder()
-        with self._backend.reading(self._clock()) as view:
-            backlog = view.backlog(embedder.id if embedder else None)
-        numbers["embedder"] = embedder.id if embedder else self.settings.embedder if self._missing else "none"
-        numbers["waiting_for_vectors"] = backlog.vectors
+        numbers["embedder"] = embedder.id if embedder else self.settings.embedder
+        numbers["waiting_for_vectors"] = self._backend.waiting(embedder.id) if embedder else 0
         return numbers
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
@@ -409,6 +401,34 @@ class Engine:
     def _similar(self, draft: Draft) -> tuple[Similar, ...]:
         with self._backend.reading(self._clock(), words=True) as view:
             return searching.similar(view, draft)
+
+
+class _Embedding:
+    """The engine's embedder, opened when first needed, or why there is none."""
+
+    def __init__(self, settings: Settings, given: Embedder | None) -> None:
+        self._settings = settings
+        self._embedder = given
+        self.missing: str | None = None
+
+    def opened(self) -> Embedder | None:
+        """The embedder; None when the settings want none, or when it is not there."""
+        chosen = self._settings
+        if self._embedder is None and chosen.embedder != "none":
+            try:
+                self._embedder = open_embedder(
+                    chosen.embedder, models=chosen.models_folder,
+                    url=chosen.embed_url, model=chosen.embed_model, key=chosen.embed_key,
+                )  # fmt: skip
+                self.missing = None
+            except Unavailable as error:
+                self.missing = str(error)
+        return self._embedder
+
+
+def _release(indexing: Indexing, backend: Backend) -> None:
+    indexing.stop()
+    backend.close()
 
 
 def _bounds(scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None) -> Bounds:

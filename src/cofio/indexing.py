@@ -8,16 +8,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
-from .backends import Backend, EmbedBatch, Progress
+from .backends import Backend, Progress
 from .embed import Embedder
 from .errors import CofioError
 
 PAUSE = 0.5  # seconds that new work is left to gather
 LOOK = 5.0  # seconds between looks for work that other processes left
 WORDS_BATCH = 2000
-EMBED_BATCH = 32
+EMBED_BATCH = 16  # a quarter of a second's work: then others may have the lease, or the end may have come
+PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
+LEASE_PATIENCE = 60.0  # seconds that settling waits for a process that has the lease and does not let go
 PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
 
 
@@ -34,8 +38,6 @@ class Indexing:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._expired: tuple[float, datetime] | None = None
-        self.fault: str | None = None
-        """Why the background work last failed; None while all is well."""
 
     def start(self) -> None:
         """Work in the background from now on."""
@@ -50,26 +52,52 @@ class Indexing:
         """Finish the piece of work at hand and do no more."""
         self._stop.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(PATIENCE)
             self._thread = None
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
-        """Do all the work there is, or vectors for `limit` records of it; how many records were embedded.
+        """Do the work that there is by now, waiting for whoever else is at it; how many records were embedded.
 
-        Returns at once when another process is at it.
+        With a `limit`, make no more than about so many vectors, and leave it all to another process that is at it.
         """
-        with self._backend.lease() as mine:
-            if not mine:
-                return 0
-            # No further than what was there to begin with: a store that is written to all the time needs vectors too.
-            indexed = 0
-            while (taken := self._backend.index_words(WORDS_BATCH)) >= WORDS_BATCH and not self._stop.is_set():
-                indexed += taken
-                if progress:
-                    progress("words", indexed, 0)
-            embedder = self._embedder()
-            return 0 if embedder is None else self._embed(embedder, progress, limit)
+        embedded = self._settle(progress, limit, wait=limit is None)
+        self._backend.note_fault("")
+        return embedded
+
+    def _settle(self, progress: Progress | None, limit: int | None, *, wait: bool) -> int:
+        embedder = self._embedder()
+        # No further than what there is to begin with: a store that is written to all the time has no end.
+        waiting = self._backend.waiting(embedder.id) if embedder is not None else 0
+        left = waiting if limit is None else min(limit, waiting)
+        indexed, embedded, more_words = 0, 0, True
+        until = time.monotonic() + LEASE_PATIENCE
+        while not self._stop.is_set() and (more_words or embedded < left):
+            with self._backend.lease() as mine:
+                if mine:
+                    taken = self._backend.index_words(WORDS_BATCH)
+                    indexed, more_words = indexed + taken, taken >= WORDS_BATCH
+                    if embedder is not None and not more_words:
+                        if embedded < left:
+                            made = self._embed(embedder)
+                            embedded, left = embedded + made, left if made else 0
+                        self._backend.index_vectors(embedder.id)  # also if none is new: a file may have been lost
+            if not mine and (not wait or time.monotonic() > until or self._stop.wait(0.05)):
+                break
+            until = time.monotonic() + LEASE_PATIENCE if mine else until
+            if progress:
+                progress(*("words", indexed, 0) if more_words or not left else ("vectors", embedded, left))
+        return embedded
+
+    def _embed(self, embedder: Embedder) -> int:
+        """Make the next few vectors; how many records were seen to, 0 when none is left."""
+        batch = self._backend.to_embed(embedder.id, EMBED_BATCH)
+        if batch is None:
+            return 0
+        worth = replace(batch, items=tuple(item for item in batch.items if item.text))
+        vectors = embedder.embed([item.text for item in worth.items]) if worth.items else None
+        self._backend.store_vectors(embedder.id, worth, vectors)
+        return max(1, len(batch.items))
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -78,32 +106,15 @@ class Indexing:
             if self._stop.wait(PAUSE):
                 return
             try:
-                self.settle()
+                self._settle(None, None, wait=False)
                 self._purge()
-                self._backend.tidy()
-                self.fault = None
-            except CofioError as error:
-                # The work stays to be done; the next look tries again, and `doctor` and `stats` tell of it.
-                self.fault = str(error)
-
-    def _embed(self, embedder: Embedder, progress: Progress | None, limit: int | None) -> int:
-        done = 0
-        while not self._stop.is_set() and (limit is None or done < limit):
-            batch = self._backend.to_embed(embedder.id, EMBED_BATCH)
-            if batch is None:
-                break
-            worth = EmbedBatch(tuple(item for item in batch.items if item.text), batch.upto)
-            vectors = embedder.embed([item.text for item in worth.items]) if worth.items else None
-            self._backend.store_vectors(embedder.id, worth, vectors)
-            self._backend.index_words(WORDS_BATCH)
-            self._backend.index_vectors(embedder.id)
-            done += len(worth.items)
-            if progress:
-                progress("vectors", done, limit or 0)
-        if not self._stop.is_set():
-            while self._backend.index_vectors(embedder.id):
-                pass
-        return done
+                self._backend.tidy(self._clock())
+                self._backend.note_fault("")
+            except Exception as error:  # whatever an embedder raises: a thread that ended would do no more work
+                # The work stays to be done and the next look tries again; `doctor` and `stats` tell of it.
+                if not self._stop.is_set():
+                    with suppress(CofioError):
+                        self._backend.note_fault(f"{type(error).__name__}: {error}")
 
     def _purge(self) -> None:
         """Remove what expired, once it has been seen expired for an hour that no change of the clock can fake."""

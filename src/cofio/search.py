@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from . import ranking
 from .backends import Bounds, Brief, View
 from .embed import Embedder
-from .errors import Unavailable
+from .errors import Invalid, Unavailable
 from .model import Draft, Similar
 from .query import Hit, Page, Query, Searched, Signal, Why
 from .ranking import Place
@@ -46,17 +46,39 @@ class _Scored:
     context: dict[int, dict[str, float]]
 
 
-def search(
-    view: View, query: Query, *, embedder: Embedder | None, missing: str | None, floor: float, fusion: str
-) -> Page:
-    """Answer `query` from one consistent look at the store.
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What to look for by meaning: the query's vector, of length 1, and whose it is; or why there is none."""
 
-    `missing` says why there is no embedder, when the user did not choose to have none.
-    """
+    vector: Vector | None = None
+    embedder: str = ""
+    missing: str | None = None
+
+
+def sought(query: Query, embedder: Embedder | None, missing: str | None) -> Sought:
+    """Embed a query. `missing` says why there is no embedder, when the user did not choose to have none."""
+    if query.mode == "keyword":
+        return Sought()
+    if embedder is None:
+        return Sought(missing=_without_vectors(query, missing or "this store has no embedder"))
+    import numpy as np
+
+    if query.vector is not None:
+        given = np.asarray(query.vector, np.float64)
+        return Sought((given / np.linalg.norm(given)).astype(np.float32), embedder.id)
+    if not query.text.strip():
+        return Sought(embedder=embedder.id)
+    try:
+        return Sought(embedder.embed([query.text])[0], embedder.id)
+    except Unavailable as error:
+        return Sought(missing=_without_vectors(query, str(error)))
+
+
+def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: str) -> Page:
+    """Answer `query` from one consistent look at the store."""
     asked = query_words(query.text)
     bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
     depth = max(CANDIDATES, 4 * query.limit)
-    degraded: list[str] = []
     found = _Candidates()
 
     if query.mode != "semantic":
@@ -64,25 +86,31 @@ def search(
         found.keyword = {match.no: match.score for match in matches}
         found.relevance = {match.no: match.relevance for match in matches}
     by_words, by_meaning = len(found.keyword), 0
-    if query.mode != "keyword":
-        vector = _vector(query, embedder, missing, degraded)
-        if vector is not None and embedder is not None:
-            near = view.semantic(vector, embedder.id, bounds, depth)
+    degraded = [sought.missing] if sought.missing else []
+    if sought.vector is not None:
+        try:
+            near = view.semantic(sought.vector, sought.embedder, bounds, depth)
+        except Invalid as error:
+            if query.vector is not None:
+                raise
+            # The embedder's vectors have changed their size; those of the old size are about to be made anew.
+            degraded.append(_without_vectors(query, str(error)))
+        else:
             found.semantic = {match.no: match.score for match in near}
             by_meaning = len(near)
             unseen = [no for no in found.keyword if no not in found.semantic]
-            found.semantic |= view.cosines(vector, embedder.id, unseen)
+            found.semantic |= view.cosines(sought.vector, sought.embedder, unseen)
             found.briefs = view.briefs([*found.keyword, *(m.no for m in near if m.no not in found.keyword)])
-            _surround(view, found, bounds, vector, embedder.id)
+            _surround(view, found, bounds, sought)
     if not found.briefs:
         found.briefs = view.briefs(list(found.keyword))
-        _surround(view, found, bounds, None, "")
+        _surround(view, found, bounds, Sought())
 
     scored = _score(query, found, asked, fusion)
     relevant = {no: _relevance(no, found) for no in scored.total}
     kept = _kept(found, relevant, floor)
     kept.sort(key=lambda no: (-scored.total[no], -no))
-    _account(view, query, embedder, degraded)
+    degraded += _unseen(view, query, bounds, sought)
     return Page(
         hits=_hits(view, kept[: query.limit], found, scored, relevant, asked),
         searched=Searched(
@@ -93,33 +121,11 @@ def search(
     )
 
 
-def _vector(query: Query, embedder: Embedder | None, missing: str | None, degraded: list[str]) -> Vector | None:
-    """The query's vector, of length 1; None, with the reason noted, when there can be none."""
-    if embedder is None:
-        degraded.append(_without_vectors(query, missing or "this store has no embedder"))
-        return None
-    import numpy as np
-
-    if query.vector is not None:
-        given = np.asarray(query.vector, np.float64)
-        vector: Vector = (given / np.linalg.norm(given)).astype(np.float32)
-        return vector
-    if not query.text.strip():
-        return None
-    try:
-        vectors = embedder.embed([query.text])
-    except Unavailable as error:
-        degraded.append(_without_vectors(query, str(error)))
-        return None
-    own: Vector = vectors[0]
-    return own
-
-
 def _without_vectors(query: Query, reason: str) -> str:
     return f"{'searched by words only' if query.mode == 'hybrid' else 'nothing was searched'}: {reason}"
 
 
-def _surround(view: View, found: _Candidates, bounds: Bounds, vector: Vector | None, embedder: str) -> None:
+def _surround(view: View, found: _Candidates, bounds: Bounds, sought: Sought) -> None:
     """Bring in the turns around the best candidates: an answer often stands beside the words that find it."""
     cosines = ranking.normalised(found.semantic)
     word_scores = ranking.normalised(found.keyword, 0.0)
@@ -130,8 +136,8 @@ def _surround(view: View, found: _Candidates, bounds: Bounds, vector: Vector | N
         return
     around = view.neighbours(best, ranking.REACH, bounds)
     found.briefs |= {brief.no: brief for brief in around}
-    if vector is not None:
-        found.semantic |= view.cosines(vector, embedder, [brief.no for brief in around])
+    if sought.vector is not None:
+        found.semantic |= view.cosines(sought.vector, sought.embedder, [brief.no for brief in around])
 
 
 def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) -> _Scored:
@@ -235,13 +241,19 @@ def _hits(
     return tuple(hits)
 
 
-def _account(view: View, query: Query, embedder: Embedder | None, degraded: list[str]) -> None:
-    """Say what this search could not see."""
-    backlog = view.backlog(embedder.id if embedder is not None and query.mode != "keyword" else None)
+def _unseen(view: View, query: Query, bounds: Bounds, sought: Sought) -> list[str]:
+    """What this search could not see, in sentences."""
+    said = []
+    backlog = view.backlog(sought.embedder or None, bounds)
     if backlog.lost_words and query.mode != "semantic":
-        degraded.append("the word index is being rebuilt: older records are not found by words until it is done")
-    if backlog.vectors:
-        degraded.append(f"{backlog.vectors:,} records have no vector yet and are found by their words only")
+        said.append("the word index is being rebuilt: older records are not found by words until it is done")
+    if backlog.many:
+        said.append("many records have no vector yet and are found by their words only")
+    elif backlog.vectors:
+        one = backlog.vectors == 1
+        have = "1 record has" if one else f"{backlog.vectors:,} records have"
+        said.append(f"{have} no vector yet and {'is found by its' if one else 'are found by their'} words only")
+    return said
 
 
 def _place(brief: Brief) -> Place:

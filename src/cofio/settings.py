@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from .errors import Invalid
+from .model import check_text
 
 STORE_FOLDER = ".cofio"
+MAX_STORE = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,12 @@ class Settings:
 
 def find_store(asked: str | os.PathLike[str] | None = None) -> Path:
     """The store's folder: as asked, else COFIO_STORE, else the nearest .cofio upwards, else ./.cofio."""
+    if asked is not None and not isinstance(asked, str | os.PathLike):
+        raise Invalid("store", f"expected a folder, got {type(asked).__name__}")
     chosen = os.fspath(asked) if asked is not None else os.environ.get("COFIO_STORE", "")
+    if not isinstance(chosen, str):
+        raise Invalid("store", "expected the folder's name as text, not as bytes")
+    check_text("store", chosen, MAX_STORE)
     if asked is not None and not chosen:
         raise Invalid("store", "is empty; give a folder")
     if "://" in chosen:
@@ -75,7 +82,10 @@ def find_store(asked: str | os.PathLike[str] | None = None) -> Path:
             "store", f"{chosen.split('://')[0]}:// is not a kind of store that this version knows; give a folder"
         )
     if chosen:
-        return Path(chosen).expanduser()
+        try:
+            return Path(chosen).expanduser()
+        except RuntimeError as error:
+            raise Invalid("store", f"{chosen} names a home folder that cannot be found") from error
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / STORE_FOLDER).is_dir():
@@ -90,7 +100,7 @@ def _from_file(path: Path) -> dict[str, object]:
 
     try:
         return dict(tomllib.loads(path.read_text()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise Invalid("cofio.toml", f"{path} cannot be read: {error}") from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -16,21 +17,30 @@ import Stemmer
 from .model import Json, Record, json_words
 
 MAX_WORD = 64
+LONGEST_NAME = 200  # a longer run of letters and digits is a blob, not a name to be taken apart
 SNIPPET = 200
+SEEN = 20_000  # characters of a long text that a snippet is looked for in
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
     "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # kana, Han, Hangul
     "\U00020000-\U0003ffff"
 )
-_SYMBOLS = "\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u2bff\U0001f000-\U0001faff"
-_WORD = re.compile(rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}{_SYMBOLS}])[^\W_])+(?:'[^\W_{_UNSPACED}]+)*")
+_INDIC = "\u0900-\u0963\u0966-\u0dff"  # letters and the marks that belong to them
+_SYMBOLS = (
+    "\u00a2-\u00a5\u20a0-\u20cf\u2200-\u22ff\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u2bff\U0001f000-\U0001faff"
+)
+_WORD = re.compile(
+    rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}{_SYMBOLS}])[^\W_]|[{_INDIC}])+(?:'[^\W_{_UNSPACED}]+)*"
+)
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile(  # Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
+)
 _LANGUAGE = re.compile(r"\b([A-Za-z])(\+\+|#)")
 _CAMEL = re.compile(r"[a-z0-9][A-Z]")
-_CAMEL_WORD = re.compile(r"[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
+_RUN = re.compile(r"[A-Za-z0-9]+")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 STOP_WORDS = frozenset(
@@ -67,7 +77,7 @@ def words(text: str) -> list[str]:
     """The words of `text` as they are indexed, in order, repeats included."""
     plain = _split(text, single=True)
     if _CAMEL.search(text):
-        names = _CAMEL_WORD.findall(text)
+        names = [run for run in _RUN.findall(text) if len(run) <= LONGEST_NAME and _CAMEL.search(run)]
         plain += [part.lower() for name in names for part in _CAMEL_PART.findall(name)]
     return _finish(plain)
 
@@ -107,12 +117,12 @@ def matched(record: Record, asked: tuple[str, ...]) -> tuple[str, ...]:
 
 def snippet(text: str, asked: tuple[str, ...], width: int = SNIPPET) -> str:
     """The part of `text`, on one line, that holds most of the `asked` words."""
-    flat = " ".join(text.split())
+    flat = " ".join(text[:SEEN].split())
     if len(flat) <= width:
         return flat
     sought = set(asked)
     places = [m.start() for m in re.finditer(r"\S+", flat) if sought.intersection(words(m.group()))]
-    best = max(places, key=lambda at: sum(at <= other < at + width for other in places), default=0)
+    best = max(places, key=lambda at: bisect_left(places, at + width) - bisect_left(places, at), default=0)
     start = max(0, min(best - width // 5, len(flat) - width))
     return ("…" if start else "") + flat[start : start + width].strip() + ("…" if start + width < len(flat) else "")
 

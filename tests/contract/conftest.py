@@ -100,4 +100,4 @@ def _embed(backend: Backend, embedder: Embedder) -> None:
         while batch := backend.to_embed(embedder.id, 100):
             items = tuple(item for item in batch.items if item.text)
             vectors = embedder.embed([item.text for item in items])
-            backend.store_vectors(embedder.id, EmbedBatch(items, batch.upto), vectors)
+            backend.store_vectors(embedder.id, EmbedBatch(items, batch.upto, batch.embedder), vectors)

@@ -82,7 +82,7 @@ def test_an_edited_record_is_found_by_its_new_meaning_and_not_by_its_old(
     memory.edit(record.id, text="giraffe savanna")
     between = memory.search(semantic("walrus colony", floor=0.3))
     assert ids(between) == []
-    assert between.degraded == "1 records have no vector yet and are found by their words only"
+    assert between.degraded == "1 record has no vector yet and is found by its words only"
     settle()
     assert ids(memory.search(semantic("giraffe savanna", floor=0.3))) == [record.id]
     after = memory.search(semantic("walrus colony", floor=0.3))
@@ -184,7 +184,7 @@ def test_vectors_of_another_embedder_are_never_used(memory: Engine, reopen: Call
     other = reopen(embedder=Rehashed())
     hits = other.search(semantic("walrus colony", floor=0.0))
     assert len(hits) == hits.searched.semantic == 0
-    assert hits.degraded == "1 records have no vector yet and are found by their words only"
+    assert hits.degraded == "1 record has no vector yet and is found by its words only"
     hybrid = other.search("walrus colony")
     assert ids(hybrid) == [record.id]
     assert hybrid[0].why.semantic is None

@@ -280,6 +280,17 @@ def fill_disk(say: Say, store: str, ballast: str, seed: int) -> None:
         assert write(), "there is room again, and the store does not take it"
 
 
+def hold_lease(say: Say, store: str) -> None:
+    """Become the process that indexes, and hang."""
+    from cofio.backends.sqlite import SqliteBackend
+
+    backend = SqliteBackend(Path(store))
+    with backend.lease() as mine:
+        assert mine
+        say(did=True)
+        signal.pause()
+
+
 def hurry(choose: random.Random) -> None:
     """Make the background work, and with it every kind of commit, merge and sweep, happen all the time."""
     import cofio.indexing
@@ -298,6 +309,7 @@ JOBS: dict[str, Callable[..., None]] = {
     "reindex": reindex,
     "write_and_search": write_and_search,
     "fill_disk": fill_disk,
+    "hold_lease": hold_lease,
 }
 
 

@@ -16,13 +16,13 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that SQLite did to a file. A delete with the folder synced is there to stay."""
+    """Something that SQLite did to a file, and whether it synced the folder too, which makes deletes last."""
 
     what: Literal["write", "truncate", "sync", "delete"]
     file: str
     place: int = 0
     data: bytes = b""
-    lasting: bool = False
+    folder: bool = False
 
 
 class Recorder(apsw.VFS):
@@ -40,16 +40,18 @@ class Recorder(apsw.VFS):
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         """Remove a file."""
         super().xDelete(filename, syncdir)
-        self.log.append(Event("delete", Path(filename).name, lasting=bool(syncdir)))
+        self.log.append(Event("delete", Path(filename).name, folder=bool(syncdir)))
 
 
 class _File(apsw.VFSFile):
     """A file on a Recorder."""
 
     def __init__(self, disk: Recorder, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
-        super().__init__("", name, flags)
+        path = Path(name.filename() if isinstance(name, apsw.URIFilename) else name or "")
         self._log = disk.log
-        self._name = Path(name.filename() if isinstance(name, apsw.URIFilename) else name or "").name
+        self._name = path.name
+        self._new = not path.exists()
+        super().__init__("", name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         super().xWrite(data, offset)
@@ -61,7 +63,9 @@ class _File(apsw.VFSFile):
 
     def xSync(self, flags: int) -> None:  # noqa: N802
         super().xSync(flags)
-        self._log.append(Event("sync", self._name))
+        # The first sync of a new file is one of its folder too, lest the file be lost.
+        self._log.append(Event("sync", self._name, folder=self._new))
+        self._new = False
 
 
 def image(log: list[Event], cut: int, choose: random.Random) -> dict[str, bytes]:
@@ -70,13 +74,18 @@ def image(log: list[Event], cut: int, choose: random.Random) -> dict[str, bytes]
     All that was synced is there. Of what came after, any sectors are, and the last of them in part.
     """
     files: dict[str, bytes] = {}
-    for name in {event.file for event in log[:cut]}:
+    folder = max((at for at, event in enumerate(log[:cut]) if event.folder), default=-1)
+    for name in sorted({event.file for event in log[:cut]}):
         content: bytearray | None = bytearray()
-        events = [event for event in log[:cut] if event.file == name]
-        synced = max((at for at, event in enumerate(events) if event.what == "sync" or event.lasting), default=-1)
-        for event in events[: synced + 1]:
-            content = _done(content, event)
-        for event in events[synced + 1 :]:
+        events = [(at, event) for at, event in enumerate(log[:cut]) if event.file == name]
+        synced = max(
+            (at for at, event in events if event.what == "sync" or (event.what == "delete" and at <= folder)),
+            default=-1,
+        )
+        for at, event in events:
+            if at <= synced:
+                content = _done(content, event)
+                continue
             for piece in _pieces(event):
                 if choose.random() < 0.5:
                     content = _done(content, piece)

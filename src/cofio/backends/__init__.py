@@ -110,12 +110,12 @@ class Brief(NamedTuple):
 class Backlog:
     """Derived work that is still to do."""
 
-    words: int
-    """Records that the word index has yet to take in; they are found all the same."""
-    lost_words: int
-    """Records that cannot be found by words until the index is rebuilt."""
+    lost_words: bool
+    """Whether some records cannot be found by words until the index is rebuilt."""
     vectors: int
-    """Records that have no vector of the embedder in use."""
+    """Records within bounds that have no vector of their present text; counted no further than `MANY`."""
+    many: bool
+    """Whether there are so many without a vector that they were not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,8 @@ class EmbedBatch:
 
     items: tuple[ToEmbed, ...]
     upto: int
+    embedder: int
+    """The backend's number for the embedder, 0 for a new one: it changes when its vectors are thrown away."""
 
 
 class View(Protocol):
@@ -174,8 +176,8 @@ class View(Protocol):
     def records(self, nos: Sequence[int]) -> dict[int, Record]:
         """The records with these numbers."""
 
-    def backlog(self, embedder: str | None) -> Backlog:
-        """What is still to be indexed and embedded."""
+    def backlog(self, embedder: str | None, bounds: Bounds) -> Backlog:
+        """What a search within these bounds cannot see yet."""
 
 
 class Backend(Protocol):
@@ -218,22 +220,28 @@ class Backend(Protocol):
     def purge(self, before: datetime) -> int:
         """Remove the records that expired before then; how many. Needs the lease."""
 
-    def tidy(self) -> None:
-        """Small housekeeping between pieces of work: moves the write-ahead log into the database."""
+    def waiting(self, embedder: str) -> int:
+        """How many records have no vector of their present text."""
 
-    def rebuild(self, progress: Progress | None = None) -> None:
-        """Throw away the word index and the vector codes, and make them anew."""
+    def tidy(self, now: datetime) -> None:
+        """Small housekeeping between pieces of work: the log, and that what has expired stays so."""
+
+    def note_fault(self, fault: str) -> None:
+        """Keep why background work failed for `check` and `stats` to tell, or nothing when it did not."""
+
+    def rebuild(self, embedder: str | None, now: datetime, progress: Progress | None = None) -> None:
+        """Make everything derived anew. What has expired goes, as do the vectors of any other embedder than this."""
 
     def forget_vectors(self) -> None:
         """Drop every vector, so that all records are embedded again."""
 
-    def check(self, progress: Progress | None = None) -> list[str]:
-        """What is wrong with the store, in sentences; empty when nothing is."""
+    def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
+        """What is wrong with the store and the work for this embedder, in sentences; empty when nothing is."""
 
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store into a new folder while others go on writing."""
 
-    def stats(self) -> dict[str, int | str]:
+    def stats(self, now: datetime) -> dict[str, int | str]:
         """Numbers about the store for people: records, sizes, versions."""
 
     def close(self) -> None:

@@ -19,11 +19,11 @@ import apsw
 from ...errors import Invalid, Unavailable
 from ...model import Kind, Record, Scope
 from ...text import embed_text
-from .. import Backlog, Bounds, Brief, Change, EmbedBatch, Match, Progress, ToEmbed
+from .. import Backlog, Bounds, Brief, Change, EmbedBatch, Match, Progress, Put, ToEmbed
 from . import checks
 from .database import Database, fetch, translated
-from .filters import Condition, micros, within
-from .records import COLUMNS, Changing, moment, record_of, steady
+from .filters import Condition, micros, within, within_scope
+from .records import COLUMNS, Changing, moment, prepare, record_of, steady
 from .words import Damaged, Loaded, State, WordIndex, WordSearch, watched
 
 if TYPE_CHECKING:
@@ -33,10 +33,23 @@ if TYPE_CHECKING:
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
-MANY = 10_000  # a backlog is counted no further
+MANY = 2000  # a backlog is looked at no further in a search: counting would take longer than searching
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
 _BRIEF = "no, id, scope, parent, position, author, created_at, words, seq, text_seq"
+
+
+_leases: set[int] = set()
+
+
+def _let_go() -> None:
+    """A forked child has no part in its parent's lease, which would otherwise last as long as the child does."""
+    for handle in _leases:
+        os.close(handle)
+    _leases.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 class SqliteBackend:
@@ -64,7 +77,9 @@ class SqliteBackend:
         if not self._aligned:
             self._words.align()
             self._aligned = True
-        return self._database.write(lambda connection: Changing(connection, now).apply(changes))
+        # The slow part of a write, taking the text apart, is done before the store is locked.
+        prepared = {id(change.draft): prepare(change.draft) for change in changes if isinstance(change, Put)}
+        return self._database.write(lambda connection: Changing(connection, now, prepared).apply(changes))
 
     @contextmanager
     def reading(self, now: datetime, *, words: bool = False) -> Iterator[SqliteView]:
@@ -116,6 +131,7 @@ class SqliteBackend:
         """Hold the store's lock file: the kernel lets go of it when the process dies, however it dies."""
         with translated(self.folder):
             handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
+        _leases.add(handle)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -127,6 +143,7 @@ class SqliteBackend:
             finally:
                 self._words.release_writer()
         finally:
+            _leases.discard(handle)
             os.close(handle)
 
     def index_words(self, limit: int) -> int:
@@ -137,10 +154,7 @@ class SqliteBackend:
     def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
         """The next records that need a vector."""
         with self._database.reading() as connection:
-            number, seen = connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (embedder,)).get or (
-                0,
-                0,
-            )
+            number, seen = _seen_seq(connection, embedder)
             newest = State.read(connection).seq
             if seen >= newest:
                 return None
@@ -152,15 +166,15 @@ class SqliteBackend:
                 (number, seen, limit),
             )
         upto = rows[-1][2] if len(rows) == limit else newest
-        return EmbedBatch(tuple(_to_embed(row) for row in rows), upto)
+        return EmbedBatch(tuple(_to_embed(row) for row in rows), upto, number)
 
     def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
         """Keep the vectors of a batch, but for records whose text changed meanwhile."""
         data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
 
         def store(connection: apsw.Connection) -> None:
-            connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (embedder,))
-            number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (embedder,)).get
+            width = 0 if vectors is None else vectors.shape[1]
+            number, vseq, updated = _embedder(connection, embedder, width)
             for item, blob in zip(batch.items, data, strict=True):
                 vseq += 1
                 connection.execute(
@@ -168,7 +182,10 @@ class SqliteBackend:
                     " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
                     (number, vseq, blob, item.no, item.text_seq),
                 )
-            connection.execute("UPDATE embedder SET vseq = ?, seen_seq = ? WHERE no = ?", (vseq, batch.upto, number))
+            connection.execute(
+                "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
+                (vseq, batch.upto if batch.embedder in (0, number) else 0, updated, number),
+            )
 
         self._database.write(store)
 
@@ -192,18 +209,58 @@ class SqliteBackend:
                 return 0
         return self._database.write(lambda connection: Changing(connection, before).purge(micros(before)))
 
-    def tidy(self) -> None:
-        """Move the write-ahead log into the database."""
-        self._database.checkpoint()
+    def waiting(self, embedder: str) -> int:
+        """How many records have no vector of their present text."""
+        with self._database.reading() as connection:
+            return int(
+                connection.execute(
+                    "SELECT count(*) FROM record LEFT JOIN vector ON vector.no = record.no"
+                    " AND vector.embedder = (SELECT no FROM embedder WHERE name = ?1)"
+                    " WHERE seq > ifnull((SELECT seen_seq FROM embedder WHERE name = ?1), 0)"
+                    " AND vector.text_seq IS NOT record.text_seq",
+                    (embedder,),
+                ).get
+            )
 
-    def rebuild(self, progress: Progress | None = None) -> None:
-        """Throw away the word index and the vector codes, and make them anew."""
+    def tidy(self, now: datetime) -> None:
+        """Move the write-ahead log into the database, and the store's time past what has expired."""
+        self._database.checkpoint()
+        at = micros(now)
+        with self._database.reading() as connection:
+            updated = State.read(connection).updated
+            ended = connection.execute(
+                "SELECT 1 FROM record WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
+            ).get
+        if ended:
+            sql = "UPDATE meta SET value = max(value, ?) WHERE key = 'updated'"
+            self._database.write(lambda connection: connection.execute(sql, (at,)).get)
+
+    def note_fault(self, fault: str) -> None:
+        """Keep why background work failed, or that it does not."""
+        with self._database.reading() as connection:
+            known = connection.execute("SELECT value FROM meta WHERE key = 'fault'").get
+        if known != fault:
+            sql = "UPDATE meta SET value = ? WHERE key = 'fault'"
+            self._database.write(lambda connection: connection.execute(sql, (fault,)).get)
+
+    def rebuild(self, embedder: str | None, now: datetime, progress: Progress | None = None) -> None:
+        """Make everything derived anew; what has expired goes, as do the vectors of any other embedder."""
+        self.purge(now)
         with self._leased(), translated(self.folder):
             with self._database.reading() as connection:
-                names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
-            self._database.write(checks.recount)
+                miscounted = checks.miscounted(connection)
+
+            def reset(connection: apsw.Connection) -> None:
+                if miscounted:
+                    checks.recount(connection)
+                connection.execute("DELETE FROM segment")
+                if embedder is not None:
+                    _forget_embedders(connection, "name <> ?", embedder)
+
+            self._database.write(reset)
             self._words.rebuild(progress)
-            self._database.write(lambda connection: connection.execute("DELETE FROM segment").get)
+            with self._database.reading() as connection:
+                names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
             for number, name in enumerate(names):
                 self.vectors(name).bring_up()
                 if progress:
@@ -212,36 +269,39 @@ class SqliteBackend:
     def forget_vectors(self) -> None:
         """Drop every vector, so that all records are embedded again."""
 
-        def forget(connection: apsw.Connection) -> None:
-            connection.execute("DELETE FROM segment; DELETE FROM vector; UPDATE embedder SET seen_seq = 0")
-
-        self._database.write(forget)
+        self._database.write(lambda connection: _forget_embedders(connection, "1"))
 
     # For people.
 
-    def check(self, progress: Progress | None = None) -> list[str]:
+    def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
         """What is wrong with the store."""
-        return checks.check(self._database, self._words, self.folder, progress)
+        return checks.check(self._database, self._words, self.folder, embedder, progress)
 
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store into a new folder while others go on writing."""
         place = Path(target)
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise Invalid("target", f"{place} exists and is not an empty folder")
-        with translated(place):
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            checks.copy(self._database, place / "memory.db", progress)
-            if (self.folder / "cofio.toml").is_file():
-                shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
-        copy = SqliteBackend(place)
         try:
-            copy.rebuild(progress)
-        finally:
-            copy.close()
+            with translated(place):
+                place.mkdir(parents=True, exist_ok=True, mode=0o700)
+                checks.copy(self._database, place / "memory.db", progress)
+                if (self.folder / "cofio.toml").is_file():
+                    shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
+                    (place / "cofio.toml").chmod(0o600)
+            copy = SqliteBackend(place)
+            try:
+                with copy._leased():
+                    copy._words.rebuild(progress)
+            finally:
+                copy.close()
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)  # half a copy is none, and would be in the next one's way
+            raise
 
-    def stats(self) -> dict[str, int | str]:
+    def stats(self, now: datetime) -> dict[str, int | str]:
         """Numbers about the store for people."""
-        return checks.stats(self._database, self.folder)
+        return checks.stats(self._database, self.folder, micros(now))
 
     def close(self) -> None:
         """Let go of files and connections."""
@@ -412,27 +472,21 @@ class SqliteView:
         )
         return {row[0]: record_of(row[1:]) for row in rows}
 
-    def backlog(self, embedder: str | None) -> Backlog:
-        """What is still to be indexed and embedded."""
-        state, vectors = self._state, 0
+    def backlog(self, embedder: str | None, bounds: Bounds) -> Backlog:
+        """What a search within these bounds cannot see yet."""
+        vectors, many = 0, False
         if embedder is not None:
-            seen = self._connection.execute("SELECT seen_seq FROM embedder WHERE name = ?", (embedder,)).get or 0
-            vectors = self._changed_since(seen)
-        lost = state.tail_seq > state.indexed_seq
-        return Backlog(
-            words=self._changed_since(state.indexed_seq),
-            lost_words=max(1, state.records - self._changed_since(state.tail_seq)) if lost else 0,
-            vectors=vectors,
-        )
-
-    def _changed_since(self, seq: int) -> int:
-        if seq >= self._state.seq:
-            return 0
-        return int(
-            self._connection.execute(
-                "SELECT count(*) FROM (SELECT 1 FROM record WHERE seq > ? LIMIT ?)", (seq, MANY)
-            ).get
-        )
+            number, seen = _seen_seq(self._connection, embedder)
+            if seen < self._state.seq:
+                condition = within_scope(bounds)
+                looked, vectors = self._connection.execute(
+                    f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
+                    " FROM (SELECT no, text_seq, scope FROM record WHERE seq > ? LIMIT ?) AS record"
+                    " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
+                    (*condition.values, seen, MANY, number),
+                ).get
+                many = looked == MANY
+        return Backlog(lost_words=self._state.tail_seq > self._state.indexed_seq, vectors=vectors, many=many)
 
     def _one(self, where: str, *values: str | bytes) -> Record | None:
         row = self._connection.execute(
@@ -486,3 +540,30 @@ def _numbers(nos: Iterable[int]) -> object:
 def _to_embed(row: tuple[int, int, int, str, str, str, str]) -> ToEmbed:
     no, text_seq, _, title, text, tags, data = row
     return ToEmbed(no, text_seq, embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data)))
+
+
+def _seen_seq(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """An embedder's number, and the change up to which every record has its vector."""
+    row = connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get
+    return row or (0, 0)
+
+
+def _embedder(connection: apsw.Connection, name: str, width: int) -> tuple[int, int, int]:
+    """An embedder's number, its newest vector's order, and the store's time.
+
+    Vectors of another width than before cannot be compared with those: then it starts afresh.
+    """
+    _forget_embedders(connection, "name = ? AND ? NOT IN (0, dimensions) AND dimensions <> 0", name, width)
+    connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (name,))
+    if width:
+        connection.execute("UPDATE embedder SET dimensions = ? WHERE name = ? AND dimensions = 0", (width, name))
+    number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (name,)).get
+    return number, vseq, connection.execute("SELECT value FROM meta WHERE key = 'updated'").get
+
+
+def _forget_embedders(connection: apsw.Connection, which: str, *values: str | int) -> None:
+    """Drop the vectors of some embedders. Their numbers are never used again, so no process mistakes new for old."""
+    for (number,) in fetch(connection, f"SELECT no FROM embedder WHERE {which}", values):
+        for table in ("segment", "vector"):
+            connection.execute(f"DELETE FROM {table} WHERE embedder = ?", (number,))
+        connection.execute("DELETE FROM embedder WHERE no = ?", (number,))

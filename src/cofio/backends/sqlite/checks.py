@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import apsw
 
 from .. import Progress
 from .database import Database, fetch
-from .records import moment
+from .records import moment, steady
 from .words import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
 
 
-def check(database: Database, words: WordIndex, folder: Path, progress: Progress | None) -> list[str]:
+def check(
+    database: Database, words: WordIndex, folder: Path, embedder: str | None, progress: Progress | None
+) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
-    parts = (_integrity, _counters, _tags, _stuck)
+    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
     found: list[str] = []
     with database.fresh() as connection:
         for number, part in enumerate(parts):
@@ -32,6 +35,12 @@ def check(database: Database, words: WordIndex, folder: Path, progress: Progress
     if progress:
         progress("checks", len(parts) + 2, len(parts) + 2)
     return found
+
+
+def miscounted(connection: apsw.Connection) -> bool:
+    """Whether the counters or the tags do not follow from the records."""
+    orphans = "SELECT 1 FROM vector WHERE no NOT IN (SELECT no FROM record) LIMIT 1"
+    return any(True for part in (_counters, _tags) for _ in part(connection)) or bool(connection.execute(orphans).get)
 
 
 def recount(connection: apsw.Connection) -> None:
@@ -52,7 +61,8 @@ def copy(database: Database, target: Path, progress: Progress | None) -> None:
     connection = apsw.Connection(str(target))
     try:
         target.chmod(0o600)
-        with database.borrowed() as source, connection.backup("main", source, "main") as work:
+        # A source with a snapshot of its own: else every write of another process would start the copy over.
+        with database.reading() as source, connection.backup("main", source, "main") as work:
             while not work.done:
                 work.step(2000)
                 if progress:
@@ -67,7 +77,7 @@ def copy(database: Database, target: Path, progress: Progress | None) -> None:
         connection.close()
 
 
-def stats(database: Database, folder: Path) -> dict[str, int | str]:
+def stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
     """Numbers about the store for people."""
     with database.reading() as connection:
         state = State.read(connection)
@@ -76,20 +86,25 @@ def stats(database: Database, folder: Path) -> dict[str, int | str]:
             "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
         )
         waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
-        expiring = connection.execute("SELECT count(*) FROM record WHERE expires_at IS NOT NULL").get
+        expiring, expired = connection.execute(
+            "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
+            (steady(now, state.updated),),
+        ).get
         schema = connection.pragma("user_version")
     numbers: dict[str, int | str] = {
         "store": str(folder),
-        "records": state.records,
+        "records": state.records - expired,
         "words": state.words,
         "changes": state.seq,
-        "expiring": expiring,
+        "expiring": expiring - expired,
+        "expired": expired,
         "waiting_for_index": waiting,
         "schema": schema,
         "sqlite": apsw.sqlite_lib_version(),
         "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
         "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
         "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
+        "background_fault": state.fault,
         "updated": moment(state.updated).isoformat() if state.updated else "",
     }
     return numbers | {f"vectors:{name}": count for name, count in vectors}
@@ -128,17 +143,19 @@ def _tags(connection: apsw.Connection) -> Iterator[str]:
         yield f"{len(stored ^ meant)} tags of records and of the tag table differ"
 
 
-def _stuck(connection: apsw.Connection) -> Iterator[str]:
-    """Derived work that nobody does: fine for a moment, a fault when it lasts while the store is in use."""
+def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
+    """Derived work that nobody does: fine for a moment, a fault when the store has long been in use since."""
     state = State.read(connection)
-    names = [("the word index", state.indexed_seq)]
-    names += [(f"vectors of {name}", seen) for name, seen in connection.execute("SELECT name, seen_seq FROM embedder")]
-    for what, upto in names:
-        row = connection.execute("SELECT count(*), min(updated_at) FROM record WHERE seq > ?", (upto,)).get
-        if row[0] and state.updated - row[1] > STUCK_MICROS:
-            yield f"{row[0]} records wait for {what} since {moment(row[1]):%Y-%m-%d %H:%M} UTC"
+    works = [("the word index", state.indexed_seq, state.indexed_at)]
+    works += fetch(connection, "SELECT 'vectors', seen_seq, seen_at FROM embedder WHERE name = ?", (embedder,))
+    for what, upto, at in works:
+        count = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (upto,)).get
+        if count and at and state.updated - at > STUCK_MICROS:
+            yield f"{count} records wait for {what}, last brought up to date at {moment(at):%Y-%m-%d %H:%M} UTC"
     if state.tail_seq > state.indexed_seq:
         yield "the word index is incomplete: older records cannot be found by words until it is rebuilt"
+    if state.fault:
+        yield f"background work fails: {state.fault}"
 
 
 def _index(database: Database, words: WordIndex) -> Iterator[str]:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -24,6 +24,7 @@ PATIENCE = 60.0  # seconds that a caller waits for another process before it is 
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
 CACHE_KIB = 8000
+IDLE_READERS = 8  # connections that are kept for the next readers
 
 
 @dataclass(slots=True)
@@ -105,12 +106,11 @@ class Database:
             finally:
                 connection.close()
 
-    def checkpoint(self, *, truncate: bool = False) -> None:
+    def checkpoint(self) -> None:
         """Move what the write-ahead log holds into the database, as far as readers allow."""
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if truncate else apsw.SQLITE_CHECKPOINT_PASSIVE
         with self.borrowed() as connection:
             try:
-                connection.wal_checkpoint(mode=mode)
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             except (apsw.BusyError, apsw.LockedError):
                 return  # another process is at it
 
@@ -123,8 +123,8 @@ class Database:
             self._clear_up()
             with translated(self.path), ExitStack() as closing:
                 closing.callback(self._writer.close)
-                while self._readers:
-                    closing.callback(self._readers.pop().close)
+                for connection in self._idle():
+                    closing.callback(connection.close)
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(
@@ -135,6 +135,7 @@ class Database:
             f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'};"
             f"PRAGMA cache_size = -{CACHE_KIB};"
             f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+            "PRAGMA secure_delete = ON;"  # what is deleted is gone from the file, not only from sight
             "PRAGMA journal_size_limit = 67108864;"
             "PRAGMA trusted_schema = OFF;"
         ).fetchall()  # statements after one that returns a row run only when the rows are taken
@@ -152,10 +153,19 @@ class Database:
     def _give_back(self, connection: apsw.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        if self._closed:
+        if self._closed or len(self._readers) >= IDLE_READERS:
             connection.close()
         else:
             self._readers.append(connection)
+            if self._closed:  # just now, by another thread
+                for idle in self._idle():
+                    idle.close()
+
+    def _idle(self) -> Iterator[apsw.Connection]:
+        """Take each idle reader connection out, whatever other threads do to them meanwhile."""
+        with suppress(IndexError):
+            while True:
+                yield self._readers.pop()
 
     def _commit(self, jobs: list[_Job[object]]) -> None:
         """Run the jobs in one transaction, each undone alone if it fails, and acknowledge after the commit."""
@@ -173,8 +183,10 @@ class Database:
                     self._writer.execute("COMMIT")
                     self._torn = False
         except BaseException as error:
+            # Ctrl-C in the thread that commits is not the other threads' own, though it ends their writes too.
+            shared = error if isinstance(error, CofioError) else Unavailable("the write was broken off; try again")
             for job in jobs:
-                job.error = job.error or error
+                job.error = job.error or shared
             if not self._closed:
                 self._clear_up()
             if not isinstance(error, CofioError):

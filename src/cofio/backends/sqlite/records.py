@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import apsw
 
@@ -79,15 +79,34 @@ def steady(now: int, updated: int) -> int:
     return updated if now < updated <= now + 86_400_000_000 else now
 
 
+class Prepared(NamedTuple):
+    """What is worked out of a draft's text: its words as the tail takes them, their number, and its digest."""
+
+    words: str
+    length: int
+    digest: bytes
+
+
+def prepare(draft: Draft) -> Prepared:
+    """Take a draft's text apart."""
+    found_by = record_words(
+        title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
+    )
+    return Prepared(" ".join(found_by), len(found_by), digest(draft.text, draft.data))
+
+
 class Changing:
     """One transaction's changes, in order, against the connection that it is open on."""
 
-    def __init__(self, connection: apsw.Connection, now: datetime) -> None:
+    def __init__(
+        self, connection: apsw.Connection, now: datetime, prepared: Mapping[int, Prepared] | None = None
+    ) -> None:
         self._connection = connection
         self._do = connection.execute
         self._seq, self._records, self._words, updated = self._counters()
         self._at = steady(micros(now), updated)
         self._scope_nos: dict[Scope, int] = {}
+        self._prepared = prepared or {}
 
     def apply(self, changes: Sequence[Change]) -> list[Record | int]:
         """Make the changes and keep the counters."""
@@ -235,15 +254,13 @@ class Changing:
         created: int, updated: int, version: int, again: bool = False,
     ) -> None:  # fmt: skip
         """Write a record's row, tags and entry in the tail."""
-        found_by = record_words(
-            title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
-        )
-        self._words += len(found_by)
+        found_by, length, same_text = self._prepared.get(id(draft)) or prepare(draft)
+        self._words += length
         self._do(
             f"INSERT {'OR REPLACE ' if again else ''}INTO record VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
-                no, record_id, scope, draft.kind.value, draft.key, self._seq, text_seq, len(found_by),
-                digest(draft.text, draft.data), draft.parent, draft.position, draft.author, created, updated,
+                no, record_id, scope, draft.kind.value, draft.key, self._seq, text_seq, length,
+                same_text, draft.parent, draft.position, draft.author, created, updated,
                 None if draft.expires_at is None else micros(draft.expires_at), version,
                 draft.importance.value, draft.source,
                 encode_json(list(draft.tags)),
@@ -252,20 +269,20 @@ class Changing:
         )  # fmt: skip
         for tag in {tag.casefold() for tag in draft.tags}:
             self._do("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
-        self._do(
-            f"INSERT {'OR REPLACE ' if again else ''}INTO tail (rowid, words) VALUES (?, ?)", (no, " ".join(found_by))
-        )
+        self._do(f"INSERT {'OR REPLACE ' if again else ''}INTO tail (rowid, words) VALUES (?, ?)", (no, found_by))
 
     def _delete(self, delete: Delete) -> int:
         self._live(delete.id, delete.if_version)
         return self._forget(delete.id)
 
     def _drop(self, drop: Drop) -> int:
-        path = drop.scope.path
-        return self._remove(
-            "SELECT no, words FROM record WHERE scope IN (SELECT no FROM scope WHERE path >= ? AND path < ?)",
-            path, path + b"\xff",
-        )  # fmt: skip
+        under = (drop.scope.path, drop.scope.path + b"\xff")
+        dropped = self._remove(
+            "SELECT no, words FROM record WHERE scope IN (SELECT no FROM scope WHERE path >= ? AND path < ?)", *under
+        )
+        self._do("DELETE FROM scope WHERE path >= ? AND path < ?", under)
+        self._scope_nos.clear()
+        return dropped
 
     def _forget(self, record_id: str) -> int:
         return self._remove("SELECT no, words FROM record WHERE id = ?", record_id)

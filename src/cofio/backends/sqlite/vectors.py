@@ -162,6 +162,7 @@ class VectorIndex:
         self._files: dict[str, Codes] = {}
         self._sound: dict[str, tuple[int, int]] = {}
         self._tail: list[Codes] = []
+        self._number = 0
         self._covered = 0
         self._read_to = 0
         self._tables: OrderedDict[tuple[bytes, bool], tuple[int, NDArray[np.bool_]]] = OrderedDict()
@@ -200,6 +201,8 @@ class VectorIndex:
         embedder, newest = row
         segments = fetch(connection, "SELECT name, high FROM segment WHERE embedder = ? ORDER BY high", (embedder,))
         with self._lock:
+            if embedder != self._number:  # its vectors were thrown away and are being made anew
+                self._number, self._files, self._tail, self._covered, self._read_to = embedder, {}, [], 0, 0
             names = {name for name, _ in segments}
             self._files = {name: codes for name, codes in self._files.items() if name in names}
             covered = 0

@@ -54,8 +54,10 @@ class State:
     words: int
     index: str
     indexed_seq: int
+    indexed_at: int
     tail_seq: int
     updated: int
+    fault: str
 
     @property
     def average(self) -> float:
@@ -499,6 +501,9 @@ def _publish(connection: apsw.Connection, name: str, was: str | None, before: in
     connection.execute("DELETE FROM gone WHERE seq <= ?", (upto,))
     connection.execute("UPDATE meta SET value = ? WHERE key = 'index'", (name,))
     connection.execute("UPDATE meta SET value = ? WHERE key = 'indexed_seq'", (upto,))
+    connection.execute(
+        "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'updated') WHERE key = 'indexed_at'"
+    )
     connection.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'tail_seq'", (upto,))
 
 

@@ -14,11 +14,13 @@ INSERT INTO meta (key, value) VALUES
     ('updated', 0),        -- the newest updated_at
     ('index', ''),         -- the folder that the word index is in
     ('indexed_seq', 0),    -- changes up to here are in the word index
-    ('tail_seq', 0);       -- changes after here are in the tail
+    ('indexed_at', 0),     -- the newest updated_at when indexed_seq was set
+    ('tail_seq', 0),       -- changes after here are in the tail
+    ('fault', '');         -- why background work last failed
 
 CREATE TABLE scope (
-    no   INTEGER PRIMARY KEY,
-    path BLOB NOT NULL UNIQUE          -- each name followed by NUL
+    no   INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: the vector codes hold it
+    path BLOB NOT NULL UNIQUE                -- each name followed by NUL
 );
 
 CREATE TABLE record (
@@ -49,6 +51,7 @@ CREATE TABLE record (
 CREATE UNIQUE INDEX record_key ON record (scope, kind, key) WHERE key IS NOT NULL;
 CREATE INDEX record_seq ON record (seq);
 CREATE INDEX record_scope ON record (scope, seq);
+CREATE INDEX record_created ON record (created_at);
 CREATE INDEX record_digest ON record (digest);
 CREATE INDEX record_author ON record (author) WHERE author <> '';
 CREATE INDEX record_parent ON record (parent, position) WHERE parent IS NOT NULL;
@@ -71,10 +74,12 @@ CREATE TABLE gone (
 );
 
 CREATE TABLE embedder (
-    no       INTEGER PRIMARY KEY,
-    name     TEXT    NOT NULL UNIQUE,
-    seen_seq INTEGER NOT NULL DEFAULT 0,  -- every change up to here has its vector
-    vseq     INTEGER NOT NULL DEFAULT 0   -- numbers the vectors in the order of commit
+    no         INTEGER PRIMARY KEY AUTOINCREMENT,
+    name       TEXT    NOT NULL UNIQUE,
+    dimensions INTEGER NOT NULL DEFAULT 0,
+    seen_seq   INTEGER NOT NULL DEFAULT 0,  -- every change up to here has its vector
+    seen_at    INTEGER NOT NULL DEFAULT 0,  -- the newest updated_at when seen_seq was set
+    vseq       INTEGER NOT NULL DEFAULT 0   -- numbers the vectors in the order of commit
 );
 
 CREATE TABLE vector (
