@@ -147,3 +147,19 @@ def test_threads_get_the_same_words() -> None:
     with ThreadPoolExecutor(4) as pool:
         for result in pool.map(lambda _: [words(text) for text in sample], range(8)):
             assert result == expected
+
+
+def test_a_blob_beside_a_name_in_camel_case_is_taken_apart_in_no_time() -> None:
+    found = words("a" * 1_000_000 + " fooBar")
+    assert found[-2:] == ["foo", "bar"]
+
+
+def test_scripts_with_marks_stay_whole_words() -> None:
+    assert words("हिन्दी தமிழ்") == ["हिन्दी", "தமிழ்"]
+    assert words("שָׁלוֹם") == words("שלום")
+    assert words("مَرْحَبًا") == words("مرحبا")
+    assert query_words("€ ∀") == ("€", "∀")
+
+
+def test_a_snippet_of_a_huge_text_is_found_in_no_time() -> None:
+    assert "zebra" in snippet("zebra runs " * 90_000, ("zebra", "run"))

@@ -1,0 +1,195 @@
+"""An engine's life: how it ends, what its background work survives, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cofio import Draft, Engine, Query, Scope, Settings, indexing
+from cofio.embed.hashed import Hashed
+
+DEMO, OTHER = Scope("demo"), Scope("other")
+QUIET = Settings(background=False, embedder="none")
+BUSY = Settings(embedder="none")
+
+
+class Wide:
+    """An embedder whose vectors may change their size, or that fails."""
+
+    id = "wide"
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.asked = threading.Event()
+        self.fails = False
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked.set()
+        if self.fails:
+            raise RuntimeError("out of order")
+        made = np.array([[1.0 + len(text) % (n + 2) for n in range(self.dimensions)] for text in texts], np.float32)
+        made /= np.linalg.norm(made, axis=1, keepdims=True)
+        return made
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait, at most half a minute, until `holds()` is true."""
+    for _ in range(600):
+        if holds():
+            return
+        threading.Event().wait(0.05)
+    pytest.fail("it never came")
+
+
+def test_a_program_that_ends_without_closing_ends_well(tmp_path: Path) -> None:
+    program = f"""
+from cofio import *
+import time
+memory = Engine.open({str(tmp_path / "store")!r})
+memory.write_many([Draft(scope=Scope("demo"), text=f"word{{n}} " * 80) for n in range(200)])
+time.sleep(1.2)  # well into the embedding
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+        assert memory.count() == 200
+
+
+def test_an_engine_that_is_dropped_takes_its_thread_along(tmp_path: Path) -> None:
+    memory = Engine.open(tmp_path, settings=BUSY, embedder=Hashed())
+    memory.write(DEMO, text="walrus")
+    assert any(thread.name == "cofio-indexing" for thread in threading.enumerate())
+    del memory
+    gc.collect()
+    assert not any(thread.name == "cofio-indexing" for thread in threading.enumerate())
+
+
+def test_background_work_survives_an_embedder_that_raises_and_tells_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "PAUSE", 0.01)
+    embedder = Wide(64)
+    embedder.fails = True
+    with Engine.open(tmp_path, settings=BUSY, embedder=embedder) as memory:
+        memory.write(DEMO, text="walrus")
+        until(lambda: memory.stats()["background_fault"])
+        assert memory.check() == ["background work fails: RuntimeError: out of order"]
+        embedder.fails = False
+        memory.write(DEMO, text="narwhal")
+        until(lambda: memory.stats()["waiting_for_vectors"] == 0 and not memory.stats()["background_fault"])
+        assert memory.check() == []
+
+
+def test_closing_does_not_wait_for_an_endpoint_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "PAUSE", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = Settings(embedder="remote", embed_url=url, embed_model="m")
+        memory = Engine.open(tmp_path, settings=settings)
+        memory.write(DEMO, text="walrus")
+        silent.settimeout(30)
+        connection, _ = silent.accept()
+        memory.close()  # hangs for two minutes if it waits
+        connection.close()
+
+
+def test_vectors_that_change_their_size_are_made_anew_and_never_mixed(tmp_path: Path) -> None:
+    with Engine.open(tmp_path, settings=QUIET, embedder=Wide(64)) as memory:
+        memory.write_many([Draft(scope=DEMO, text="walrus " * n) for n in range(1, 40)])
+        memory.settle()
+        assert len(memory.search(Query("walrus", mode="semantic", floor=0.0))) == 10
+        with Engine.open(tmp_path, settings=QUIET, embedder=Wide(128)) as changed:
+            before = changed.search(Query("walrus", floor=0.0))
+            assert before
+            assert before.degraded is not None
+            changed.write(DEMO, text="narwhal")
+            changed.settle()
+            changed.settle()
+            after = changed.search(Query("walrus", mode="semantic", floor=0.0, limit=40))
+            assert (len(after), after.degraded) == (40, None)
+            assert changed.check() == []
+
+
+def test_what_is_deleted_is_gone_from_the_database_file(tmp_path: Path) -> None:
+    with Engine.open(tmp_path, settings=QUIET, embedder=Hashed()) as memory:
+        secret = memory.write(Scope("secret-scope"), text="xylophonequartz", title="zephyrglyph")
+        memory.write(DEMO, text="walrus")
+        memory.settle()
+        memory.delete(secret.id)
+        memory.drop(Scope("secret-scope"))
+        memory.reindex()
+    held = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    for word in (b"xylophonequartz", b"zephyrglyph", b"secret-scope"):
+        assert word not in held
+
+
+def test_reindexing_removes_what_has_expired(tmp_path: Path) -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    with Engine.open(tmp_path, settings=QUIET, clock=lambda: now[0]) as memory:
+        memory.write(DEMO, text="walrus", ttl=60)
+        memory.write(DEMO, text="narwhal")
+        now[0] += timedelta(minutes=2)
+        assert (memory.stats()["records"], memory.stats()["expired"]) == (1, 1)
+        memory.reindex()
+        assert (memory.stats()["records"], memory.stats()["expired"]) == (1, 0)
+
+
+def test_a_search_is_not_degraded_by_another_scope(tmp_path: Path) -> None:
+    with Engine.open(tmp_path, settings=QUIET, embedder=Hashed()) as memory:
+        memory.write(DEMO, text="walrus")
+        memory.settle()
+        memory.write(OTHER, text="narwhal")
+        assert memory.search(Query("walrus", scope=DEMO)).degraded is None
+        assert memory.search(Query("narwhal", scope=OTHER)).degraded is not None
+
+
+def test_a_change_that_leaves_the_text_alone_does_not_degrade_a_search(tmp_path: Path) -> None:
+    with Engine.open(tmp_path, settings=QUIET, embedder=Hashed()) as memory:
+        record = memory.write(DEMO, text="walrus")
+        memory.settle()
+        memory.edit(record.id, importance="high")
+        assert memory.search(Query("walrus")).degraded is None
+
+
+def test_a_forked_child_does_not_keep_the_lease(tmp_path: Path) -> None:
+    program = f"""
+import os, sys
+from pathlib import Path
+from cofio.backends.sqlite import SqliteBackend
+one = SqliteBackend(Path({str(tmp_path)!r}))
+with one.lease() as mine:
+    assert mine
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)  # lives on until its parent has seen what it had to
+        os._exit(0)
+with SqliteBackend(Path({str(tmp_path)!r})).lease() as free:
+    print(free)
+os.close(write)
+os.waitpid(child, 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_a_reindex_drops_the_vectors_of_embedders_no_longer_used(tmp_path: Path) -> None:
+    for embedder in (Wide(64), Hashed()):
+        with Engine.open(tmp_path, settings=QUIET, embedder=embedder) as memory:
+            memory.write(DEMO, text="walrus")
+            memory.reindex()
+            assert memory.check() == []
+            assert [name for name in memory.stats() if name.startswith("vectors:")] == [f"vectors:{embedder.id}"]
