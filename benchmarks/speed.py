@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def fill(folder: Path, size: int) -> Store:
             done += len(batch.items)
         while backend.index_vectors(EMBEDDER):
             pass
-    backend.tidy()
+    backend.tidy(datetime.now(UTC))
     return Store(folder, memory, records, ids, vectors)
 
 
@@ -93,7 +94,7 @@ def writes(store: Store, folder: Path) -> dict[str, Times]:
             many.run(partial(store.memory.write_many, batch))
             many.taken[-1] /= 100
         if number % 100 == 99:
-            store.memory._backend.tidy()
+            store.memory._backend.tidy(datetime.now(UTC))
     disk.close()
     store.memory.settle(limit=0)
     return {times.name: times for times in (raw, one, many)}

@@ -280,6 +280,20 @@ def fill_disk(say: Say, store: str, ballast: str, seed: int) -> None:
         assert write(), "there is room again, and the store does not take it"
 
 
+def settle(say: Say, store: str) -> None:
+    """Do the background work once, and say whether it could be done."""
+    from cofio import Engine, Query, Settings, Unavailable
+
+    hurry(random.Random(0))
+    with Engine.open(store, settings=Settings(embedder="hashed", background=False)) as engine:
+        try:
+            engine.settle()
+            say(settled=True)
+        except Unavailable:
+            say(settled=False)
+        assert len(engine.search(Query("text", mode="semantic", floor=0.0)))
+
+
 def hold_lease(say: Say, store: str) -> None:
     """Become the process that indexes, and hang."""
     from cofio.backends.sqlite import SqliteBackend
@@ -310,6 +324,7 @@ JOBS: dict[str, Callable[..., None]] = {
     "write_and_search": write_and_search,
     "fill_disk": fill_disk,
     "hold_lease": hold_lease,
+    "settle": settle,
 }
 
 

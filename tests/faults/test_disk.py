@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import errno
 import itertools
+import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,15 +115,20 @@ class Store:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real disk of two megabytes."""
+def mount(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Makes a real disk of a given size."""
     place = tmp_path / "disk"
     place.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True, text=True)
-    if mount.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {mount.stderr.strip()}")
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+
+    def make(size: str) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+        return place
+
+    yield make
+    subprocess.run(["umount", "--lazy", place], capture_output=True)
 
 
 @contextmanager
@@ -202,8 +208,9 @@ def test_a_write_that_the_operating_system_fails_is_refused_and_is_not_there(
 
 @pytest.mark.parametrize("seed", range(scaled(3, 50)))
 def test_on_a_disk_that_is_really_full_everything_acknowledged_is_found(
-    nursery: Nursery, small_disk: Path, tmp_path: Path, seed: int
+    nursery: Nursery, mount: Callable[[str], Path], tmp_path: Path, seed: int
 ) -> None:
+    small_disk = mount("2m")
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(600_000))
     child = nursery.fork("fill_disk", store=str(small_disk / "store"), ballast=str(ballast), seed=seed)
@@ -222,4 +229,24 @@ def test_on_a_disk_that_is_really_full_everything_acknowledged_is_found(
                 engine.settle()
     with Engine.open(tmp_path / "copy", settings=QUIET) as engine:
         engine.settle()
+        assert engine.check() == []
+
+
+def test_a_disk_too_full_for_vector_codes_does_not_end_the_process(
+    nursery: Nursery, mount: Callable[[str], Path]
+) -> None:
+    disk = mount("30m")
+    store, ballast = disk / "store", disk / "ballast"
+    with Engine.open(store, settings=QUIET) as engine:
+        engine.write_many(Draft(scope=HERE, text=f"text{number}") for number in range(400))
+        engine.settle()
+    free = os.statvfs(disk)
+    ballast.write_bytes(bytes(free.f_bavail * free.f_bsize - 120_000))  # the codes of 400 vectors take 180,000
+    for expected in (False, True):
+        child = nursery.fork("settle", store=str(store))
+        assert child.end() == 0
+        assert child.said == [{"settled": expected}]
+        ballast.unlink(missing_ok=True)
+    with Engine.open(store, settings=QUIET) as engine:
+        assert list((store / "vectors").glob("*.codes"))
         assert engine.check() == []

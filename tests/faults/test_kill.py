@@ -14,11 +14,11 @@ from .children import WORDS, Child, Holds, Known, Nursery
 from .scale import scaled
 
 QUIET = Settings(embedder="hashed", background=False)
-STORES = scaled(6, 80)
+STORES = scaled(6, 200)
 KILLS = 25  # of each store
-AT_OPENING = scaled(40, 4000)
+AT_OPENING = scaled(20, 1000)  # two kills each
 IN_COMPANY = scaled(30, 2000)
-IN_REINDEXING = scaled(20, 2000)
+IN_REINDEXING = scaled(20, 1000)
 
 
 class Ledger:

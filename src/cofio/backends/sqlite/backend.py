@@ -24,7 +24,7 @@ from . import checks
 from .database import Database, fetch, translated
 from .filters import Condition, micros, within, within_scope
 from .records import COLUMNS, Changing, moment, prepare, record_of, steady
-from .words import Damaged, Loaded, State, WordIndex, WordSearch, watched
+from .words import Damaged, Loaded, State, WordIndex, WordSearch, narrowed, watched
 
 if TYPE_CHECKING:
     from .. import Vector
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
+FEW = 1000  # so few records that pass a filter are named to the word index
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
 MANY = 2000  # a backlog is looked at no further in a search: counting would take longer than searching
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
@@ -332,6 +333,7 @@ class SqliteView:
         self._at = steady(micros(now), state.updated)
         self._known: dict[int, Brief] = {}
         self._loaded_codes: dict[str, list[Codes]] = {}
+        self._passing: list[int] | None = None
         self.now = moment(self._at)
 
     def read(self, record_id: str) -> Record | None:
@@ -381,7 +383,7 @@ class SqliteView:
     def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates from the tail and from the index, as long as the row agrees."""
         with watched():
-            search = WordSearch(self._connection, self._state, self._loaded, words, bounds)
+            search = WordSearch(self._connection, self._state, self._loaded, words, bounds, self._few(bounds))
         condition = within(bounds, self._at, by_row=True)
         found = {no: search.tail[no] for no in self._seen(search.tail, condition)}
         depth, done = limit, 0
@@ -507,14 +509,23 @@ class SqliteView:
         return [no for no in nos if no in self._known]
 
     def _allowed(self, bounds: Bounds) -> list[int] | None:
-        """The records that pass a filter, when there are few enough to be worth knowing before the scan."""
+        """The records that pass a filter, when there are few enough to be worth knowing before the search."""
         if bounds.filter is None:
             return None
-        condition = within(bounds, self._at, by_row=False)
-        rows = fetch(
-            self._connection, f"SELECT no FROM record WHERE {condition.sql} LIMIT ?", (*condition.values, SELECTIVE)
-        )
-        return [no for (no,) in rows] if len(rows) < SELECTIVE else None
+        if self._passing is None:
+            condition = within(bounds, self._at, by_row=False)
+            rows = fetch(
+                self._connection, f"SELECT no FROM record WHERE {condition.sql} LIMIT ?", (*condition.values, SELECTIVE)
+            )
+            self._passing = [no for (no,) in rows]
+        return self._passing if len(self._passing) < SELECTIVE else None
+
+    def _few(self, bounds: Bounds) -> list[int] | None:
+        """The same for the word index, which looks each of them up, and knows the common filters itself."""
+        if bounds.filter is None or narrowed(bounds.filter):
+            return None
+        allowed = self._allowed(bounds)
+        return allowed if allowed is not None and len(allowed) <= FEW else None
 
     def _exact(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
         """The exact cosine of each of these records, whose vectors are of their present text."""

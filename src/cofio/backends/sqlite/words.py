@@ -375,10 +375,20 @@ class WordSearch:
     """
 
     def __init__(
-        self, connection: apsw.Connection, state: State, loaded: Loaded | None, words: Sequence[str], bounds: Bounds
+        self,
+        connection: apsw.Connection,
+        state: State,
+        loaded: Loaded | None,
+        words: Sequence[str],
+        bounds: Bounds,
+        allowed: Sequence[int] | None,
     ) -> None:
         self._loaded = loaded
         self._bounds = bounds
+        self._allowed = allowed
+        frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
+        if len(words) > MOST_WORDS:
+            words = sorted(words, key=lambda word: (frequency[word] == 0, frequency[word]))[:MOST_WORDS]
         tail, tail_total = _tail(connection, state, words, bounds)
         scoped = list(_scope_facets(bounds))
         everywhere = loaded.searcher.num_docs if loaded else 0
@@ -386,14 +396,14 @@ class WordSearch:
         total = tail_total + (_holding(loaded, scoped) if loaded and scoped else max(0, everywhere - 1))
         shares: list[tuple[str, float, float]] = []
         for word in words:
-            known = loaded.searcher.doc_freq("body", word) if loaded else 0
+            known = frequency[word]
             inside = _holding(loaded, scoped, word) if loaded and known and scoped else known
             holding = inside + len(tail.get(word, ()))
             # A word that nobody has is no rarer than one that a single record has.
             weight = _idf(max(1, holding), max(total, holding, 1))
             shares.append((word, weight, weight / _idf(known, max(known, everywhere)) if inside else 1.0))
         shares.sort(key=lambda share: -share[1])
-        self._words = shares[:MOST_WORDS]
+        self._words = shares
         self._ideal = sum(weight for _, weight, _ in self._words[:TELLING])
         self._average = state.average
         self.tail = self._score_tail(tail, state)
@@ -430,6 +440,9 @@ class WordSearch:
             anyone = [(tantivy.Occur.Should, query.term_query(schema, "facet", facet, "basic")) for facet in group]
             # A filter must not add to the score, so it counts for nothing.
             must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(anyone), 0.0)))
+        if self._allowed is not None:
+            few = query.term_set_query(schema, "no", list(self._allowed))
+            must.append((tantivy.Occur.Must, query.const_score_query(few, 0.0)))
         return query.boolean_query(must)
 
     def _score_tail(self, tail: dict[str, dict[int, tuple[int, int]]], state: State) -> dict[int, float]:
@@ -613,6 +626,13 @@ def _groups(bounds: Bounds) -> Iterator[list[str]]:
         yield [_facet("kind", kind.encode()) for kind in bounds.kinds]
     if bounds.filter is not None:
         yield from _filter_groups(bounds.filter)
+
+
+def narrowed(filter_: Filter) -> bool:
+    """Whether facets say all that a filter asks."""
+    if isinstance(filter_, AllOf):
+        return all(narrowed(part) for part in filter_.parts)
+    return isinstance(filter_, Where) and bool(list(_filter_groups(filter_)))
 
 
 def _filter_groups(filter_: Filter) -> Iterator[list[str]]:
