@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import mmap
 import secrets
 import shutil
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,17 +24,10 @@ import apsw
 import tantivy
 
 from ...errors import Unavailable
-from ...model import Scope
-from ...query import AllOf, Filter, Where
 from ...text import record_words
-from .. import Bounds, Match, Progress
+from .. import Progress
 from .database import Database, begin, fetch
-from .filters import within_scope
 
-K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; the tail is scored with them too
-MILD_K1, MILD_B = 0.6, 0.2  # memories are short: how long one is should count for less
-TELLING = 3  # how many of a query's rarest words a record should hold to be wholly relevant
-MOST_WORDS = 48  # of a long query only its rarest words are looked up
 HEAP = 30_000_000
 VERIFIED = 128 * 2**20  # bytes that are read through, in some 30 ms, before an index is first used
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
@@ -368,135 +360,6 @@ class WordIndex:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-class WordSearch:
-    """One search by words, against one snapshot: candidates in falling order of score, as far as asked.
-
-    How rare a word is, is judged within the search's scope: what other scopes hold has no say in it.
-    """
-
-    def __init__(
-        self,
-        connection: apsw.Connection,
-        state: State,
-        loaded: Loaded | None,
-        words: Sequence[str],
-        bounds: Bounds,
-        allowed: Sequence[int] | None,
-    ) -> None:
-        self._loaded = loaded
-        self._bounds = bounds
-        self._allowed = allowed
-        frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
-        if len(words) > MOST_WORDS:
-            words = sorted(words, key=lambda word: (frequency[word] == 0, frequency[word]))[:MOST_WORDS]
-        tail, tail_total = _tail(connection, state, words, bounds)
-        scoped = list(_scope_facets(bounds))
-        everywhere = loaded.searcher.num_docs if loaded else 0
-        # One document of the index is its mark, and no record.
-        total = tail_total + (_holding(loaded, scoped) if loaded and scoped else max(0, everywhere - 1))
-        shares: list[tuple[str, float, float]] = []
-        for word in words:
-            known = frequency[word]
-            inside = _holding(loaded, scoped, word) if loaded and known and scoped else known
-            holding = inside + len(tail.get(word, ()))
-            # A word that nobody has is no rarer than one that a single record has.
-            weight = _idf(max(1, holding), max(total, holding, 1))
-            shares.append((word, weight, weight / _idf(known, max(known, everywhere)) if inside else 1.0))
-        shares.sort(key=lambda share: -share[1])
-        self._words = shares
-        self._ideal = sum(weight for _, weight, _ in self._words[:TELLING])
-        self._average = state.average
-        self.tail = self._score_tail(tail, state)
-
-    def match(self, no: int, score: float, length: int) -> Match:
-        """The candidate with tantivy's BM25 score turned into what is wanted of it, given the record's length.
-
-        Both follow from the formula for a word that stands once, and are exact where no word stands twice: the
-        score with MILD_K1 and MILD_B for K1 and B, and the sum of the weights of the words that the record holds.
-        """
-        ratio = length / self._average
-        weights = score * (1 + _norm(K1, B, ratio)) / (K1 + 1)
-        return Match(no, weights * (MILD_K1 + 1) / (1 + _norm(MILD_K1, MILD_B, ratio)), min(1.0, weights / self._ideal))
-
-    def indexed(self, limit: int) -> list[tuple[int, int, float]]:
-        """The index's best: number, the change it was indexed at, score."""
-        if self._loaded is None or not self._words:
-            return []
-        searcher = self._loaded.searcher
-        hits = searcher.search(self._query(self._loaded.index.schema), limit, count=False).hits
-        places = [place for _, place in hits]
-        nos = searcher.fast_field_values("no", places)
-        seqs = searcher.fast_field_values("seq", places)
-        return [(int(no or 0), int(seq or 0), score) for no, seq, (score, _) in zip(nos, seqs, hits, strict=True)]
-
-    def _query(self, schema: tantivy.Schema) -> tantivy.Query:
-        query = tantivy.Query
-        sought = []
-        for word, _, boost in self._words:
-            term = query.term_query(schema, "body", word, "freq")
-            sought.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
-        must = [(tantivy.Occur.Must, query.boolean_query(sought))]
-        for group in _groups(self._bounds):
-            anyone = [(tantivy.Occur.Should, query.term_query(schema, "facet", facet, "basic")) for facet in group]
-            # A filter must not add to the score, so it counts for nothing.
-            must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(anyone), 0.0)))
-        if self._allowed is not None:
-            few = query.term_set_query(schema, "no", list(self._allowed))
-            must.append((tantivy.Occur.Must, query.const_score_query(few, 0.0)))
-        return query.boolean_query(must)
-
-    def _score_tail(self, tail: dict[str, dict[int, tuple[int, int]]], state: State) -> dict[int, float]:
-        scores: dict[int, float] = {}
-        for word, weight, _ in self._words:
-            for no, (count, length) in tail.get(word, {}).items():
-                norm = _norm(K1, B, length / state.average)
-                scores[no] = scores.get(no, 0.0) + weight * count * (K1 + 1) / (count + norm)
-        return scores
-
-
-def _tail(
-    connection: apsw.Connection, state: State, words: Sequence[str], bounds: Bounds
-) -> tuple[dict[str, dict[int, tuple[int, int]]], int]:
-    """For each word, the records of the tail that hold it within the scope, how often, and how long they are;
-    and how many records of the scope the tail has in all.
-    """
-    if state.seq <= state.indexed_seq:
-        return {}, 0
-    condition = within_scope(bounds)
-    total = connection.execute(
-        f"SELECT count(*) FROM record WHERE seq > ? AND {condition.sql}", (state.indexed_seq, *condition.values)
-    ).get
-    found = {}
-    for word in words:
-        rows = fetch(
-            connection,
-            "SELECT no, tf, words FROM (SELECT doc, count(*) AS tf FROM tail_word WHERE term = ? GROUP BY doc)"
-            f" JOIN record ON no = doc WHERE {condition.sql}",
-            (word, *condition.values),
-        )
-        found[word] = {no: (count, length) for no, count, length in rows}
-    return found, total
-
-
-def _holding(loaded: Loaded, facets: Sequence[str], word: str | None = None) -> int:
-    """How many records of the index have all of the facets, and the word when one is given."""
-    schema = loaded.index.schema
-    terms = [tantivy.Query.term_query(schema, "facet", facet, "basic") for facet in facets]
-    if word is not None:
-        terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
-    query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
-    return int(loaded.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
-
-
-def _norm(k1: float, b: float, ratio: float) -> float:
-    return k1 * (1 - b + b * ratio)
-
-
-def _idf(holding: int, total: int) -> float:
-    """BM25's weight of a word that `holding` of `total` records have."""
-    return math.log(1 + (total - holding + 0.5) / (holding + 0.5))
-
-
 def _publish(connection: apsw.Connection, name: str, was: str | None, before: int, upto: int) -> None:
     """Say that the index has every change up to `upto`, and take those out of the tail.
 
@@ -596,56 +459,17 @@ def _owner(store: str) -> str:
 
 def _facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
     """The tokens that bounds are tested by. They only narrow: the database has the last word on each hit."""
-    yield _facet("exact", path)
+    yield facet("exact", path)
     names = path.split(b"\0")[:-1]
     for depth in range(1, len(names) + 1):
-        yield _facet("under", b"".join(name + b"\0" for name in names[:depth]))
-    yield _facet("kind", kind.encode())
-    yield _facet("source", source.encode())
-    yield _facet("author", author.encode())
+        yield facet("under", b"".join(name + b"\0" for name in names[:depth]))
+    yield facet("kind", kind.encode())
+    yield facet("source", source.encode())
+    yield facet("author", author.encode())
     for tag in tags:
-        yield _facet("tag", tag.casefold().encode())
+        yield facet("tag", tag.casefold().encode())
 
 
-def _facet(field: str, value: bytes) -> str:
+def facet(field: str, value: bytes) -> str:
+    """The token that stands for a field's value."""
     return field + hashlib.blake2b(value, digest_size=8).hexdigest()
-
-
-def _scope_facets(bounds: Bounds) -> Iterator[str]:
-    if bounds.exact:
-        yield _facet("exact", bounds.scope.path)
-    elif bounds.scope.names:
-        yield _facet("under", bounds.scope.path)
-
-
-def _groups(bounds: Bounds) -> Iterator[list[str]]:
-    """Sets of facets, one of each of which every record within bounds has."""
-    for facet in _scope_facets(bounds):
-        yield [facet]
-    if bounds.kinds:
-        yield [_facet("kind", kind.encode()) for kind in bounds.kinds]
-    if bounds.filter is not None:
-        yield from _filter_groups(bounds.filter)
-
-
-def narrowed(filter_: Filter) -> bool:
-    """Whether facets say all that a filter asks."""
-    if isinstance(filter_, AllOf):
-        return all(narrowed(part) for part in filter_.parts)
-    return isinstance(filter_, Where) and bool(list(_filter_groups(filter_)))
-
-
-def _filter_groups(filter_: Filter) -> Iterator[list[str]]:
-    if isinstance(filter_, AllOf):
-        for part in filter_.parts:
-            yield from _filter_groups(part)
-    elif isinstance(filter_, Where) and filter_.operator in ("=", "in", "has"):
-        field = {"tags": "tag", "kind": "kind", "author": "author", "source": "source"}.get(filter_.name)
-        values = filter_.value if isinstance(filter_.value, tuple) else (filter_.value,)
-        if field is not None:
-            yield [_facet(field, (str(v).casefold() if field == "tag" else str(v)).encode()) for v in values]
-        elif filter_.name == "scope" and values:
-            how = "under" if filter_.operator == "has" else "exact"
-            scopes = [value for value in values if isinstance(value, Scope)]
-            if how == "exact" or all(scope.names for scope in scopes):
-                yield [_facet(how, scope.path) for scope in scopes]

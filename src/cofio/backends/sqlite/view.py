@@ -1,0 +1,264 @@
+"""One consistent look at a store: what a read or a search sees, and how candidates are judged by their rows."""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ...model import Kind, Record, Scope
+from .. import Backlog, Bounds, Brief, Match
+from .database import fetch
+from .filters import Condition, micros, within, within_scope
+from .matching import WordSearch, narrowed
+from .records import COLUMNS, moment, record_of, steady
+from .words import Damaged, Loaded, State, watched
+
+if TYPE_CHECKING:
+    from .. import Vector
+    from .backend import SqliteBackend
+    from .vectors import Codes, Near
+
+DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
+EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
+FEW = 1000  # so few records that pass a filter are named to the word index
+SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
+MANY = 2000  # a backlog is looked at no further in a search: counting would take longer than searching
+_BRIEF = "no, id, scope, parent, position, author, created_at, words, seq, text_seq"
+
+
+class SqliteView:
+    """One consistent look at a store."""
+
+    def __init__(
+        self, backend: SqliteBackend, connection: apsw.Connection, state: State, loaded: Loaded | None, now: datetime
+    ) -> None:
+        self._backend = backend
+        self._connection = connection
+        self._state = state
+        self._loaded = loaded
+        self._at = steady(micros(now), state.updated)
+        self._known: dict[int, Brief] = {}
+        self._loaded_codes: dict[str, list[Codes]] = {}
+        self._passing: list[int] | None = None
+        self.now = moment(self._at)
+
+    def read(self, record_id: str) -> Record | None:
+        """The record with this id."""
+        return self._one("id = ?", record_id)
+
+    def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
+        """The record with this key."""
+        return self._one(
+            "scope = (SELECT no FROM scope WHERE path = ?) AND kind = ? AND key = ?", scope.path, kind, key
+        )
+
+    def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
+        """Records within bounds in the order in which they last changed."""
+        condition = within(bounds, self._at, by_row=False)
+        rows = self._connection.execute(
+            f"SELECT {COLUMNS} FROM record WHERE {condition.sql}"
+            f" ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ? OFFSET ?",
+            (*condition.values, limit, offset),
+        )
+        return [record_of(row) for row in rows]
+
+    def count(self, bounds: Bounds) -> int:
+        """How many records are within bounds."""
+        condition = within(bounds, self._at, by_row=False)
+        return int(self._connection.execute(f"SELECT count(*) FROM record WHERE {condition.sql}", condition.values).get)
+
+    def scopes(self, under: Scope) -> list[tuple[Scope, int]]:
+        """Each scope that holds records, with their number."""
+        rows = self._connection.execute(
+            "SELECT path, count(*) FROM record JOIN scope ON scope.no = record.scope"
+            " WHERE path >= ? AND path < ? AND (expires_at IS NULL OR expires_at > ?) GROUP BY path ORDER BY path",
+            (under.path, under.path + b"\xff", self._at),
+        )
+        return [(Scope.from_path(path), count) for path, count in rows]
+
+    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
+        """The best candidates by words."""
+        try:
+            return self._keyword(words, bounds, limit)
+        except Damaged:
+            # No more than candidates has been read so far: a later look can take the place of this one.
+            self._known.clear()
+            self._state, self._loaded = self._backend.mend(self._connection, self._state)
+            return self._keyword(words, bounds, limit)
+
+    def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
+        """The best candidates from the tail and from the index, as long as the row agrees."""
+        with watched():
+            search = WordSearch(self._connection, self._state, self._loaded, words, bounds, self._few(bounds))
+        condition = within(bounds, self._at, by_row=True)
+        found = {no: search.tail[no] for no in self._seen(search.tail, condition)}
+        depth, done = limit, 0
+        while True:
+            with watched():
+                hits = search.indexed(depth)
+            fresh = {no: (seq, score) for no, seq, score in hits[done:]}
+            for no in self._seen(fresh, condition):
+                seq, score = fresh[no]
+                if self._known[no].seq == seq:  # else the record has changed since, and is in the tail
+                    found[no] = score
+            if len(hits) < depth or len(found) >= limit:
+                break
+            depth, done = depth * DEEPER, len(hits)
+        matches = [search.match(no, score, self._known[no].words) for no, score in found.items()]
+        matches.sort(key=lambda match: (-match.score, -match.no))
+        return matches[:limit]
+
+    def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
+        """The nearest candidates by vector, the best of them scored exactly."""
+        condition = within(bounds, self._at, by_row=True)
+        found: dict[int, float] = {}
+        for near in self._backend.vectors(embedder).nearest(
+            self._connection, self._codes(embedder, vector), vector, bounds, self._allowed(bounds)
+        ):
+            start, step = 0, limit
+            while start < len(near.no) and len(found) < limit:
+                piece = near.take(slice(start, start + step))
+                self._seen(piece.no.tolist(), condition)
+                found |= self._present(piece)
+                start, step = start + step, step * DEEPER
+            if len(found) >= limit:
+                break
+        best = sorted(found, key=lambda no: -found[no])
+        found |= self._exact(vector, embedder, best[:EXACT])
+        matches = [Match(no, found[no], min(1.0, max(0.0, found[no]))) for no in best[:limit]]
+        return sorted(matches, key=lambda match: (-match.score, -match.no))
+
+    def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
+        """The cosine of each of these candidates that has a vector, as near as its code comes to it."""
+        import numpy as np
+
+        from .vectors import Near
+
+        parts = self._codes(embedder, vector)
+        if not nos or not parts:
+            return {}
+        sought = np.unique(np.array(nos, np.int64))
+        return self._present(Near.of(parts, [part.places(sought) for part in parts], vector))
+
+    def _codes(self, embedder: str, vector: Vector) -> list[Codes]:
+        """The codes of every vector in this look."""
+        if embedder not in self._loaded_codes:
+            self._loaded_codes[embedder] = self._backend.vectors(embedder).current(self._connection, len(vector))
+        return self._loaded_codes[embedder]
+
+    def _present(self, near: Near) -> dict[int, float]:
+        """Of rows found, the scores of those that are within bounds and of the record's present text."""
+        rows = zip(near.no.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
+        known = self._known
+        return {no: score for no, text_seq, score in rows if no in known and known[no].text_seq == text_seq}
+
+    def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
+        """What ranking needs to know of these candidates."""
+        return {no: self._known[no] for no in nos}
+
+    def neighbours(self, of: Sequence[Brief], reach: int, bounds: Bounds) -> list[Brief]:
+        """The records within bounds that stand near these under the same parent."""
+        condition = within(bounds, self._at, by_row=True)
+        nos: set[int] = set()
+        for brief in of:
+            assert brief.position is not None
+            nos.update(
+                no for (no,) in self._connection.execute(
+                    "SELECT no FROM record WHERE parent = ? AND position BETWEEN ? AND ? AND scope = ?",
+                    (brief.parent, brief.position - reach, brief.position + reach, brief.scope),
+                )
+            )  # fmt: skip
+        fresh = nos - self._known.keys()
+        return [self._known[no] for no in self._seen(fresh, condition)]
+
+    def records(self, nos: Sequence[int]) -> dict[int, Record]:
+        """The records with these numbers."""
+        if not nos:
+            return {}
+        rows = self._connection.execute(
+            f"SELECT no, {COLUMNS} FROM record WHERE no IN (SELECT value FROM carray(?))", (_numbers(nos),)
+        )
+        return {row[0]: record_of(row[1:]) for row in rows}
+
+    def backlog(self, embedder: str | None, bounds: Bounds) -> Backlog:
+        """What a search within these bounds cannot see yet."""
+        vectors, many = 0, False
+        if embedder is not None:
+            number, seen = seen_seq(self._connection, embedder)
+            if seen < self._state.seq:
+                condition = within_scope(bounds)
+                looked, vectors = self._connection.execute(
+                    f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
+                    " FROM (SELECT no, text_seq, scope FROM record WHERE seq > ? LIMIT ?) AS record"
+                    " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
+                    (*condition.values, seen, MANY, number),
+                ).get
+                many = looked == MANY
+        return Backlog(lost_words=self._state.tail_seq > self._state.indexed_seq, vectors=vectors, many=many)
+
+    def _one(self, where: str, *values: str | bytes) -> Record | None:
+        row = self._connection.execute(
+            f"SELECT {COLUMNS} FROM record WHERE {where} AND (expires_at IS NULL OR expires_at > ?)",
+            (*values, self._at),
+        ).get
+        return None if row is None else record_of(row)
+
+    def _seen(self, nos: Iterable[int], condition: Condition) -> list[int]:
+        """Those of the numbers that are within bounds."""
+        asked = [no for no in nos if no not in self._known]
+        if asked:
+            rows = self._connection.execute(
+                f"SELECT {_BRIEF} FROM record WHERE no IN (SELECT value FROM carray(?)) AND {condition.sql}",
+                (_numbers(asked), *condition.values),
+            )
+            self._known.update((row[0], Brief._make(row)) for row in rows)
+        return [no for no in nos if no in self._known]
+
+    def _allowed(self, bounds: Bounds) -> list[int] | None:
+        """The records that pass a filter, when there are few enough to be worth knowing before the search."""
+        if bounds.filter is None:
+            return None
+        if self._passing is None:
+            condition = within(bounds, self._at, by_row=False)
+            rows = fetch(
+                self._connection, f"SELECT no FROM record WHERE {condition.sql} LIMIT ?", (*condition.values, SELECTIVE)
+            )
+            self._passing = [no for (no,) in rows]
+        return self._passing if len(self._passing) < SELECTIVE else None
+
+    def _few(self, bounds: Bounds) -> list[int] | None:
+        """The same for the word index, which looks each of them up, and knows the common filters itself."""
+        if bounds.filter is None or narrowed(bounds.filter):
+            return None
+        allowed = self._allowed(bounds)
+        return allowed if allowed is not None and len(allowed) <= FEW else None
+
+    def _exact(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
+        """The exact cosine of each of these records, whose vectors are of their present text."""
+        import numpy as np
+
+        if not nos:
+            return {}
+        rows = fetch(
+            self._connection,
+            "SELECT no, data FROM vector"
+            " WHERE embedder = (SELECT no FROM embedder WHERE name = ?) AND no IN (SELECT value FROM carray(?))",
+            (embedder, _numbers(nos)),
+        )
+        stored = np.frombuffer(b"".join(row[1] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
+        return dict(zip((row[0] for row in rows), (stored @ vector).tolist(), strict=True))
+
+
+def seen_seq(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """An embedder's number, and the change up to which every record has its vector."""
+    row = connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get
+    return row or (0, 0)
+
+
+def _numbers(nos: Iterable[int]) -> object:
+    """A list of numbers that can be bound to one parameter."""
+    return apsw.carray(array.array("q", nos))
