@@ -1,6 +1,6 @@
 """How well does a search find the right turns of a long conversation? Measured on LoCoMo, which you bring yourself.
 
-usage: python -m benchmarks.locomo LOCOMO.json [--mode hybrid|keyword|semantic] [--fusion convex|rrf] [--floor F]
+usage: python -m benchmarks.locomo LOCOMO.json [--mode hybrid|keyword|semantic|fts5] [--fusion convex|rrf] [--floor F]
 
 One record is one turn; a search sees one conversation; the query is the question, word for word.
 The data's licence is non-commercial, so it is not part of this repository.
@@ -16,13 +16,15 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from cofio import Draft, Engine, Kind, Query, Scope, Settings
+
+from .peers import Fts5
 
 DEPTH = 50
 
@@ -35,6 +37,10 @@ class Question:
     text: str
     category: int
     gold: frozenset[str]
+
+
+Ask: TypeAlias = Callable[[Question], list[tuple[object, object]]]
+"""Answers a question with the turns found, best first, each with its session."""
 
 
 def load(path: Path) -> tuple[list[Draft], list[Question]]:
@@ -71,15 +77,44 @@ def _turn_id(written: str) -> str:
     return f"D{int(session)}:{int(turn)}"
 
 
-def measure(memory: Engine, questions: list[Question], mode: Any, floor: float | None) -> dict[str, list[float]]:
+def asking(memory: Engine, mode: Any, floor: float | None) -> Ask:
+    """Ask cofio."""
+
+    def ask(question: Question) -> list[tuple[object, object]]:
+        page = memory.search(Query(question.text, scope=question.scope, mode=mode, limit=DEPTH, floor=floor))
+        return [(hit.record.data, hit.record.parent) for hit in page]
+
+    return ask
+
+
+def asking_fts5(folder: Path, drafts: list[Draft]) -> Ask:
+    """Ask FTS5 as agent-memory-store does, one database for each conversation."""
+    by_scope: dict[Scope, list[Draft]] = defaultdict(list)
+    for draft in drafts:
+        by_scope[draft.scope].append(draft)
+    peers = {}
+    for scope, own in by_scope.items():
+        place = folder / scope.names[-1]
+        place.mkdir()
+        peers[scope] = Fts5(place, own)
+
+    def ask(question: Question) -> list[tuple[object, object]]:
+        rows: list[Any] = peers[question.scope].search(question.text, DEPTH)
+        found = [by_scope[question.scope][int(row[0])] for row in rows]
+        return [(draft.data, draft.parent) for draft in found]
+
+    return ask
+
+
+def measure(ask: Ask, questions: list[Question]) -> dict[str, list[float]]:
     """The figures of every question, by the group that it counts in."""
     figures: dict[str, list[float]] = defaultdict(list)
     for question in questions:
         start = time.perf_counter()
-        page = memory.search(Query(question.text, scope=question.scope, mode=mode, limit=DEPTH, floor=floor))
+        answer = ask(question)
         figures["ms"].append((time.perf_counter() - start) * 1000)
-        found = [hit.record.data for hit in page]
-        sessions = list(dict.fromkeys(hit.record.parent for hit in page))
+        found = [turn for turn, _ in answer]
+        sessions = list(dict.fromkeys(session for _, session in answer))
         for group in (f"cat {question.category}", "all 1-5", *(["1-4"] if question.category < 5 else [])):
             for k in (5, 10, 20):
                 figures[f"{group} R@{k}"].append(len(question.gold & set(found[:k])) / len(question.gold))
@@ -104,12 +139,17 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="keep the store here, so that the next run need not embed again")
     given = parser.parse_args()
     drafts, questions = load(given.data)
-    settings = Settings(background=False, fusion=given.fusion, embedder="none" if given.mode == "keyword" else "minilm")
-    with tempfile.TemporaryDirectory() as folder, Engine.open(given.store or folder, settings=settings) as memory:
-        if not memory.count():
-            memory.write_many(drafts)
-        memory.settle()
-        figures = measure(memory, questions, given.mode, given.floor)
+    with tempfile.TemporaryDirectory() as folder:
+        if given.mode == "fts5":
+            figures = measure(asking_fts5(Path(folder), drafts), questions)
+        else:
+            embedder = "none" if given.mode == "keyword" else "minilm"
+            settings = Settings(background=False, fusion=given.fusion, embedder=embedder)
+            with Engine.open(given.store or folder, settings=settings) as memory:
+                if not memory.count():
+                    memory.write_many(drafts)
+                memory.settle()
+                figures = measure(asking(memory, given.mode, given.floor), questions)
     print(f"{len(drafts)} turns, {len(questions)} questions; {given.mode}, {given.fusion}, floor {given.floor}")
     for group in ("1-4", "all 1-5", *(f"cat {n}" for n in range(1, 6))):
         names = ("R@5", "R@10", "R@20", "hit@10", "MRR", "nDCG@10", "session R@5")

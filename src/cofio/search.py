@@ -154,10 +154,12 @@ def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) 
     context = {no: {"window": by_words} for no, (by_words, _) in shares.items() if by_words and no not in found.keyword}
     if in_session:
         authors = {no: frozenset(words(place.author)) for no, place in places.items() if place.session is not None}
+        # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
+        unit = max(total.values(), default=0.0) if fusion == "rrf" else 1.0
         gains = {
             "neighbours": ranking.smoothed(total, places),
-            "author": ranking.named_author(asked, authors),
-            "date": ranking.dated(query.text, places),
+            "author": {no: unit * gain for no, gain in ranking.named_author(asked, authors).items()},
+            "date": {no: unit * gain for no, gain in ranking.dated(query.text, places).items()},
         }
         for name, gained in gains.items():
             _add(name, gained, total, context)
