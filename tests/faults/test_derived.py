@@ -12,7 +12,7 @@ import pytest
 
 import cofio.indexing
 from cofio import Engine, Query, Scope, Settings
-from cofio.backends.sqlite import vectors, words
+from cofio.backends.sqlite import soundness, vectors
 from cofio.embed.hashed import Hashed
 
 from .children import WORDS, Nursery
@@ -87,6 +87,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch, open_store(folder) as engine:
         patch.setattr(vectors, "TAIL", 10)
         patch.setattr(cofio.indexing, "EMBED_BATCH", 100)
+        patch.setattr(soundness, "WORTH_KEEPING", 1)
         for some in (NUMBERS[:64], NUMBERS[64:76], NUMBERS[76:]):
             write(engine, some)
             engine.settle()
@@ -95,7 +96,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
         engine.settle()
         verify(engine, LEFT, GONE)
         assert engine.check() == []
-    assert len(list((folder / "vectors").iterdir())) > 1
+    assert len(list((folder / "vectors").glob("*.codes"))) > 1
     assert len(list((folder / "index").glob("*/*.term"))) > 1
     return folder
 
@@ -183,47 +184,23 @@ def test_a_file_replaced_by_a_damaged_one_while_open_is_no_error_and_is_made_ane
             verify(engine, (*LEFT, *range(100, 120)), GONE)
 
 
-@pytest.mark.parametrize("damage", [zeroed, garbled])
-def test_a_file_damaged_in_place_while_open_is_no_error_and_is_made_anew(
-    copies: Callable[[], Path], damage: Damage
-) -> None:
+def test_a_file_zeroed_in_place_while_open_is_no_error_and_is_made_anew(copies: Callable[[], Path]) -> None:
     choose = random.Random(3)
-    for number in range(DAMAGES.index(damage) % 2, len(derived(copies())), scaled(2, 1)):
+    for number in range(len(derived(copies()))):
         store = copies()
         with open_store(store) as engine:
             verify(engine, LEFT, GONE)
             file = derived(store)[number]
-            content = damage(file.read_bytes(), choose)
+            content = zeroed(file.read_bytes(), choose)
             with open(file, "r+b") as opened:
                 opened.write(content)
             # What is mapped into memory has changed: an answer may lack something now, but it is one.
-            for each in LEFT:
+            for each in LEFT[::4]:
                 engine.search(Query(f"unique{each} {WORDS[each % len(WORDS)]}", scope=HERE))
             write(engine, range(100, 120))
             engine.settle()
             verify(engine, (*LEFT, *range(100, 120)), GONE)
             mended(engine)
-
-
-def test_an_index_too_large_to_be_read_through_is_no_error_when_damaged_and_is_reported(
-    copies: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(words, "VERIFIED", 0)
-    monkeypatch.setattr(vectors, "VERIFIED", 0)
-    choose = random.Random(4)
-    files = [at for at, file in enumerate(derived(copies())) if file.suffix not in (".json", ".lock")]
-    for number in files * scaled(1, 50):
-        store = copies()
-        file = derived(store)[number]
-        file.write_bytes(garbled(file.read_bytes(), choose))
-        with open_store(store) as engine:
-            for each in LEFT:
-                engine.search(Query(f"unique{each} {WORDS[each % len(WORDS)]}", scope=HERE))
-            healed = not list((store / "index").glob(f"*/{file.name}")) and not (store / "vectors" / file.name).exists()
-            assert engine.check() or healed
-            engine.reindex()
-            verify(engine, LEFT, GONE)
-            assert engine.check() == []
 
 
 @pytest.mark.parametrize("name", ["index", "vectors"])
@@ -250,10 +227,10 @@ def test_the_index_of_another_store_is_not_believed(copies: Callable[[], Path], 
     with open_store(other) as engine:
         write(engine, range(1000, 1100))  # of the same numbers inside
         engine.settle()
-    (ours,), (theirs,) = (store / "index").iterdir(), (other / "index").iterdir()
+    (ours,), (theirs,) = (store / "index").glob("words-*"), (other / "index").glob("words-*")
     shutil.rmtree(ours)
     theirs.rename(ours)
-    for file, foreign in zip(sorted((store / "vectors").iterdir()), (other / "vectors").iterdir(), strict=False):
+    for file, foreign in zip((store / "vectors").glob("*.codes"), (other / "vectors").glob("*.codes"), strict=False):
         foreign.replace(file)
     with open_store(store) as engine:
         verify(engine, LEFT, (*GONE, *range(1000, 1100)))
@@ -309,11 +286,11 @@ def test_an_older_copy_that_is_put_back_beside_the_database_is_brought_up_to_dat
 
 def test_vector_codes_that_are_swapped_between_embedders_are_not_believed(copies: Callable[[], Path]) -> None:
     store = copies()
-    ours = max((store / "vectors").iterdir(), key=lambda file: file.stat().st_size)
-    others = set((store / "vectors").iterdir())
+    ours = max((store / "vectors").glob("*.codes"), key=lambda file: file.stat().st_size)
+    others = set((store / "vectors").glob("*.codes"))
     with Engine.open(store, settings=QUIET, embedder=Other()) as engine:
         engine.settle()
-    theirs = max({*(store / "vectors").iterdir()} - others, key=lambda file: file.stat().st_size)
+    theirs = max({*(store / "vectors").glob("*.codes")} - others, key=lambda file: file.stat().st_size)
     content = ours.read_bytes()
     ours.write_bytes(theirs.read_bytes())
     theirs.write_bytes(content)
@@ -364,7 +341,7 @@ def test_a_commit_of_the_index_that_was_killed_does_not_block_the_next(
     with open_store(tmp_path / "other") as engine:
         engine.delete("r5")
         engine.settle()
-    (theirs,), (ours,) = (tmp_path / "other" / "index").iterdir(), (store / "index").iterdir()
+    (theirs,), (ours,) = (tmp_path / "other" / "index").glob("words-*"), (store / "index").glob("words-*")
     # All that a commit writes before it replaces meta.json, which is what makes it one.
     for file in theirs.iterdir():
         if file.name != "meta.json" and not (ours / file.name).exists():

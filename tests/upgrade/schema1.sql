@@ -3,10 +3,20 @@
 PRAGMA application_id = 1668245097;
 PRAGMA user_version = 1;
 
-CREATE TABLE meta (
-    key   TEXT PRIMARY KEY,
-    value
-) WITHOUT ROWID;
+CREATE TABLE state (
+    one         INTEGER PRIMARY KEY CHECK (one = 1),
+    store       TEXT    NOT NULL,              -- tells this store from all others
+    seq         INTEGER NOT NULL DEFAULT 0,    -- the newest change
+    records     INTEGER NOT NULL DEFAULT 0,    -- how many records there are
+    words       INTEGER NOT NULL DEFAULT 0,    -- how many words they have together
+    updated     INTEGER NOT NULL DEFAULT 0,    -- the newest updated_at
+    index_name  TEXT    NOT NULL DEFAULT '',   -- the folder that the word index is in
+    indexed_seq INTEGER NOT NULL DEFAULT 0,    -- changes up to here are in the word index
+    indexed_at  INTEGER NOT NULL DEFAULT 0,    -- the newest updated_at when indexed_seq was set
+    tail_seq    INTEGER NOT NULL DEFAULT 0,    -- changes after here are in the tail
+    fault       TEXT    NOT NULL DEFAULT '',   -- why background work last failed
+    mended      INTEGER NOT NULL DEFAULT 0     -- how often a commit that failed was written over
+);
 CREATE TABLE scope (
     no   INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: the vector codes hold it
     path BLOB NOT NULL UNIQUE                -- each name followed by NUL
@@ -38,7 +48,6 @@ CREATE TABLE record (
 CREATE UNIQUE INDEX record_key ON record (scope, kind, key) WHERE key IS NOT NULL;
 CREATE INDEX record_seq ON record (seq);
 CREATE INDEX record_scope ON record (scope, seq);
-CREATE INDEX record_created ON record (created_at);
 CREATE INDEX record_digest ON record (digest);
 CREATE INDEX record_author ON record (author) WHERE author <> '';
 CREATE INDEX record_parent ON record (parent, position) WHERE parent IS NOT NULL;
@@ -79,16 +88,7 @@ CREATE TABLE segment (
     PRIMARY KEY (embedder, high)
 ) WITHOUT ROWID;
 
-INSERT INTO meta VALUES ('fault', '');
-INSERT INTO meta VALUES ('index', '');
-INSERT INTO meta VALUES ('indexed_at', 0);
-INSERT INTO meta VALUES ('indexed_seq', 0);
-INSERT INTO meta VALUES ('records', 5);
-INSERT INTO meta VALUES ('seq', 8);
-INSERT INTO meta VALUES ('store', '663e3be466a7bb55307c52f38259c662');
-INSERT INTO meta VALUES ('tail_seq', 0);
-INSERT INTO meta VALUES ('updated', 1767323047678901);
-INSERT INTO meta VALUES ('words', 42);
+INSERT INTO state VALUES (1, '663e3be466a7bb55307c52f38259c662', 8, 5, 42, 1767323047678901, '', 0, 0, 0, '', 0);
 
 INSERT INTO scope VALUES (1, X'64656D6F00');
 INSERT INTO scope VALUES (2, X'C3BC6EC3AF2F636F64650061256200');

@@ -226,15 +226,15 @@ class SqliteBackend:
                 "SELECT 1 FROM record WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
             ).get
         if ended:
-            sql = "UPDATE meta SET value = max(value, ?) WHERE key = 'updated'"
+            sql = "UPDATE state SET updated = max(updated, ?)"
             self._database.write(lambda connection: connection.execute(sql, (at,)).get)
 
     def note_fault(self, fault: str) -> None:
         """Keep why background work failed, or that it does not."""
         with self._database.reading() as connection:
-            known = connection.execute("SELECT value FROM meta WHERE key = 'fault'").get
+            known = connection.execute("SELECT fault FROM state").get
         if known != fault:
-            sql = "UPDATE meta SET value = ? WHERE key = 'fault'"
+            sql = "UPDATE state SET fault = ?"
             self._database.write(lambda connection: connection.execute(sql, (fault,)).get)
 
     def rebuild(self, embedder: str | None, now: datetime, progress: Progress | None = None) -> None:
@@ -328,7 +328,7 @@ def _embedder(connection: apsw.Connection, name: str, width: int) -> tuple[int, 
     if width:
         connection.execute("UPDATE embedder SET dimensions = ? WHERE name = ? AND dimensions = 0", (width, name))
     number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (name,)).get
-    return number, vseq, connection.execute("SELECT value FROM meta WHERE key = 'updated'").get
+    return number, vseq, connection.execute("SELECT updated FROM state").get
 
 
 def _forget_embedders(connection: apsw.Connection, which: str, *values: str | int) -> None:

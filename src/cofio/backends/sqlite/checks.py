@@ -46,8 +46,8 @@ def miscounted(connection: apsw.Connection) -> bool:
 def recount(connection: apsw.Connection) -> None:
     """Put right the counters and the tags, which follow from the records."""
     connection.execute(
-        "UPDATE meta SET value = (SELECT count(*) FROM record) WHERE key = 'records';"
-        "UPDATE meta SET value = (SELECT ifnull(sum(words), 0) FROM record) WHERE key = 'words';"
+        "UPDATE state SET records = (SELECT count(*) FROM record),"
+        " words = (SELECT ifnull(sum(words), 0) FROM record);"
         "DELETE FROM tag"
     )
     for no, tags in fetch(connection, "SELECT no, tags FROM record WHERE tags <> '[]'"):
@@ -68,11 +68,7 @@ def copy(database: Database, target: Path, progress: Progress | None) -> None:
                 if progress:
                     progress("copy", work.page_count - work.remaining, work.page_count)
         # What the copy's own folder does not have must not be believed to be there.
-        connection.execute(
-            "UPDATE meta SET value = '' WHERE key = 'index';"
-            "UPDATE meta SET value = 0 WHERE key = 'indexed_seq';"
-            "DELETE FROM segment"
-        )
+        connection.execute("UPDATE state SET index_name = '', indexed_seq = 0; DELETE FROM segment")
     finally:
         connection.close()
 

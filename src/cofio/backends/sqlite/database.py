@@ -220,7 +220,7 @@ class Database:
                 self._writer.execute("ROLLBACK")
             if self._torn:
                 # A value that is new each time: SQLite does not write a page that stays the same.
-                self._writer.execute("BEGIN IMMEDIATE; REPLACE INTO meta VALUES ('mended', random()); COMMIT")
+                self._writer.execute("BEGIN IMMEDIATE; UPDATE state SET mended = mended + 1; COMMIT")
                 self._torn = False
         except apsw.Error:  # the disk still fails; the next failure or success, or closing, sees to it
             if self._writer.in_transaction:
@@ -244,7 +244,7 @@ class _Patience:
 def begin(connection: apsw.Connection) -> None:
     """Open a read transaction. It starts at its first read: until then there is no moment to hold on to."""
     connection.execute("BEGIN")
-    patiently(lambda: connection.execute("SELECT 1 FROM meta LIMIT 1").get)
+    patiently(lambda: connection.execute("SELECT 1 FROM state").get)
 
 
 def patiently(work: Callable[[], T]) -> T:

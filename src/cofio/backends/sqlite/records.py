@@ -103,7 +103,7 @@ class Changing:
     ) -> None:
         self._connection = connection
         self._do = connection.execute
-        self._seq, self._records, self._words, updated = self._counters()
+        self._seq, self._records, self._words, updated = self._do("SELECT seq, records, words, updated FROM state").get
         self._at = steady(micros(now), updated)
         self._scope_nos: dict[Scope, int] = {}
         self._prepared = prepared or {}
@@ -131,15 +131,9 @@ class Changing:
 
     def _keep_counters(self) -> None:
         self._do(
-            "INSERT OR REPLACE INTO meta (key, value) VALUES ('seq', ?), ('records', ?), ('words', ?), ('updated', ?)",
+            "UPDATE state SET seq = ?, records = ?, words = ?, updated = ?",
             (self._seq, self._records, self._words, self._at),
         )
-
-    def _counters(self) -> tuple[int, int, int, int]:
-        rows: dict[str, int] = dict(
-            self._do("SELECT key, value FROM meta WHERE key IN ('seq', 'records', 'words', 'updated')")
-        )
-        return rows["seq"], rows["records"], rows["words"], rows["updated"]
 
     def _put(self, put: Put) -> Record:
         draft = put.draft

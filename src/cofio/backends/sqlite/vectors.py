@@ -28,12 +28,12 @@ from ...errors import Invalid
 from ...model import Kind
 from .. import Bounds
 from .database import Database, fetch
+from .soundness import Soundness
 
 TAIL = 2048  # so many vectors outside of any file make a new file
 CHUNK = 8192
 BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
 SMALL = 4096  # so few rows are scored by int8 at once, without the bits
-VERIFIED = 128 * 2**20  # bytes that are read through, in some 30 ms, before a file is first used
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
 _HEADER = 64
@@ -160,7 +160,7 @@ class VectorIndex:
         self._name = name
         self._lock = threading.Lock()
         self._files: dict[str, Codes] = {}
-        self._sound: dict[str, tuple[int, int]] = {}
+        self._soundness = Soundness(folder / "sound.json")
         self._tail: list[Codes] = []
         self._number = 0
         self._covered = 0
@@ -243,7 +243,7 @@ class VectorIndex:
             return part.places(np.unique(np.array(allowed, np.int64)))
         mask: NDArray[np.bool_] | None = None
         if bounds.scope.names or bounds.exact:
-            mask = self._table(connection, bounds, int(part.scope.max(initial=0)))[part.scope]
+            mask = self._table(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
         if bounds.kinds:
             kinds = np.zeros(256, np.bool_)
             kinds[[_KIND_NO[kind] for kind in bounds.kinds]] = True
@@ -273,19 +273,12 @@ class VectorIndex:
         return table
 
     def _open(self, name: str) -> Codes | None:
-        """The codes in a file, or None if it is missing, torn or another's: read through once, and if touched again.
-
-        A file that is so large that this would be felt is left to `faulty`.
-        """
+        """The codes in a file, or None if it is missing, torn or another's."""
         path = self._folder / name
         try:
-            found = path.stat()
-            stamp = (found.st_size, found.st_mtime_ns)
-            codes = _map(path, verify=self._sound.get(name) != stamp and found.st_size <= VERIFIED)
-        except (OSError, ValueError):
+            return _map(path) if self._soundness.holds([path], _intact) else None
+        except OSError:  # another process has just replaced it
             return None
-        self._sound[name] = stamp
-        return codes
 
     # Writing, by the holder of the lease.
 
@@ -403,24 +396,28 @@ def _header(name: str, rows: int, dimensions: int, crc: int) -> bytes:
     return (_MAGIC + np.array([rows, dimensions, crc], "<u8").tobytes() + whose).ljust(_HEADER, b"\0")
 
 
-def _map(path: Path, *, verify: bool) -> Codes:
-    """Map a file of codes, which raises ValueError when it is not what it should be."""
-    with open(path, "rb") as file:
-        header = file.read(_HEADER)
-    if len(header) < _HEADER:
-        raise ValueError(path)
-    rows, dimensions, crc = (int(number) for number in np.frombuffer(header, "<u8", 3, len(_MAGIC)))
-    if header != _header(path.name, rows, dimensions, crc):
-        raise ValueError(path)
-    layout, size = _layout(rows, dimensions)
-    if path.stat().st_size != size:
-        raise ValueError(path)
-    whole = np.memmap(path, np.uint8, "r", shape=(size,))
-    if verify and zlib.crc32(whole[_HEADER:].data) != crc:
-        raise ValueError(path)
+def _intact(path: Path) -> bool:
+    """Whether a file of codes is what it should be."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(_HEADER)
+            rows, dimensions, crc = (int(number) for number in np.frombuffer(header, "<u8", 3, len(_MAGIC)))
+            return (
+                header == _header(path.name, rows, dimensions, crc)
+                and path.stat().st_size == _layout(rows, dimensions)[1]
+                and zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data) == crc
+            )
+    except (OSError, ValueError):
+        return False
+
+
+def _map(path: Path) -> Codes:
+    """Map a file of codes that is intact."""
+    whole = np.memmap(path, np.uint8, "r")
+    rows, dimensions = (int(number) for number in np.frombuffer(whole[len(_MAGIC) : _HEADER].tobytes(), "<u8", 2))
     arrays: dict[str, NDArray[np.generic]] = {
         name: np.asarray(whole[at : at + kind.itemsize * math.prod(shape)]).view(kind).reshape(shape)
-        for name, kind, shape, at in layout
+        for name, kind, shape, at in _layout(rows, dimensions)[0]
     }
     return Codes(**arrays)  # type: ignore[arg-type]  # the layout's types
 
@@ -493,10 +490,9 @@ def _ranked(parts: Sequence[Codes], picked: Sequence[Ints], query: Floats, given
 
 def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
     """Whether a file of codes cannot be read, or lacks or falsifies a vector that it should hold."""
-    try:
-        held = _map(path, verify=True)
-    except (OSError, ValueError):
+    if not _intact(path):
         return True
+    held = _map(path)
     place = low
     while rows := _rows(connection, embedder, place, high, CHUNK):
         meant, place = Codes.of(rows), rows[-1][1]

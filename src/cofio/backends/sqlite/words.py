@@ -27,10 +27,11 @@ from ...errors import Unavailable
 from ...text import record_words
 from .. import Progress
 from .database import Database, begin, fetch
+from .soundness import Soundness
 
 HEAP = 30_000_000
-VERIFIED = 128 * 2**20  # bytes that are read through, in some 30 ms, before an index is first used
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
+_STATE = "SELECT store, seq, records, words, index_name, indexed_seq, indexed_at, tail_seq, updated, fault FROM state"
 _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
 _COLUMNS = f"no, seq, {_SCOPE_PATH}, kind, key, source, author, tags, title, data, text"
 _MARK = 0  # the number of the document that says whose index this is and how far it goes
@@ -59,8 +60,7 @@ class State:
     @classmethod
     def read(cls, connection: apsw.Connection) -> State:
         """The state as `connection` sees it."""
-        rows: dict[str, str | int] = dict(connection.execute("SELECT key, value FROM meta"))
-        return cls(**{name: rows[name] for name in cls.__slots__})  # type: ignore[arg-type]  # the columns' types
+        return cls(*connection.execute(_STATE).get)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class WordIndex:
         self._loading = threading.Lock()
         self._loaded: Loaded | None = None
         self._writer: _Writer | None = None
-        self._sound: dict[Path, tuple[int, int]] = {}
+        self._soundness = Soundness(folder / "sound.json")
 
     def look(self, connection: apsw.Connection) -> tuple[State, Loaded | None]:
         """Begin a snapshot of the database for which there is an index that has all that the snapshot says it has."""
@@ -149,17 +149,14 @@ class WordIndex:
         raise Unavailable("the word index keeps changing under this reader; run `cofio doctor`")
 
     def align(self) -> None:
-        """Forget an index that knows of later changes than the database, which was then put back to an older state.
+        """See to it that the index knows of no later change than the database, which may have been put back.
 
-        To be done before a process first writes: the changes to come would be numbered like those that were lost.
+        To be done before a process first writes: the changes to come are numbered like those that were lost.
         """
         with self._database.reading() as connection:
             state = State.read(connection)
         if state.index:
-            try:
-                self._forget_if_ahead(self._opened(state, verify=False))
-            except Damaged:
-                return  # which is seen to by whoever needs it next
+            self._load(state)
 
     def take_in(self, limit: int) -> int:
         """Index up to `limit` changed records, publish, and trim the tail; how many changes were taken."""
@@ -226,9 +223,7 @@ class WordIndex:
         """Start a new index, if the store's is still the one called `name`. Nothing is lost but time."""
 
         def reset(connection: apsw.Connection) -> None:
-            connection.execute("UPDATE meta SET value = 0 WHERE key = 'indexed_seq' AND ? = "
-                               "(SELECT value FROM meta WHERE key = 'index')", (name,))  # fmt: skip
-            connection.execute("UPDATE meta SET value = '' WHERE key = 'index' AND value = ?", (name,))
+            connection.execute("UPDATE state SET index_name = '', indexed_seq = 0 WHERE index_name = ?", (name,))
 
         self._database.write(reset)
         self._loaded = None
@@ -255,18 +250,15 @@ class WordIndex:
                     self.forget(state.index)
             else:
                 self._loaded = loaded
-                self._forget_if_ahead(loaded)
+                with self._database.reading() as connection:
+                    now = State.read(connection)
+                if now.index == loaded.name and loaded.seq > now.seq:
+                    self.forget(loaded.name)
 
-    def _forget_if_ahead(self, loaded: Loaded) -> None:
-        with self._database.reading() as connection:
-            now = State.read(connection)
-        if now.index == loaded.name and loaded.seq > now.seq:
-            self.forget(loaded.name)
-
-    def _opened(self, state: State, *, verify: bool = True) -> Loaded:
+    def _opened(self, state: State) -> Loaded:
         """The index that `state` names, as it is now."""
         with watched():
-            index, searcher = self._searcher(state.index, verify)
+            index, searcher = self._searcher(state.index)
             query = tantivy.Query.boolean_query(
                 [
                     (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "no", _MARK)),
@@ -279,13 +271,13 @@ class WordIndex:
             raise Damaged("of another store or layout")
         return Loaded(state.index, int(seq), index, searcher)
 
-    def _searcher(self, name: str, verify: bool) -> tuple[tantivy.Index, tantivy.Searcher]:
+    def _searcher(self, name: str) -> tuple[tantivy.Index, tantivy.Searcher]:
         """The index of that name as of its last commit, and that of the very files that were verified."""
         loaded, meta = self._loaded, self._folder / name / "meta.json"
         index = loaded.index if loaded and loaded.name == name else None
         while True:  # until there was no other commit meanwhile
             commit = meta.read_bytes()
-            if not verify or self._verified(meta.parent, commit):
+            if self._soundness.holds(_files(meta.parent, commit), _intact):
                 if index is None:
                     index = tantivy.Index.open(str(meta.parent))
                     index.config_reader("manual")  # else it would reload in a thread of its own, unasked
@@ -296,25 +288,8 @@ class WordIndex:
             elif commit == meta.read_bytes():
                 raise Damaged(f"{meta.parent} does not hold what was written to it")
 
-    def _verified(self, folder: Path, meta: bytes) -> bool:
-        """Whether each file that `meta` names is as tantivy wrote it: looked at once, and again if it was touched.
-
-        An index that is so large that this would be felt is left to `damage`.
-        """
-        try:
-            stamps = {file: _stamp(file) for file in _files(folder, meta)}
-        except FileNotFoundError:
-            return False
-        fresh = [file for file, stamp in stamps.items() if self._sound.get(file) != stamp]
-        if sum(stamps[file][0] for file in fresh) > VERIFIED:
-            return True
-        if not all(_intact(file) for file in fresh):
-            return False
-        self._sound = stamps
-        return True
-
     def damage(self, loaded: Loaded) -> list[str]:
-        """The files of an index that are not as tantivy wrote them, however large they are."""
+        """The files of an index that are not as tantivy wrote them, whatever is known of their soundness."""
         folder = self._folder / loaded.name
         with watched():
             while True:
@@ -365,9 +340,9 @@ def _publish(connection: apsw.Connection, name: str, was: str | None, before: in
 
     Not if the store's index is no longer the one that it `was`: then a reader found it damaged meanwhile.
     """
-    if was is not None and was != connection.execute("SELECT value FROM meta WHERE key = 'index'").get:
+    if was is not None and was != connection.execute("SELECT index_name FROM state").get:
         return
-    newest = connection.execute("SELECT value FROM meta WHERE key = 'seq'").get
+    newest = connection.execute("SELECT seq FROM state").get
     if newest == upto:
         connection.execute("INSERT INTO tail (tail) VALUES ('delete-all')")
     else:
@@ -375,12 +350,10 @@ def _publish(connection: apsw.Connection, name: str, was: str | None, before: in
             "DELETE FROM tail WHERE rowid IN (SELECT no FROM record WHERE seq > ? AND seq <= ?)", (before, upto)
         )
     connection.execute("DELETE FROM gone WHERE seq <= ?", (upto,))
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'index'", (name,))
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'indexed_seq'", (upto,))
     connection.execute(
-        "UPDATE meta SET value = (SELECT value FROM meta WHERE key = 'updated') WHERE key = 'indexed_at'"
+        "UPDATE state SET index_name = ?1, indexed_seq = ?2, indexed_at = updated, tail_seq = max(tail_seq, ?2)",
+        (name, upto),
     )
-    connection.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'tail_seq'", (upto,))
 
 
 def _new_name() -> str:
@@ -402,11 +375,6 @@ def _files(folder: Path, meta: bytes) -> Iterator[Path]:
             yield folder / f"{name}.{part}"
         if segment["deletes"]:
             yield folder / f"{name}.{segment['deletes']['opstamp']}.del"
-
-
-def _stamp(file: Path) -> tuple[int, int]:
-    found = file.stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def _intact(file: Path) -> bool:

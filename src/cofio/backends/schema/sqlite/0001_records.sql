@@ -1,22 +1,22 @@
 -- Canonical: scope, record, tag. Derived: tail, gone, embedder, vector, segment (all can be rebuilt from record).
 -- Times are microseconds since 1970 UTC. seq numbers every change in the order of commit.
 
-CREATE TABLE meta (
-    key   TEXT PRIMARY KEY,
-    value
-) WITHOUT ROWID;
+CREATE TABLE state (
+    one         INTEGER PRIMARY KEY CHECK (one = 1),
+    store       TEXT    NOT NULL,              -- tells this store from all others
+    seq         INTEGER NOT NULL DEFAULT 0,    -- the newest change
+    records     INTEGER NOT NULL DEFAULT 0,    -- how many records there are
+    words       INTEGER NOT NULL DEFAULT 0,    -- how many words they have together
+    updated     INTEGER NOT NULL DEFAULT 0,    -- the newest updated_at
+    index_name  TEXT    NOT NULL DEFAULT '',   -- the folder that the word index is in
+    indexed_seq INTEGER NOT NULL DEFAULT 0,    -- changes up to here are in the word index
+    indexed_at  INTEGER NOT NULL DEFAULT 0,    -- the newest updated_at when indexed_seq was set
+    tail_seq    INTEGER NOT NULL DEFAULT 0,    -- changes after here are in the tail
+    fault       TEXT    NOT NULL DEFAULT '',   -- why background work last failed
+    mended      INTEGER NOT NULL DEFAULT 0     -- how often a commit that failed was written over
+);
 
-INSERT INTO meta (key, value) VALUES
-    ('store', lower(hex(randomblob(16)))),
-    ('seq', 0),            -- the newest change
-    ('records', 0),        -- how many records there are
-    ('words', 0),          -- how many words they have together
-    ('updated', 0),        -- the newest updated_at
-    ('index', ''),         -- the folder that the word index is in
-    ('indexed_seq', 0),    -- changes up to here are in the word index
-    ('indexed_at', 0),     -- the newest updated_at when indexed_seq was set
-    ('tail_seq', 0),       -- changes after here are in the tail
-    ('fault', '');         -- why background work last failed
+INSERT INTO state (one, store) VALUES (1, lower(hex(randomblob(16))));
 
 CREATE TABLE scope (
     no   INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used again: the vector codes hold it
@@ -51,7 +51,6 @@ CREATE TABLE record (
 CREATE UNIQUE INDEX record_key ON record (scope, kind, key) WHERE key IS NOT NULL;
 CREATE INDEX record_seq ON record (seq);
 CREATE INDEX record_scope ON record (scope, seq);
-CREATE INDEX record_created ON record (created_at);
 CREATE INDEX record_digest ON record (digest);
 CREATE INDEX record_author ON record (author) WHERE author <> '';
 CREATE INDEX record_parent ON record (parent, position) WHERE parent IS NOT NULL;
