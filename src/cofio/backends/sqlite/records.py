@@ -80,11 +80,15 @@ def steady(now: int, updated: int) -> int:
 
 
 class Prepared(NamedTuple):
-    """What is worked out of a draft's text: its words as the tail takes them, their number, and its digest."""
+    """What is worked out of a draft before the store is locked: its words as the tail takes them, their number, the
+    digest of its text, and its tags and data as JSON.
+    """
 
     words: str
     length: int
     digest: bytes
+    tags: str
+    data: str
 
 
 def prepare(draft: Draft) -> Prepared:
@@ -92,7 +96,13 @@ def prepare(draft: Draft) -> Prepared:
     found_by = record_words(
         title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
     )
-    return Prepared(" ".join(found_by), len(found_by), digest(draft.text, draft.data))
+    return Prepared(
+        " ".join(found_by),
+        len(found_by),
+        digest(draft.text, draft.data),
+        encode_json(list(draft.tags)) if draft.tags else "[]",
+        encode_json(draft.data),
+    )
 
 
 class Changing:
@@ -248,22 +258,20 @@ class Changing:
         created: int, updated: int, version: int, again: bool = False,
     ) -> None:  # fmt: skip
         """Write a record's row, tags and entry in the tail."""
-        found_by, length, same_text = self._prepared.get(id(draft)) or prepare(draft)
-        self._words += length
+        ready = self._prepared.get(id(draft)) or prepare(draft)
+        self._words += ready.length
         self._do(
             f"INSERT {'OR REPLACE ' if again else ''}INTO record VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
-                no, record_id, scope, draft.kind.value, draft.key, self._seq, text_seq, length,
-                same_text, draft.parent, draft.position, draft.author, created, updated,
+                no, record_id, scope, draft.kind.value, draft.key, self._seq, text_seq, ready.length,
+                ready.digest, draft.parent, draft.position, draft.author, created, updated,
                 None if draft.expires_at is None else micros(draft.expires_at), version,
-                draft.importance.value, draft.source,
-                encode_json(list(draft.tags)),
-                draft.title, encode_json(draft.data), draft.text,
+                draft.importance.value, draft.source, ready.tags, draft.title, ready.data, draft.text,
             ),
         )  # fmt: skip
         for tag in {tag.casefold() for tag in draft.tags}:
             self._do("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
-        self._do(f"INSERT {'OR REPLACE ' if again else ''}INTO tail (rowid, words) VALUES (?, ?)", (no, found_by))
+        self._do(f"INSERT {'OR REPLACE ' if again else ''}INTO tail (rowid, words) VALUES (?, ?)", (no, ready.words))
 
     def _delete(self, delete: Delete) -> int:
         self._live(delete.id, delete.if_version)
