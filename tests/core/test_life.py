@@ -172,11 +172,14 @@ one = SqliteBackend(Path({str(tmp_path)!r}))
 with one.lease() as mine:
     assert mine
     read, write = os.pipe()
+    alive, living = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(write)
+        os.write(living, b"x")
         os.read(read, 1)  # lives on until its parent has seen what it had to
         os._exit(0)
+    os.read(alive, 1)
 with SqliteBackend(Path({str(tmp_path)!r})).lease() as free:
     print(free)
 os.close(write)

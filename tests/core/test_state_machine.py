@@ -214,7 +214,7 @@ class Memories(RuleBasedStateMachine):
         def model(answer: list[Record] | None) -> list[Record]:
             expected = []
             for number, draft in enumerate(drafts):
-                same = self.plain.same(draft) if dedupe else None
+                same = self.plain.same(draft) if dedupe and draft.key is None else None
                 chosen = draft.id or (answer[number].id if answer else f"unknown {number}")
                 expected.append(same or self.plain.new(draft, chosen))
             return expected
