@@ -59,7 +59,7 @@ def record(folder: Path, sync: str) -> Recording:
         made.states.append({ref: holds for ref, holds in state.items() if holds is not None})
 
     with Engine(SqliteBackend(folder / "store", sync=sync, vfs=disk.name), settings=QUIET) as engine:
-        for number in range(scaled(9, 40)):
+        for number in range(scaled(9, 20)):
             batch = [Draft(scope=THERE, id=f"b{number}n{n}", text=f"ub{number}n{n} {'x' * 3000}") for n in range(3)]
             with change({f"w{number}": (HERE, f"uw{number}")}):
                 engine.write(HERE, id=f"w{number}", text=f"uw{number}")
@@ -118,12 +118,12 @@ def test_a_power_cut_before_or_after_any_sync_keeps_what_was_acknowledged(record
     syncs = [place for place, event in enumerate(recording.log) if event.what == "sync"]
     assert len(syncs) > 10
     for place in syncs:
-        for _ in range(scaled(1, 10)):
+        for _ in range(scaled(1, 4)):
             verify(recording, place, choose, tmp_path)
             verify(recording, place + 1, choose, tmp_path)
 
 
-@settings(max_examples=scaled(100, 5000))
+@settings(max_examples=scaled(100, 2000))
 @given(data=st.data())
 def test_a_power_cut_at_any_moment_keeps_what_was_acknowledged(
     recording: Recording, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

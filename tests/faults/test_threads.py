@@ -52,7 +52,7 @@ def at_once(*works: Callable[[], None]) -> None:
 
 
 def test_compare_and_set_from_many_threads_loses_no_update(tmp_path: Path) -> None:
-    rounds = scaled(40, 1000)
+    rounds = scaled(40, 300)
     conflicts = 0
     with Engine.open(tmp_path, settings=BUSY) as engine:
         first = engine.put(HERE, "counter", data={"n": 0}, text="counter 0")
@@ -95,7 +95,7 @@ def test_compare_and_set_from_many_threads_loses_no_update(tmp_path: Path) -> No
 
 
 def test_many_threads_write_change_and_search_and_each_finds_its_own(tmp_path: Path) -> None:
-    rounds = scaled(40, 1000)
+    rounds = scaled(40, 300)
     with Engine.open(tmp_path, settings=BUSY) as engine:
 
         def work(me: int) -> None:
@@ -141,7 +141,7 @@ def until_closed(work: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-@pytest.mark.parametrize("attempt", range(scaled(10, 300)))
+@pytest.mark.parametrize("attempt", range(scaled(10, 100)))
 def test_closing_an_engine_in_use_tells_each_thread_that_it_is_closed(tmp_path: Path, attempt: int) -> None:
     engine = Engine.open(tmp_path, settings=BUSY)
     numbers = itertools.count()
