@@ -33,6 +33,11 @@ class Settings:
     """The least relevance that a hit must have when the query does not say."""
     background: bool = True
     """Index and embed in a background thread; without it, `Engine.settle()` does it when called."""
+    host: str = "127.0.0.1"
+    """Where `cofio serve` listens; any address but this machine's own needs a token."""
+    port: int = 8427
+    allow_secrets: bool = False
+    """Whether agents may store what looks like a key, a token or a password."""
 
     def __post_init__(self) -> None:
         _one_of("embedder", self.embedder, "minilm", "remote", "hashed", "none")
@@ -40,6 +45,8 @@ class Settings:
         _one_of("fusion", self.fusion, "convex", "rrf")
         if not 0 <= self.floor <= 1:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
+        if not 0 <= self.port <= 65535:
+            raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
         if self.embedder == "remote" and not (self.embed_url and self.embed_model):
             raise Invalid("embed_url", "the remote embedder needs COFIO_EMBED_URL and COFIO_EMBED_MODEL")
 
@@ -68,10 +75,13 @@ class Settings:
 
 
 def find_store(asked: str | os.PathLike[str] | None = None) -> Path:
-    """The store's folder: as asked, else COFIO_STORE, else the nearest .cofio upwards, else ./.cofio."""
+    """The store's folder: as asked, else COFIO_STORE, else AGENT_STORE_PATH, else the nearest .cofio upwards,
+    else ./.cofio. (AGENT_STORE_PATH is agent-memory-store's: who comes from there need not set another.)
+    """
     if asked is not None and not isinstance(asked, str | os.PathLike):
         raise Invalid("store", f"expected a folder, got {type(asked).__name__}")
-    chosen = os.fspath(asked) if asked is not None else os.environ.get("COFIO_STORE", "")
+    set_ = os.environ.get("COFIO_STORE") or os.environ.get("AGENT_STORE_PATH") or ""
+    chosen = os.fspath(asked) if asked is not None else set_
     if not isinstance(chosen, str):
         raise Invalid("store", "expected the folder's name as text, not as bytes")
     check_text("store", chosen, MAX_STORE)
@@ -107,6 +117,11 @@ def _from_file(path: Path) -> dict[str, object]:
 def _convert(name: str, value: object, kind: str) -> object:
     if kind == "str" and isinstance(value, str):
         return value
+    if kind == "int" and isinstance(value, str | int) and not isinstance(value, bool):
+        try:
+            return int(value)
+        except ValueError:
+            raise Invalid(name, f"{value!r} is not a whole number") from None
     if kind == "float" and isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             return float(value)

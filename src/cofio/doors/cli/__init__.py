@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 
 from ...errors import CofioError, Conflict, LimitExceeded, NotFound
 from .arguments import parser
@@ -56,14 +57,24 @@ def _run(argv: Sequence[str] | None) -> int:
     if args.command is None:
         top.print_help(sys.stderr)
         return 2
-    from .commands import COMMANDS
-    from .terminal import note
-
     try:
-        return COMMANDS[args.command](args)
+        return _command(args.command)(args)
     except CofioError as error:
+        from .terminal import note
+
         note(f"{error}{_REMEDIES.get(type(error), '')}")
         return 1
+
+
+def _command(name: str) -> Callable[[Namespace], int]:
+    """What runs a command. Those that serve are started by a client who waits: they load no other."""
+    from . import serving
+
+    if name in serving.COMMANDS:
+        return serving.COMMANDS[name]
+    from .commands import COMMANDS
+
+    return COMMANDS[name]
 
 
 def _abandon_output() -> None:

@@ -30,6 +30,8 @@ IMPORTANCES = "low, medium, high or critical"
 _TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
+_SECRETS = "take in what looks like a key, a token or a password, too"
 _MISUSED = "{0}: {1}\nTry `{0} --help`.\n"
 _EXPLAINED = "FIELD=VALUE, as in author=pm, tags=auth, data.n>=3 or created_at>=2026-01-01"
 
@@ -76,6 +78,7 @@ def parser() -> Parser:
     _adding(command)
     _finding(command)
     _keeping(command)
+    _serving(command, common)
     model = command("model", "See or install the model that finds by meaning.", "cofio model install")
     verbs = model.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
     status = "Whether the model is installed, and where."
@@ -90,7 +93,9 @@ def parser() -> Parser:
     return top
 
 
-_STORE = "the memory's folder (default: COFIO_STORE, else the nearest .cofio upwards, else ./.cofio)"
+_STORE = (
+    "the memory's folder (default: COFIO_STORE or AGENT_STORE_PATH, else the nearest .cofio upwards, else ./.cofio)"
+)
 
 
 def _adding(command: Callable[[str, str, str], Parser]) -> None:
@@ -184,12 +189,84 @@ def _keeping(command: Callable[[str, str, str], Parser]) -> None:
     export.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
     importing = command(
         "import",
-        "Put exported records back as they were; what is here as new or newer stays.",
-        "cofio import memory.jsonl.gz\nssh other cofio export | cofio import -",
+        "Put exported records back as they were, or take over another product's memory; what is here as new or "
+        "newer stays.",
+        "cofio import memory.jsonl.gz\nssh other cofio export | cofio import -\n"
+        "cofio import agent-memory-store ./.agent-memory-store",
     )
-    importing.add_argument("file", metavar="FILE", help="an export; - is stdin; .gz is compressed")
+    importing.add_argument(
+        "file", metavar="FILE", help="an export; - is stdin; .gz is compressed; or a product: agent-memory-store"
+    )
+    importing.add_argument(
+        "path", metavar="PATH", nargs="?",
+        help="the product's folder (default: AGENT_STORE_PATH, else ./.agent-memory-store)",
+    )  # fmt: skip
     importing.add_argument("--skip-bad", action="store_true", help="pass over lines that are no records")
     importing.add_argument("--no-vectors", action="store_true", help="leave the embedding, the slow part, for later")
+
+
+def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None:
+    def verb(of: argparse._SubParsersAction[Parser], name: str, help: str, example: str) -> Parser:
+        return of.add_parser(name, help=help, description=help, example=example, parents=[common])
+
+    mcp = command(
+        "mcp",
+        "Serve the memory to an MCP client on stdin and stdout, or see to a client's configuration.",
+        "cofio mcp\ncofio mcp config claude-code --write",
+    )
+    mcp.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
+    config = verb(
+        mcp.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser),
+        "config",
+        "Print how an MCP client is told of this memory; with --write, put it into the client's own file.",
+        "cofio mcp config claude-code\ncofio mcp config cursor --write",
+    )
+    config.add_argument("client", nargs="?", choices=CLIENTS, metavar="CLIENT", help=f"{', '.join(CLIENTS)}")
+    config.add_argument("--write", action="store_true", help="merge it into the client's file and leave all else there")
+    config.add_argument("--file", metavar="PATH", help="the client's file, where it is not in the usual place")
+    config.add_argument("--name", default="cofio", help="what the client is to call this memory (default: cofio)")
+
+    serve = command(
+        "serve",
+        "Serve the memory over HTTP: MCP at /mcp.",
+        "cofio serve\ncofio serve --port 9000\ncofio token add laptop && cofio serve --host 0.0.0.0",
+    )
+    serve.add_argument(
+        "--host", help="the address to listen on (default: 127.0.0.1); one that others can reach needs a token"
+    )
+    serve.add_argument("--port", type=port, help="the port to listen on; 0 takes a free one (default: 8427)")
+    serve.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name by which clients may address the server, as behind a proxy; may be given several times",
+    )  # fmt: skip
+    serve.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
+
+    token = command(
+        "token", "See to the tokens that clients of `cofio serve` show.", "cofio token add laptop\ncofio token list"
+    )
+    verbs = token.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+    add = verb(verbs, "add", "Make a token and print it, this once.", "cofio token add laptop")
+    add.add_argument("name", metavar="NAME", help="whose it is, to know it by later")
+    verb(verbs, "list", "Show the tokens' names and when they were made.", "cofio token list")
+    remove = verb(verbs, "rm", "End a token: whoever shows it is turned away from now on.", "cofio token rm laptop")
+    remove.add_argument("name", metavar="NAME", help="the token's name")
+
+    skill = command(
+        "skill", "See or install the skill that tells an agent when to read and write memory.", "cofio skill install"
+    )
+    verbs = skill.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+    verb(verbs, "show", "Print the skill, to paste into a system prompt or AGENTS.md.", "cofio skill show")
+    install = verb(
+        verbs,
+        "install",
+        "Put the skill where an agent looks for it.",
+        "cofio skill install\ncofio skill install --global\ncofio skill install --path docs/memory.md",
+    )
+    where = install.add_mutually_exclusive_group()
+    where.add_argument("--project", action="store_true", help="in this project: ./.claude/skills (the default)")
+    where.add_argument("--global", action="store_true", dest="everywhere", help="for all projects: ~/.claude/skills")
+    where.add_argument("--path", metavar="PATH", help="in this file, or as SKILL.md in this folder")
+    install.add_argument("--force", action="store_true", help="in place of another file that is there")
 
 
 def _bounds(command: Parser) -> None:
@@ -239,6 +316,14 @@ def importance(written: str) -> Importance:
     from ...model import Importance, member
 
     return member(Importance, "importance", written)
+
+
+@_value
+def port(written: str) -> int:
+    """The number of a port."""
+    if not (written.isascii() and written.isdigit() and int(written) <= 65535):
+        raise Invalid("port", f"{written!r} is not a port: use 1 to 65535, or 0 for one that is free")
+    return int(written)
 
 
 @_value

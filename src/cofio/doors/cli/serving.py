@@ -1,0 +1,68 @@
+"""The commands that open the memory to other programs, and tell those programs of it.
+
+Each door is imported by the command that needs it: the MCP SDK alone costs more than a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+from ...settings import Settings, find_store
+
+
+def mcp(args: Namespace) -> int:
+    """Serve MCP on stdin and stdout, or print or write a client's configuration."""
+    if args.verb == "config":
+        from .clients import config
+
+        return config(args)
+    from ..mcp.stdio import run
+
+    folder = find_store(args.store)
+    settings = Settings.load(folder)
+    return run(folder, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
+
+
+def serve(args: Namespace) -> int:
+    """Serve every HTTP door until stopped."""
+    from ..serve import run
+
+    folder = find_store(args.store)
+    settings = Settings.load(folder)
+    return run(
+        folder,
+        settings,
+        host=args.host or settings.host,
+        port=settings.port if args.port is None else args.port,
+        names=tuple(args.allow_host),
+        allow_secrets=args.allow_secrets or settings.allow_secrets,
+        ready=lambda url: _ready(args, folder, url),
+    )
+
+
+def _ready(args: Namespace, folder: Path, url: str) -> None:
+    from .terminal import note, output
+
+    output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", store=str(folder))
+    sys.stdout.flush()
+    note(f"the memory in {folder} is served over MCP at the address above; Ctrl-C ends it")
+
+
+def token(args: Namespace) -> int:
+    """See to the tokens."""
+    from .tokens import token as run
+
+    return run(args)
+
+
+def skill(args: Namespace) -> int:
+    """Show or install the skill."""
+    from .skills import skill as run
+
+    return run(args)
+
+
+COMMANDS: dict[str, Callable[[Namespace], int]] = {"mcp": mcp, "serve": serve, "token": token, "skill": skill}

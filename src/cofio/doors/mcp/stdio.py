@@ -1,0 +1,202 @@
+"""The door on stdin and stdout: both eras of the protocol, on the small loop of our own.
+
+The SDK would cost more than a second of start-up in every process that a client spawns, and a millisecond a call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from ...errors import CofioError, Invalid, NotFound
+from ...model import Json
+from ...settings import Settings
+from ..jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Connection,
+    Id,
+    Lane,
+    Params,
+    Refused,
+    as_id,
+)
+from ..memory import Memory
+from .surface import CAPABILITIES, INFO, INSTRUCTIONS, Surface
+from .tools import TOOLS
+
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+STATELESS = "2026-07-28"
+BATCHES = "2025-03-26"  # the one revision that knows arrays of messages
+UNSUPPORTED_VERSION = -32022
+RESOURCE_NOT_FOUND = -32002
+LAST = 0.8  # seconds after the client has gone, by which the process has ended
+
+_META = "io.modelcontextprotocol/"
+_VERSION, _CLIENT = f"{_META}protocolVersion", f"{_META}clientCapabilities"
+_CACHED = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read",
+           "prompts/list")  # fmt: skip
+
+
+class Server:
+    """One client's server. Its first request decides the era: a handshake, or a version with every request."""
+
+    def __init__(self, memory: Memory, *, allow_secrets: bool = False) -> None:
+        self._memory = memory
+        self._surface = surface = Surface(lambda: memory.engine, allow_secrets=allow_secrets)
+        self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
+            "ping": lambda _: {},
+            "tools/list": lambda _: surface.tools(),
+            "tools/call": self._call,
+            "resources/list": lambda params: surface.resources(_cursor(params)),
+            "resources/templates/list": lambda _: surface.templates(),
+            "resources/read": lambda params: surface.read(_text(params, "uri")),
+            "prompts/list": lambda _: surface.prompts(),
+            "prompts/get": lambda params: surface.prompt(_text(params, "name")),
+        }
+        self._agreed: str | None = None
+        """The revision of the handshake."""
+        self._stateless = False
+
+    @property
+    def batches(self) -> bool:
+        """Whether the agreed revision knows arrays of messages."""
+        return self._agreed == BATCHES
+
+    def lane(self, method: str, params: Params) -> Lane:
+        """How a request is run: what needs the memory, beside the reader."""
+        if method in ("initialize", "server/discover"):
+            return Lane.AT_ONCE
+        self._memory.prepare()  # the client is being answered: now the memory may take the time that it needs
+        if method in ("resources/list", "resources/read"):
+            return Lane.LOOK
+        if method != "tools/call":
+            return Lane.AT_ONCE
+        name = params.get("name")
+        tool = TOOLS.get(name) if isinstance(name, str) else None
+        return Lane.LOOK if tool is None or tool.reads else Lane.CHANGE
+
+    def notification(self, method: str, params: Params) -> Id | None:
+        """Take note of a notification; the id of the request that it cancels."""
+        if method == "notifications/initialized":
+            self._memory.prepare()
+        return as_id(params.get("requestId")) if method == "notifications/cancelled" else None
+
+    def request(self, method: str, params: Params) -> Json:
+        """The result of a request.
+
+        Raises:
+            Refused: the request cannot be answered in the era that the connection is in, or at all.
+        """
+        meta = params.get("_meta")
+        enveloped = method != "initialize" and isinstance(meta, dict) and _VERSION in meta
+        if enveloped and self._agreed is not None:
+            raise Refused(INVALID_REQUEST, f"this connection began with a handshake, which {STATELESS} does not have")
+        if not enveloped and not self._stateless:
+            return self._handshake(params) if method == "initialize" else self._result(method, params)
+        if method == "initialize":
+            raise Refused(UNSUPPORTED_VERSION, f"this connection speaks {STATELESS}, which has no handshake",
+                          {"supported": [STATELESS], "requested": params.get("protocolVersion")})  # fmt: skip
+        _check_envelope(meta)
+        self._stateless = True
+        result = self._discovery() if method == "server/discover" else self._result(method, params)
+        result |= {"resultType": "complete", "_meta": {f"{_META}serverInfo": INFO}}
+        return result | ({"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {})
+
+    def _handshake(self, params: Params) -> dict[str, Json]:
+        asked = params.get("protocolVersion")
+        if not isinstance(asked, str):
+            raise Refused(INVALID_PARAMS, "initialize says the protocolVersion that it wants, as in 2025-11-25")
+        self._agreed = asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        return {
+            "protocolVersion": self._agreed, "capabilities": CAPABILITIES, "serverInfo": INFO,
+            "instructions": INSTRUCTIONS,
+        }  # fmt: skip
+
+    def _discovery(self) -> dict[str, Json]:
+        return {"supportedVersions": [STATELESS], "capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
+
+    def _result(self, method: str, params: Params) -> dict[str, Json]:
+        """What both eras have in common."""
+        ask = self._methods.get(method)
+        if ask is None or (method == "ping" and self._stateless):
+            raise Refused(METHOD_NOT_FOUND, "Method not found", method)
+        try:
+            return ask(params)
+        except NotFound as error:
+            if method == "resources/read" and not self._stateless:
+                raise Refused(RESOURCE_NOT_FOUND, f"there is no {error.what}", {"uri": error.what}) from None
+            raise Refused(INVALID_PARAMS, f"there is no {error.what}") from None
+        except CofioError as error:
+            raise Refused(INVALID_PARAMS if isinstance(error, Invalid) else INTERNAL_ERROR, str(error)) from None
+
+    def _call(self, params: Params) -> dict[str, Json]:
+        arguments = params.get("arguments")
+        if not isinstance(arguments, dict | None):
+            raise Refused(INVALID_PARAMS, "arguments is an object")
+        return self._surface.call(_text(params, "name"), arguments or {})
+
+
+def _text(params: Params, name: str) -> str:
+    value = params.get(name)
+    if not isinstance(value, str):
+        raise Refused(INVALID_PARAMS, f"{name} is a string")
+    return value
+
+
+def _cursor(params: Params) -> str | None:
+    return None if params.get("cursor") is None else _text(params, "cursor")
+
+
+def _check_envelope(meta: Json) -> None:
+    """Raise Refused unless a request says which revision it is of, and that is one that is served here."""
+    if not isinstance(meta, dict) or _VERSION not in meta or _CLIENT not in meta:
+        raise Refused(INVALID_PARAMS, f"params._meta has to hold {_VERSION} and {_CLIENT}")
+    asked = meta[_VERSION]
+    if not isinstance(asked, str):
+        raise Refused(INVALID_PARAMS, f"{_VERSION} is a string")
+    if asked != STATELESS:
+        supported: dict[str, Json] = {"supported": [STATELESS], "requested": asked}
+        raise Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
+
+
+def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
+    """Serve the client on stdin and stdout until it closes its end; the exit code."""
+    if sys.stdin.isatty():
+        _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
+    reads, writes = sys.stdin.buffer, _private_stdout()
+    memory = Memory(folder, settings, say=_say)
+    ended = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
+
+    def close() -> None:
+        memory.close()
+        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
+            writes.close()
+
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(LAST / 2)
+    if not ended or closing.is_alive():
+        # Whatever still runs, be it a model that loads or an endpoint that does not answer, must not hold up the end.
+        # Nothing is lost with it: what was acknowledged is on the disk.
+        os._exit(0)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(f"cofio: {line}", file=sys.stderr, flush=True)
+
+
+def _private_stdout() -> BinaryIO:
+    """The stream to the client, and to nobody else: what any library prints goes to stderr from now on."""
+    sys.stdout.flush()
+    mine = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return os.fdopen(mine, "wb")

@@ -1,0 +1,71 @@
+"""The memory as a server holds it: opened when first needed, taken over from where it was kept before."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import CofioError, Unavailable
+from ..settings import Settings
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+
+class Memory:
+    """One store for one server. Opening it costs a tenth of a second, which no client is made to wait for."""
+
+    def __init__(self, folder: Path, settings: Settings, *, say: Callable[[str], None]) -> None:
+        """`say` is told, a line at a time, what a person who looks at the server's log would want to know."""
+        self._folder = folder
+        self._settings = settings
+        self._say = say
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._preparing: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def engine(self) -> Engine:
+        """The memory, opened by now.
+
+        Raises:
+            Unavailable: the folder cannot be used; the next call tries again.
+        """
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the server is closing")
+            if self._engine is None:
+                from ..engine import Engine
+                from ..importing import agent_memory_store
+
+                self._engine = Engine.open(self._folder, settings=self._settings)
+                agent_memory_store.take_over(self._engine, _older_homes(), self._say)
+            return self._engine
+
+    def prepare(self) -> None:
+        """Begin to open the memory, if nobody has."""
+        if self._preparing is None:
+            self._preparing = threading.Thread(target=self._prepare, name="cofio-opening", daemon=True)
+            self._preparing.start()
+
+    def _prepare(self) -> None:
+        try:
+            _ = self.engine
+        except CofioError as error:  # the calls that need it will say so, too
+            self._say(str(error))
+
+    def close(self) -> None:
+        """Let go of the store."""
+        with self._lock:
+            self._closed = True
+            if self._engine is not None:
+                self._engine.close()
+
+
+def _older_homes() -> list[Path]:
+    """Where agent-memory-store would keep its memory if it were started here."""
+    return [Path(os.environ.get("AGENT_STORE_PATH") or ".agent-memory-store").expanduser()]

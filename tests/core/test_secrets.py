@@ -1,0 +1,552 @@
+"""Keys and passwords are found wherever they stand; code, prose and placeholders are let through.
+
+No secret is written out here: each is made when the tests run, so that no scanner of this repository finds one.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+import subprocess
+import sys
+import sysconfig
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio import Json
+from cofio.secrets import Secret, find_in_json, find_secret
+
+HEX = "0123456789abcdef"
+UPPER = string.ascii_uppercase + "234567"
+WORD = string.ascii_letters + string.digits
+URL = WORD + "-_"
+BASE64 = WORD + "+/"
+PASSWORD = "hunter2" + "-Xy!93kd"
+
+Body = Callable[[str, int], str]
+Made = Callable[[Body], str]
+
+
+def body_of(seed: int) -> Body:
+    """A maker of the random part of a secret, the same one for the same seed."""
+    chance = random.Random(seed)
+
+    def body(alphabet: str, length: int) -> str:
+        # Each starts and ends with a letter or a digit, as a word in a sentence does.
+        ends = [character for character in alphabet if character.isalnum()]
+        return chance.choice(ends) + "".join(chance.choices(alphabet, k=length - 2)) + chance.choice(ends)
+
+    return body
+
+
+def pem(label: str, body: Body, *, rows: int = 6, newline: str = "\n", head: str = "") -> str:
+    """A block of the kind that keys are kept in."""
+    text = newline.join(body(BASE64, 64) for _ in range(rows))
+    return f"-----BEGIN {label}-----{newline}{head}{text}{newline}-----END {label}-----{newline}"
+
+
+def jwt(body: Body, header: str = '{"alg":"HS256","typ":"JWT"}') -> str:
+    """A signed token with this header."""
+    claims = '{"sub":"' + body(HEX, 12) + '"}'
+    return ".".join(
+        [*(urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in (header, claims)), body(URL, 43)]
+    )
+
+
+def discord(body: Body) -> str:
+    """A bot's token: the number of the bot, a time and a signature."""
+    number = body(string.digits[1:], 18)
+    return f"{b64encode(number.encode()).decode()}.{body(URL, 6)}.{body(URL, 38)}"
+
+
+def github(kind: str) -> Made:
+    """A maker of tokens of this kind."""
+    return lambda body: f"gh{kind}" + "_" + body(WORD, 36)
+
+
+def basic(user: str, password: str) -> str:
+    """The words of a header that holds a user and a password."""
+    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
+
+
+FOUND: dict[str, tuple[str, Made]] = {
+    "rsa": ("a private key", lambda body: pem("RSA " + "PRIVATE KEY", body)),
+    "ec": ("a private key", lambda body: pem("EC " + "PRIVATE KEY", body, rows=3)),
+    "dsa": ("a private key", lambda body: pem("DSA " + "PRIVATE KEY", body)),
+    "pkcs8": ("a private key", lambda body: pem("PRIVATE" + " KEY", body, rows=1)),
+    "pkcs8 encrypted": ("a private key", lambda body: pem("ENCRYPTED " + "PRIVATE KEY", body)),
+    "openssh": ("a private key", lambda body: pem("OPENSSH " + "PRIVATE KEY", body)),
+    "pgp": ("a private key", lambda body: pem("PGP " + "PRIVATE KEY BLOCK", body, head="Version: GnuPG v2\n\n")),
+    "pem with headers": (
+        "a private key",
+        lambda body: pem(
+            "RSA " + "PRIVATE KEY", body, head=f"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{body(HEX, 32)}\n\n"
+        ),
+    ),
+    "pem on one line": ("a private key", lambda body: 'key = "' + pem("PRIVATE" + " KEY", body, newline="\\n") + '"'),
+    "ssh2": ("a private key", lambda body: f"---- BEGIN SSH2 ENCRYPTED {'PRIVATE'} KEY ----\n{body(BASE64, 70)}\n"),
+    "putty": (
+        "a private key",
+        lambda body: (
+            f"PuTTY-User-Key-{'File'}-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 2\n{body(BASE64, 64)}\n"
+            f"{body(BASE64, 16)}\nPrivate-{'Lines'}: 1\n{body(BASE64, 48)}\n"
+        ),
+    ),
+    "aws id": ("an AWS access key", lambda body: "AK" + "IA" + body(UPPER, 16)),
+    "aws session id": ("an AWS access key", lambda body: "aws configure set id AS" + "IA" + body(UPPER, 16)),
+    "aws secret": ("a secret key", lambda body: f"aws_secret_access_key = {body(BASE64, 40)}"),
+    "aws secret in camel case": ("a secret key", lambda body: f'"SecretAccessKey": "{body(BASE64, 40)}",'),
+    **{f"github {kind}": ("a GitHub token", github(kind)) for kind in "pousr"},
+    "github pat": ("a GitHub token", lambda body: "github" + "_pat_" + body(WORD, 22) + "_" + body(WORD, 59)),
+    "github in a remote": (
+        "a GitHub token",
+        lambda body: f"git clone https://x:gh{'p_'}{body(WORD, 36)}@github.com/a/b",
+    ),
+    "gitlab": ("a GitLab token", lambda body: "gl" + "pat-" + body(URL, 20)),
+    "slack bot": (
+        "a Slack token",
+        lambda body: "xox" + f"b-{body(string.digits, 12)}-{body(string.digits, 12)}-{body(WORD, 24)}",
+    ),
+    "slack user": ("a Slack token", lambda body: "xox" + f"p-{body(string.digits, 12)}-{body(HEX, 32)}"),
+    "slack webhook": (
+        "a Slack webhook",
+        lambda body: "https://hooks.slack" + f".com/services/T{body(UPPER, 9)}/B{body(UPPER, 9)}/{body(WORD, 24)}",
+    ),
+    "discord bot": ("a Discord bot token", discord),
+    "discord webhook": (
+        "a Discord webhook",
+        lambda body: "https://discord.com/api" + f"/webhooks/{body(string.digits[1:], 18)}/{body(URL, 68)}",
+    ),
+    "telegram": ("a Telegram bot token", lambda body: body(string.digits[1:], 10) + ":A" + "A" + body(URL, 33)),
+    "stripe live": ("a Stripe key", lambda body: "sk" + "_live_" + body(WORD, 24)),
+    "stripe restricted": ("a Stripe key", lambda body: "rk" + "_live_" + body(WORD, 99)),
+    "stripe test": ("a Stripe key", lambda body: "sk" + "_test_" + body(WORD, 24)),
+    "openai old": ("an OpenAI key", lambda body: "s" + "k-" + body(WORD, 48)),
+    "openai project": ("an OpenAI key", lambda body: "s" + "k-proj-" + body(URL, 120)),
+    "openrouter": ("an OpenAI key", lambda body: "s" + "k-or-v1-" + body(HEX, 64)),
+    "anthropic": ("an Anthropic key", lambda body: "s" + "k-ant-api03-" + body(URL, 93) + "AA"),
+    "google key": ("a Google API key", lambda body: "AI" + "za" + body(URL, 35)),
+    "google access": ("a Google access token", lambda body: "ya" + "29." + body(URL, 80)),
+    "google service account": (
+        "a Google service account key",
+        lambda body: '{"type": "service_account", "private_' + f'key_id": "{body(HEX, 40)}", "client_id": "1"}}',
+    ),
+    "azure storage": (
+        "an Azure storage key",
+        lambda body: (
+            f"DefaultEndpointsProtocol=https;AccountName=a;Account{'Key'}={body(BASE64, 86)}==;EndpointSuffix=x"
+        ),
+    ),
+    "azure bus": (
+        "an Azure shared access key",
+        lambda body: f"SharedAccessKeyName=k;Shared{'Access'}Key={body(BASE64, 43)}=",
+    ),
+    "azure signature": (
+        "an Azure signature",
+        lambda body: f"https://a.blob.core.windows.net/c?sv=2022-11-02&se=2030-01-01&s{'ig'}={body(WORD, 43)}%3D",
+    ),
+    "azure client": ("an Azure client secret", lambda body: body(WORD, 3) + "8Q" + "~" + body(WORD + "-_~", 34)),
+    "npm": ("an npm token", lambda body: "//registry.npmjs.org/:_authToken=np" + "m_" + body(WORD, 36)),
+    "pypi": ("a PyPI token", lambda body: "py" + "pi-AgEIcHlwaS5vcmc" + body(URL, 120)),
+    "hugging face": ("a Hugging Face token", lambda body: "h" + "f_" + body(string.ascii_letters, 34)),
+    "digitalocean": ("a DigitalOcean token", lambda body: "dop" + "_v1_" + body(HEX, 64)),
+    "twilio": ("a Twilio key", lambda body: "S" + "K" + body(HEX, 32)),
+    "sendgrid": ("a SendGrid key", lambda body: "S" + "G." + body(URL, 22) + "." + body(URL, 43)),
+    "mailgun": ("a Mailgun key", lambda body: "ke" + "y-" + body(HEX, 32)),
+    "shopify": ("a Shopify token", lambda body: "shp" + "at_" + body(HEX, 32)),
+    "square": ("a Square token", lambda body: "sq0" + "atp-" + body(URL, 22)),
+    "square access": ("a Square token", lambda body: "EA" + "AA" + body(URL, 60)),
+    "databricks": ("a Databricks token", lambda body: "da" + "pi" + body(HEX, 32)),
+    "doppler": ("a Doppler token", lambda body: "dp" + ".pt." + body(WORD, 43)),
+    "linear": ("a Linear key", lambda body: "lin" + "_api_" + body(WORD, 40)),
+    "notion old": ("a Notion token", lambda body: "sec" + "ret_" + body(WORD, 43)),
+    "notion": ("a Notion token", lambda body: "nt" + "n_" + body(WORD, 46)),
+    "vault": ("a Vault token", lambda body: "hv" + "s." + body(URL, 24)),
+    "groq": ("a Groq key", lambda body: "gs" + "k_" + body(WORD, 52)),
+    "age": ("an age key", lambda body: "AGE-SECRET" + "-KEY-1" + body(UPPER, 58)),
+    "jwt": ("a JSON web token", jwt),
+    "jwt in a header": ("a JSON web token", lambda body: "Authorization: Bearer " + jwt(body)),
+    "bearer": ("a bearer token", lambda body: 'curl -H "Authorization: Bearer ' + body(WORD, 40) + '" https://a.b/c'),
+    "basic": ("a password in a header", lambda body: "Authorization: " + basic("deploy", body(WORD, 16))),
+    "postgres": ("a password in a URL", lambda body: f"postgres://app:{body(WORD, 12)}@db.internal:5432/app"),
+    "redis": ("a password in a URL", lambda body: f"REDIS_URL=redis://:{body(WORD, 32)}@10.0.0.3:6379/0"),
+    "at sign in a url": (
+        "a password in a URL",
+        lambda body: f"amqp://svc:{body(WORD, 6)}@{body(WORD, 6)}@mq.corp/vhost",
+    ),
+    "connection string": (
+        "a password in a connection string",
+        lambda body: f"Server=tcp:db,1433;User ID=sa;Password={body(WORD, 7)}!x4Q;Encrypt=true",
+    ),
+    "password in python": ("a password", lambda body: f'password = "{PASSWORD}"'),
+    "password in an env file": ("a password", lambda body: f"DB_PASSWORD={PASSWORD}"),
+    "password as an argument": ("a password", lambda body: f"connect(user='app', password='{PASSWORD}')"),
+    "password as an option": ("a password", lambda body: f"mysql --password {PASSWORD} -u app"),
+    "password in yaml": ("a password", lambda body: f"  password: {PASSWORD}  # for staging"),
+    "password in prose": ("a password", lambda body: f"The admin password is {PASSWORD}. Do not lose it."),
+    "password in markdown": ("a password", lambda body: f"- **Password:** `{PASSWORD}`"),
+    "password in xml": ("a password", lambda body: f"<password>{PASSWORD}</password>"),
+    "password with a type": ("a password", lambda body: f'db_password: str = "{PASSWORD}"'),
+    "password in a call": ("a password", lambda body: f'builder.password("{PASSWORD}")'),
+    "api key in yaml": ("a secret key", lambda body: f"api_key: {body(HEX, 32)}"),
+    "api key in a header": ("a secret key", lambda body: f"X-Api-Key: {body(WORD, 32)}"),
+    "api key in words": ("a secret key", lambda body: f"The API key is {body(WORD, 32)}, ask Ann for more."),
+    "django": ("a secret key", lambda body: f"SECRET_KEY = 'dj-{body(WORD + '!@#%^*(-_=+', 47)}'"),
+    "rails": ("a secret key", lambda body: f"SECRET_KEY_BASE={body(HEX, 128)}"),
+    "client secret": ("a secret", lambda body: f'"client_secret": "{body(URL, 40)}"'),
+    "token in a shell": ("a token", lambda body: f"export CI_TOKEN={body(WORD, 24)}"),
+    "token in a query": ("a token", lambda body: f"https://api.corp/v1/x?token={body(HEX, 40)}&limit=3"),
+    "token in php": ("a token", lambda body: f"'token' => '{body(WORD, 32)}',"),
+    "token in escaped json": ("a token", lambda body: f'"{{\\"access_token\\": \\"{body(WORD, 32)}\\"}}"'),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_secret_is_found_and_named(name: str) -> None:
+    what, make = FOUND[name]
+    assert find_secret(make(body_of(7))) == Secret(what=what, line=1)
+
+
+def test_nearly_every_secret_of_every_kind_is_found() -> None:
+    missed = {
+        name: sum(find_secret(make(body_of(seed))) is None for seed in range(100)) for name, (_, make) in FOUND.items()
+    }
+    assert max(missed.values()) <= 4, missed
+    assert sum(missed.values()) * 200 < 100 * len(FOUND), missed
+
+
+X = "x" * 36
+SHA = "9fceb02d0ae598e95dc970b74767f19372d61af8"
+DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+UUID = "123e4567-e89b-42d3-a456-426614174000"
+ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+INTEGRITY = "sha512-" + "q3RtZyBpcyBub3QgYSBzZWNyZXQgYnV0IGEgZGlnZXN0IG9mIGEgdGFyYmFsbA1b2c3d4e5f6g7h8" + "=="
+
+LET_THROUGH = [
+    "postgres://user:password@localhost:5432/db",
+    "https://user:pass@example.com/",
+    "mysql://root:root@127.0.0.1/app",
+    "postgres://app:${DB_PASS}@db/app",
+    "https://<user>:<password>@host/path",
+    "amqp://guest:guest@rabbit:5672//",
+    "redis://:$REDIS_PASSWORD@cache:6379",
+    "https://user:***@github.com/a/b.git",
+    "http://localhost:8080/@scope/pkg",
+    "https://username:your-token@gitlab.com/x",
+    "ssh://git@github.com:22/org/repo.git",
+    "git@github.com:org/repo.git",
+    "mongodb://admin:{{ mongo_password }}@mongo",
+    "http://proxy.corp:3128,bob@corp.com",
+    "scott:tiger@//oracle/xe",
+    "https://alice:Xk93jLq2@db.example.com/",
+    "http://[::1]:8080/users/@me",
+    "proto://name:changeme@host",
+    "AKIAIOSFODNN7EXAMPLE",
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    f"ghp_{X}",
+    "sk-...",
+    "sk-ant-...",
+    "tokens start with ghp_ or github_pat_",
+    "GitLab uses the prefix glpat- and Slack xoxb-",
+    "xoxb-your-token-here-please",
+    "sk_live_xxxxxxxxxxxxxxxxxxxxxxxx",
+    "Authorization: Bearer <token>",
+    "Authorization: Bearer $TOKEN",
+    'headers = {"Authorization": f"Bearer {token}"}',
+    "Authorization: Basic dXNlcjpwYXNzd29yZA==",
+    "Bearer authentication_is_required_for_this_endpoint",
+    "the Basic configuration of the server",
+    "hf_hub_download_with_a_very_long_function_name()",
+    ".sk-toggleable__content pre { color: black }",
+    "https://hooks.slack.com/services/T00000000/B00000000/" + "X" * 24,
+    "ghp_1234567890abcdefghijklmnopqrstuvwxyz",
+    "AIza is how Google's keys begin",
+    "eyJ is what the base64 of a JSON object starts with",
+    "key-value-store",
+    "npm_config_registry=https://registry.npmjs.org/",
+    "npm_lifecycle_event",
+    "secret_manager_client_for_the_project",
+    "task SKIP 12",
+    "AAAAB3NzaC1yc2EAAAADAQABAAABgQC7",
+    'api_key = os.environ["OPENAI_API_KEY"]',
+    "const token = process.env.GITHUB_TOKEN;",
+    'token := os.Getenv("TOKEN")',
+    "password: ${{ secrets.DB_PASSWORD }}",
+    "password: {{ db_password }}",
+    "PASSWORD=$DB_PASSWORD",
+    "password=%(password)s",
+    "API key stored in .env as OPENAI_API_KEY",
+    "password: str",
+    "password: Optional[str] = None",
+    "def f(token: str = '')",
+    "token = get_token()",
+    "password = input()",
+    "password = getpass.getpass('Password: ')",
+    "token = self._token_v2",
+    "if password == 'Correct-Horse-7!':",
+    "if (token !== expectedToken1) return;",
+    "private_key: ed25519.Ed25519PrivateKey",
+    "the password is rotated weekly",
+    "The token is refreshed every 3600s.",
+    "password must have 8 characters, 1 digit",
+    "password = 'changeme'",
+    'password="password123"',
+    "api_key: your-api-key-here",
+    "API_KEY=<your api key>",
+    "SECRET_KEY=insert-a-long-random-value",
+    "secret: projects/1/secrets/db/versions/latest",
+    "token: vault:kv/data/ci#token",
+    "password_hash = '$2b$12$KIXQ4S1u8e9Z0m7bQ3x5UeO'",
+    f"token_id: {UUID}",
+    f"api_key: {UUID}",
+    f"token: {ULID}",
+    "secretName: db-credentials-v2",
+    "secret: my-app-tls-2024",
+    "max_tokens: 4096",
+    "next_page_token=CAoQAhoKMTIzNDU2Nzg5MA",
+    "passwordFile: /run/secrets/db_password",
+    "token_url = 'https://auth.corp/oauth2/v1/token'",
+    "cache_key = 'user:42:v3'",
+    "primary_key=True, unique=True",
+    "keyboard: qwerty-us-104",
+    "bypass=Fj39dKq82mXz01Lw",
+    'tokenizer = "cl100k_base"',
+    'type="password" placeholder="••••••••"',
+    "password.addEventListener('input', e => check(e))",
+    "password: !vault |",
+    ":root { --token-color-1: #a1b2c3d4 }",
+    "secret = hashlib.sha256(data).hexdigest()",
+    "csrf_token: Fj39dKq82mXz01LwPq",
+    "token: 'deadbeefdeadbeefdeadbeefdeadbeef'",
+    "accessKey: 'abc123abc123abc123abc123'",
+    "password: '********'",
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "api_key=sk-...  # from the dashboard",
+    "pwd: /home/ann/projects/cofio2",
+    "cd $OLDPWD && pwd",
+    "PASS: test_search_3 (0.21s)",
+    "--- PASS: TestA1B2c3D4e5F6 (0.00s)",
+    f"commit {SHA}",
+    f"Merge {SHA[:12]} into main",
+    f"image: nginx@sha256:{DIGEST}",
+    f'"integrity": "{INTEGRITY}"',
+    f"id: {UUID}",
+    f"record {ULID} was moved",
+    f'etag: W/"{SHA}"',
+    f"{DIGEST}  cofio-0.3.tar.gz",
+    f"--hash=sha256:{DIGEST}",
+    f"index {SHA[:9]}..{SHA[9:18]} 100644",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ9x2Qm1e7Vb3Zk8Lr5Ts0Uw4Yp6Na ann@laptop",
+    "trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
+    "2026-03-01T12:00:00Z INFO [req-8f14e45f] token refreshed for user 42 in 31ms",
+    "ETag: 33a64df551425fcc55e4d42a148795d9",
+    "SELECT token, secret FROM sessions WHERE user_id = $1",
+    "func NewClient(apiKey string) *Client {",
+    "pub token: String,",
+    "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: password}",
+    "+    password = request.form['password']",
+    "const { password, ...rest } = user;",
+    "export TOKEN=$(gcloud auth print-access-token)",
+    'curl -u "$USER:$PASS" https://a.b',
+    "Ann keeps the API keys in 1Password, vault Platform, item cofio-prod.",
+    "Rotate the signing key: see runbook RB-1042.",
+    "We chose JWTs (RS256) over opaque tokens: see ADR-0017.",
+    "The secret: start small, measure, and never stop.",
+    'password = "" # read from stdin',
+    "auth: { type: 'bearer', token: '{{token}}' }",
+    "#define TOKEN_LENGTH 32",
+    "token=abcdefghijklmnopqrstuvwxyz123456",
+    "api_key='1234567890abcdef1234567890abcdef'",
+    "mov eax, [ebp+token]",
+    "openssl rand -hex 32 > secret.key",
+    "def test_wrong_password(client): client.login('ann', 'nope')",
+]
+
+
+@pytest.mark.parametrize("text", LET_THROUGH)
+def test_what_is_no_secret_is_let_through(text: str) -> None:
+    assert find_secret(text) is None
+
+
+@pytest.mark.parametrize(
+    "label", ["CERTIFICATE", "PUBLIC KEY", "RSA PUBLIC KEY", "PGP PUBLIC KEY BLOCK", "PGP MESSAGE"]
+)
+def test_public_keys_and_certificates_are_let_through(label: str) -> None:
+    assert find_secret(pem(label, body_of(1))) is None
+
+
+def test_a_private_key_without_its_body_is_let_through() -> None:
+    head = "-----BEGIN " + "RSA PRIVATE KEY-----"
+    assert find_secret(f"if {head!r} in text: raise Leak()") is None
+    assert find_secret(f"{head}\nMIIE...\n-----END RSA PRIVATE KEY-----\n" + pem("CERTIFICATE", body_of(1))) is None
+
+
+def test_three_parts_are_no_token_unless_the_first_names_an_algorithm() -> None:
+    assert find_secret(jwt(body_of(1), header='{"kind":"cursor","page":3}')) is None
+
+
+def test_all_that_is_let_through_is_let_through_together() -> None:
+    assert find_secret("\n".join(LET_THROUGH)) is None
+
+
+def chunks(text: str) -> Iterator[str]:
+    """The text in pieces of forty lines."""
+    lines = text.split("\n")
+    for start in range(0, len(lines), 40):
+        yield "\n".join(lines[start : start + 40])
+
+
+def test_the_standard_library_holds_no_secrets() -> None:
+    root = Path(sysconfig.get_path("stdlib"))
+    files = [
+        path for path in root.rglob("*.py") if not {"test", "tests", "site-packages"} & {*path.relative_to(root).parts}
+    ]
+    pieces = [piece for path in files for piece in chunks(path.read_text(encoding="utf-8", errors="replace"))]
+    flagged = [(found, piece) for piece in pieces if (found := find_secret(piece)) is not None]
+    assert len(pieces) > 2_000
+    assert len(flagged) * 2_000 < len(pieces), flagged
+
+
+def test_what_packages_say_of_themselves_holds_no_secrets() -> None:
+    texts = [each.read_text("METADATA") or "" for each in distributions()]
+    pieces = [piece for text in texts for piece in chunks(text)]
+    flagged = [(found, piece) for piece in pieces if (found := find_secret(piece)) is not None]
+    # The signed token in the description of PyJWT is one, though of no use to anyone.
+    flagged = [each for each in flagged if "jwt.encode(" not in each[1]]
+    assert pieces
+    assert len(flagged) * 300 < len(pieces), flagged
+
+
+words = st.text(string.ascii_lowercase, min_size=1, max_size=12) | st.sampled_from(
+    ["password", "token", "secret", "key", "API", "is", "was", "The", "bearer", "basic", "Ann", "in", "pass", "for"]
+)
+prose = st.lists(
+    st.tuples(words, st.sampled_from([" ", " ", " ", ", ", ". ", ": ", "; ", " = ", "\n", "\n\n", "-"])), max_size=60
+).map(lambda pairs: "".join(word + gap for word, gap in pairs))
+
+
+@given(text=prose)
+def test_prose_is_never_taken_for_a_secret(text: str) -> None:
+    assert find_secret(text) is None
+
+
+@given(before=prose, after=prose, name=st.sampled_from(sorted(FOUND)))
+def test_a_secret_in_prose_is_found_on_its_line(before: str, after: str, name: str) -> None:
+    what, make = FOUND[name]
+    text = f"{before} \n{make(body_of(7))}\n {after}"
+    assert find_secret(text) == Secret(what=what, line=before.count("\n") + 2)
+
+
+@given(before=prose, names=st.lists(st.sampled_from(sorted(FOUND)), min_size=2, max_size=3))
+def test_the_first_of_several_secrets_is_found(before: str, names: list[str]) -> None:
+    planted = [FOUND[name][1](body_of(7)).replace("\n", "\\n") for name in names if name != "putty"] or [PASSWORD]
+    found = find_secret("\n".join([before, "", *planted]))
+    assert found == find_secret("\n".join([before, "", planted[0]]))
+
+
+@given(text=st.text())
+def test_any_text_is_read_to_its_end(text: str) -> None:
+    found = find_secret(text)
+    assert found is None or 1 <= found.line <= text.count("\n") + 1
+
+
+def test_a_letter_that_grows_in_lower_case_does_not_move_what_is_found() -> None:
+    assert find_secret("İ" * 40 + f"\npassword = '{PASSWORD}'") == Secret(what="a password", line=2)
+    assert find_secret("\ud800 " + f"password = '{PASSWORD}'") == Secret(what="a password", line=1)
+
+
+def test_what_is_found_does_not_carry_the_secret() -> None:
+    found = find_secret(f"password = '{PASSWORD}'")
+    assert PASSWORD not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("value", "what", "line"),
+    [
+        ({"password": PASSWORD}, "a password", 1),
+        ({"db": {"userPassword": PASSWORD}}, "a password", 1),
+        ({"tokens": [1, None, {"apiKey": body_of(1)(WORD, 32)}]}, "a secret key", 1),
+        ({"client_secret": body_of(1)(HEX, 32)}, "a secret", 1),
+        ([{"note": "one\ntwo\n" + "gh" + "p_" + body_of(1)(WORD, 36)}], "a GitHub token", 3),
+        ({"s" + "k-ant-api03-" + body_of(1)(WORD, 93): True}, "an Anthropic key", 1),
+        ("AK" + "IA" + body_of(1)(UPPER, 16), "an AWS access key", 1),
+        ({"a": "fine", "token": body_of(2)(WORD, 40), "b": "AK" + "IA" + body_of(1)(UPPER, 16)}, "a token", 1),
+    ],
+)
+def test_a_secret_in_json_is_found(value: Json, what: str, line: int) -> None:
+    assert find_in_json(value) == Secret(what=what, line=line)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, 7, True, "", [], {}, {"password": None, "token": 12345678901234567890}, {"password": "hunter"},
+        {"password": "the one that Ann wrote down in 2024!"}, {"password": "${DB_PASSWORD}"}, {"token": UUID},
+        {"password_hint": PASSWORD}, {"key": body_of(1)(WORD, 32)}, {"sha": DIGEST}, {"tokens": 4096},
+        {"type": "string", "format": "password", "example": "changeme"},
+        ["password", PASSWORD], {"secretName": "a-1-B-2-c"},
+        {"api_key": "a\nb"},
+    ],
+)  # fmt: skip
+def test_json_without_secrets_is_let_through(value: Json) -> None:
+    assert find_in_json(value) is None
+
+
+def test_json_as_deep_as_it_comes_is_read_to_its_end() -> None:
+    value: Json = {"password": PASSWORD}
+    for _ in range(50_000):
+        value = [value]
+    assert find_in_json(value) == Secret(what="a password", line=1)
+    while isinstance(value, list):  # taken apart from the outside: freeing it at once would recurse as deep
+        value = value[0]
+
+
+HOSTILE = [
+    "a", "=", ":", "-", "_", ".", " ", "\n", '"', "é", "eyJ", ".eyJaaaaaaaaaaaa", "-----BEGIN ",
+    "-----BEGIN PRIVATE KEY-----\n", "://a:", "://a:b@", "://a:b1C@", "key", "pass", "api_key=", "api_key='", "secret:",
+    "api_key=aaaaaaaaaaaaaaaaa ", "password=a1b2example",
+    "token=aB1cD2eF3example,", "AKIA", "sk-", "sk-a1", "ghp_", "xoxb-",
+    "xoxb-1", "xapp-1-aaaaaaaa-1-", "SK", "SG.", "EAAA", ".aaaaaa", "dp.pt.aa.", "Bearer aaaaaaaaaaaaaaaaaaaaaa ",
+    "Basic dXNlcjpwYXNz ", "&sig=", "PuTTY-User-Key-File-2: ", "private_key_id", "--password ", "password:[", "glpat-",
+    "hooks.slack.com/services/Taaaaaaa/", "/api/webhooks/", "0123456789:AA", "<password>aaaaaaaa<",
+    "password=a.a.a.a.a",
+    "password='/a/a/a/a", "secret: a", "token : str ", "aws_secret_access_key ", "hvs.", "pypi-Ag", "github_pat_",
+]  # fmt: skip
+
+
+GROWTH = """
+import sys, time
+from cofio.secrets import find_secret
+
+def scan(piece, size):
+    text = (piece * (size // len(piece) + 1))[:size]
+    started = time.process_time()
+    assert find_secret(text) is None, piece
+    return time.process_time() - started
+
+for line in sys.stdin:
+    piece = eval(line)
+    if len(piece) < 12:
+        scan(piece, 2**20)
+    scan(piece, 2**12)
+    print(repr(piece), scan(piece, 2**16), scan(piece, 2**19), sep="\\t", flush=True)
+"""
+
+
+def test_hostile_text_takes_no_longer_than_its_length() -> None:
+    # Eight times the text is eight times the work, or sixty-four times where the work grows with the square. In a
+    # process of its own, because a pattern that goes wrong does not come back.
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH], input="\n".join(map(repr, HOSTILE)), text=True, capture_output=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    times = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [piece for piece, _, _ in times] == [repr(piece) for piece in HOSTILE]
+    assert [each for each in times if float(each[2]) > 30 * float(each[1]) + 0.1] == []

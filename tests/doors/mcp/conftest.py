@@ -1,0 +1,228 @@
+"""What the tests of the MCP door share: a client of each transport, which speaks to a server in this process."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pytest
+
+from cofio import Engine, Settings
+from cofio.doors.jsonrpc import Connection
+from cofio.doors.mcp.stdio import STATELESS, Server
+from cofio.doors.mcp.surface import Surface
+from cofio.doors.memory import Memory
+
+Result = dict[str, Any]
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": STATELESS,
+    "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+SETTINGS = Settings(embedder="hashed", sync="normal")
+
+
+class Client(Protocol):
+    """Asks a server, whichever way there is to it."""
+
+    memory: Memory
+
+    def ask(self, method: str, **params: object) -> Result:
+        """The whole answer to a request: with a result, or with an error."""
+
+
+class Said:
+    """What a tool answered."""
+
+    def __init__(self, result: Result) -> None:
+        self.text: str = result["content"][0]["text"]
+        self.notes = [block["text"] for block in result["content"][1:]]
+        self.error: bool = result.get("isError", False)
+        self.data: Result = result.get("structuredContent") or {}
+        self.blocks: list[Result] = result["content"]
+
+
+class Tools:
+    """Calls the tools by their names: `tools.write_context(topic=…)`."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def __getattr__(self, name: str) -> Callable[..., Said]:
+        def called(**arguments: object) -> Said:
+            answer = self.client.ask("tools/call", name=name, arguments=arguments)
+            assert "result" in answer, answer
+            return Said(answer["result"])
+
+        return called
+
+    def write(self, topic: str = "A topic", content: str = "Some content.", **more: object) -> str:
+        """Write a chunk; its id."""
+        said = self.write_context(topic=topic, content=content, **more)
+        assert not said.error, said.text
+        return str(said.data["id"])
+
+    @property
+    def engine(self) -> Engine:
+        """The engine behind the door."""
+        return self.client.memory.engine
+
+
+class Pipes:
+    """A client on the other end of the pipes of a server that runs in a thread."""
+
+    def __init__(self, memory: Memory, **options: bool) -> None:
+        self.memory = memory
+        self.theirs, self.writes = _pipe()
+        self.reads, self.ours = _pipe()
+        self.connection = Connection(Server(memory, **options), self.theirs, self.ours)
+        self.running = threading.Thread(target=self.connection.run, daemon=True)
+        self.running.start()
+        self.number = 0
+
+    def send(self, *messages: object) -> None:
+        """Send messages, each as a line; bytes as they are."""
+        for message in messages:
+            self.writes.write(message if isinstance(message, bytes) else json.dumps(message).encode())
+            self.writes.write(b"\n")
+        self.writes.flush()
+
+    def next(self) -> Any:
+        """The next message that comes."""
+        line = self.reads.readline()
+        assert line.endswith(b"\n"), "the server has gone"
+        return json.loads(line)
+
+    def ask(self, method: str, **params: object) -> Result:
+        """The answer to a request that nothing else is asked beside."""
+        self.number += 1
+        self.send({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
+        answer: Result = self.next()
+        assert answer["id"] == self.number
+        return answer
+
+    def close(self) -> None:
+        """Go, and wait until the server has seen it."""
+        self.writes.close()
+        self.running.join(10)
+        assert not self.running.is_alive()
+        self.reads.close()
+        self.theirs.close()
+        with suppress(BrokenPipeError):
+            self.ours.close()
+
+
+def _pipe() -> tuple[BinaryIO, BinaryIO]:
+    reads, writes = os.pipe()
+    return os.fdopen(reads, "rb"), os.fdopen(writes, "wb")
+
+
+class Http:
+    """A client of a server on a port of this machine, in the era that has no sessions."""
+
+    def __init__(self, memory: Memory, address: tuple[str, int]) -> None:
+        self.memory = memory
+        self.connection = http.client.HTTPConnection(*address, timeout=30)
+        self.number = 0
+
+    def ask(self, method: str, **params: object) -> Result:
+        """The answer to a request."""
+        self.number += 1
+        body = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": {**params, "_meta": ENVELOPE}}
+        headers = {
+            "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": STATELESS, "Mcp-Method": method,
+        }  # fmt: skip
+        name = params.get("name", params.get("uri"))
+        if name is not None:
+            headers["Mcp-Name"] = str(name)
+        self.connection.request("POST", "/mcp", json.dumps(body).encode(), headers)
+        answer: Result = json.loads(self.connection.getresponse().read())
+        return answer
+
+
+@contextmanager
+def served(memory: Memory, folder: Path, *, strict: bool = False, allow_secrets: bool = False) -> Iterator[Any]:
+    """The product's HTTP application on a free port; the address."""
+    import uvicorn
+
+    from cofio.doors import serve
+    from cofio.doors.mcp.http import Handlers, server
+    from cofio.doors.tokens import Tokens
+
+    mcp = server(Handlers(Surface(lambda: memory.engine, allow_secrets=allow_secrets)))
+    application = serve.app(mcp, hosts=serve.LOCAL, tokens=Tokens(folder), strict=strict)
+    with serve._listening("127.0.0.1", 0) as listening:
+        started = threading.Event()
+
+        class Running(uvicorn.Server):
+            async def startup(self, sockets: Any = None) -> None:
+                await super().startup(sockets)
+                started.set()
+
+        running = Running(uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        assert started.wait(30)
+        try:
+            yield listening.getsockname()
+        finally:
+            running.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, with nothing set."""
+    for name in [name for name in os.environ if name.startswith("COFIO_") or name == "AGENT_STORE_PATH"]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What the server tells a person."""
+    return []
+
+
+@pytest.fixture
+def memory(folder: Path, said: list[str]) -> Iterator[Memory]:
+    """A memory in the folder, not opened yet."""
+    memory = Memory(folder / ".cofio", SETTINGS, say=said.append)
+    yield memory
+    memory.close()
+
+
+@pytest.fixture
+def pipes(memory: Memory) -> Iterator[Pipes]:
+    """A client on pipes."""
+    client = Pipes(memory)
+    yield client
+    client.close()
+
+
+@pytest.fixture(params=["stdio", "http"])
+def client(request: pytest.FixtureRequest, memory: Memory, folder: Path) -> Iterator[Client]:
+    """A client of each transport in turn."""
+    with ExitStack() as stack:
+        if request.param == "stdio":
+            pipes = Pipes(memory)
+            stack.callback(pipes.close)
+            yield pipes
+        else:
+            over_http = Http(memory, stack.enter_context(served(memory, folder / ".cofio")))
+            stack.callback(over_http.connection.close)
+            yield over_http
+
+
+@pytest.fixture
+def tools(client: Client) -> Tools:
+    """The tools, over each transport in turn."""
+    return Tools(client)

@@ -1,0 +1,409 @@
+"""The loop on pipes: whatever comes in, it answers as the protocol says and goes on."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cofio.doors import jsonrpc
+from cofio.doors.jsonrpc import Connection, Id, Lane, Params, Refused
+from cofio.doors.mcp.stdio import HANDSHAKE, STATELESS
+from cofio.doors.memory import Memory
+from cofio.model import Json
+
+from .conftest import ENVELOPE, Pipes, Tools, _pipe
+
+PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
+PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("frame", "given", "code"),
+    [
+        (b"{", None, -32700), (b"not json", None, -32700), (b"\xff\xfe{}", None, -32700), (b"[1,", None, -32700),
+        (b"\xef\xbb\xbf{}", None, -32700), (b'{"a": NaN}', None, -32700), (b"[" * 100_000, None, -32700),
+        (b'{"id":' + b"9" * 5000 + b"}", None, -32700),
+        (b"5", None, -32600), (b'"text"', None, -32600), (b"null", None, -32600), (b"{}", None, -32600),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', 1, -32600),
+        (b'{"id":1,"method":"ping"}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":1}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}', 1, -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":[1],"method":"ping"}', None, -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"nope"}', 1, -32601),
+        (b'{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}', 1, -32601),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_context","arguments":[]}}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{}}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":["a"]}}', 1, -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}', 1, -32602),
+        (b"[]", None, -32600), (b"[" + json.dumps(PING).encode() + b"]", None, -32600),
+    ],
+)  # fmt: skip
+def test_a_bad_message_is_answered_with_its_error_and_the_next_one_is_served(
+    pipes: Pipes, frame: bytes, given: object, code: int
+) -> None:
+    pipes.send(frame, PING)
+    answers = [pipes.next(), pipes.next()]
+    answers.remove(PONG)
+    (answer,) = answers
+    assert (answer["id"], answer["error"]["code"]) == (given, code)
+    assert answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"", b"   ", b"\r",
+        b'{"jsonrpc":"2.0","method":"nope"}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled"}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":[1]}',
+        b'{"jsonrpc":"2.0","id":7,"result":{}}',
+        b'{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}',
+    ],
+)  # fmt: skip
+def test_what_wants_no_answer_gets_none(pipes: Pipes, frame: bytes) -> None:
+    pipes.send(frame, PING)
+    assert pipes.next() == PONG
+
+
+def test_a_huge_message_is_refused_without_being_held(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonrpc, "MAX_FRAME", 100_000)
+    pipes.send(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 1_000_000 + b'"}', PING)
+    answer = pipes.next()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert "100,000 bytes" in answer["error"]["message"]
+    assert pipes.next() == PONG
+    just = {"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": ""}}
+    just["params"] = {"x": "y" * (99_999 - len(json.dumps(just)))}
+    pipes.send(just)
+    assert pipes.next()["id"] == 2
+
+
+def test_carriage_returns_are_white_space_and_the_last_line_needs_no_end(memory: Memory) -> None:
+    client = Pipes(memory)
+    client.writes.write(json.dumps(PING).encode() + b"\r\n" + json.dumps(PING | {"id": 2}).encode())
+    client.writes.flush()
+    assert client.next() == PONG
+    client.writes.close()
+    assert client.next()["id"] == 2
+    client.close()
+
+
+def test_a_line_cut_off_in_the_middle_does_nothing(memory: Memory) -> None:
+    client = Pipes(memory)
+    whole = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+             "params": {"name": "write_context", "arguments": {"topic": "t", "content": "c"}}}  # fmt: skip
+    client.writes.write(json.dumps(whole).encode()[:-1])
+    client.close()
+    assert memory.engine.count() == 0
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(frames=st.lists(st.binary(max_size=300), max_size=8))
+def test_no_bytes_end_the_loop(pipes: Pipes, frames: list[bytes]) -> None:
+    pipes.send(*frames, PING)
+    while (answer := pipes.next()) != PONG:
+        assert answer["error"]["code"] in (-32700, -32600)
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+_method = st.sampled_from(
+    ["initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list",
+     "prompts/list", "prompts/get", "server/discover", "logging/setLevel", ""]
+)  # fmt: skip
+_params = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["search_context", "write_context", "list_context", "set_state", "get_state"]) | _json,
+        "arguments": st.dictionaries(
+            st.sampled_from(["query", "topic", "content", "tags", "top_k", "limit", "key", "value", "id"]), _json
+        ) | _json,
+        "uri": _json, "cursor": _json, "protocolVersion": _json, "_meta": _json,
+    },
+)  # fmt: skip
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(calls=st.lists(st.tuples(_method, _params), max_size=6))
+def test_every_request_gets_one_answer_whatever_it_holds(pipes: Pipes, calls: list[tuple[str, Any]]) -> None:
+    pipes.send(*({"jsonrpc": "2.0", "id": n, "method": m, "params": p} for n, (m, p) in enumerate(calls)))
+    answers = [pipes.next() for _ in calls]
+    assert sorted(answer["id"] for answer in answers) == list(range(len(calls)))
+    for answer in answers:
+        assert ("result" in answer) != ("error" in answer)
+        assert answer.get("error", {}).get("code") != -32603, answer
+
+
+def test_half_a_surrogate_pair_is_given_back_as_it_came(pipes: Pipes) -> None:
+    pipes.send(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}')
+    assert pipes.next() == {"jsonrpc": "2.0", "id": "\ud800", "result": {}}
+    pipes.send(b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"\\udfff"}}')
+    assert pipes.next()["result"]["isError"]
+
+
+# Eras and revisions.
+
+
+@pytest.mark.parametrize("version", HANDSHAKE)
+def test_a_handshake_agrees_on_the_revision_that_the_client_asks_for(pipes: Pipes, version: str) -> None:
+    result = pipes.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={})["result"]
+    assert result["protocolVersion"] == version
+    assert result["serverInfo"]["name"] == "cofio"
+    assert set(result["capabilities"]) == {"tools", "resources", "prompts"}
+    assert "not" in result["instructions"]
+    assert "resultType" not in pipes.ask("tools/list")["result"]
+    assert pipes.ask("server/discover")["error"]["code"] == -32601
+    assert pipes.ask("tools/list", _meta=ENVELOPE)["error"]["code"] == -32600
+
+
+def test_an_unknown_revision_is_answered_with_the_newest_that_has_a_handshake(pipes: Pipes) -> None:
+    for asked in ("1999-01-01", STATELESS, "2030-01-01"):
+        assert pipes.ask("initialize", protocolVersion=asked)["result"]["protocolVersion"] == HANDSHAKE[-1]
+
+
+def test_the_stateless_era_has_no_handshake_and_says_more_in_each_result(pipes: Pipes) -> None:
+    found = pipes.ask("server/discover", _meta=ENVELOPE)["result"]
+    assert found["supportedVersions"] == [STATELESS]
+    for method in ("server/discover", "tools/list", "resources/list", "resources/templates/list", "prompts/list"):
+        result = pipes.ask(method, _meta=ENVELOPE)["result"]
+        assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
+        assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "cofio"
+    called = pipes.ask("tools/call", name="list_context", _meta=ENVELOPE)["result"]
+    assert called["resultType"] == "complete"
+    assert "ttlMs" not in called
+    assert pipes.ask("ping", _meta=ENVELOPE)["error"]["code"] == -32601
+    refused = pipes.ask("initialize", protocolVersion="2025-11-25")["error"]
+    assert (refused["code"], refused["data"]["supported"]) == (-32022, [STATELESS])
+    assert pipes.ask("tools/list")["error"]["code"] == -32602
+    version = "io.modelcontextprotocol/protocolVersion"
+    assert pipes.ask("tools/list", _meta={version: STATELESS})["error"]["code"] == -32602
+    assert pipes.ask("tools/list", _meta=ENVELOPE | {version: 5})["error"]["code"] == -32602
+
+
+def test_a_client_of_a_later_revision_is_told_ours_and_may_still_shake_hands(pipes: Pipes) -> None:
+    later = ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
+    error = pipes.ask("server/discover", _meta=later)["error"]
+    assert error["code"] == -32022
+    assert error["data"] == {"supported": [STATELESS], "requested": "2031-01-01"}
+    assert pipes.ask("initialize", protocolVersion="2025-11-25")["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_batches_are_answered_in_the_one_revision_that_has_them(pipes: Pipes) -> None:
+    pipes.ask("initialize", protocolVersion="2025-03-26")
+    write = {"name": "write_context", "arguments": {"topic": "T", "content": "zebra"}}
+    search = {"name": "search_context", "arguments": {"query": "zebra", "search_mode": "bm25"}}
+    pipes.send(
+        [
+            PING,
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 7, "result": {}},
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": write},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": search},
+            5,
+        ]
+    )
+    answers = {answer["id"]: answer for answer in pipes.next()}
+    assert set(answers) == {"p", 1, 2, None}
+    assert "] T\n" in answers[2]["result"]["content"][0]["text"]
+    pipes.send([{"jsonrpc": "2.0", "method": "notifications/initialized"}], PING)
+    assert pipes.next() == PONG  # nothing but notifications: nothing to answer
+    pipes.send([], PING)
+    assert pipes.next()["error"]["code"] == -32600
+
+
+# What runs beside what.
+
+
+class Stuck:
+    """A server whose requests end when they are told to."""
+
+    batches = False
+
+    def __init__(self) -> None:
+        self.free: dict[str, threading.Event] = {}
+        self.begun: dict[str, threading.Event] = {}
+        self.order: list[str] = []
+
+    def event(self, of: dict[str, threading.Event], name: str) -> threading.Event:
+        return of.setdefault(name, threading.Event())
+
+    def lane(self, method: str, params: Params) -> Lane:
+        return {"look": Lane.LOOK, "change": Lane.CHANGE}.get(method, Lane.AT_ONCE)
+
+    def notification(self, method: str, params: Params) -> Id | None:
+        return jsonrpc.as_id(params.get("requestId"))
+
+    def request(self, method: str, params: Params) -> Json:
+        name = str(params.get("name", ""))
+        if method in ("look", "change"):
+            self.order.append(name)
+            self.event(self.begun, name).set()
+            assert self.event(self.free, name).wait(20)
+        if method == "fault":
+            raise ZeroDivisionError("oops")
+        if method == "refuse":
+            raise Refused(-32000, "no", {"why": 1})
+        return {"name": name}
+
+
+class Wire(Pipes):
+    """A client of a server that is none of memory's."""
+
+    def __init__(self, server: jsonrpc.Server) -> None:
+        self.theirs, self.writes = _pipe()
+        self.reads, self.ours = _pipe()
+        self.connection = Connection(server, self.theirs, self.ours)
+        self.running = threading.Thread(target=self.connection.run, daemon=True)
+        self.running.start()
+        self.number = 0
+
+    def call(self, method: str, name: str) -> None:
+        self.send({"jsonrpc": "2.0", "id": name, "method": method, "params": {"name": name}})
+
+
+@pytest.fixture
+def stuck() -> Stuck:
+    """A server whose requests end when they are told to."""
+    return Stuck()
+
+
+@pytest.fixture
+def wire(stuck: Stuck) -> Iterator[Wire]:
+    """A client of it."""
+    client = Wire(stuck)
+    yield client
+    for event in stuck.free.values():
+        event.set()
+    client.close()
+
+
+def test_a_slow_call_does_not_hold_up_a_ping_or_another_look(stuck: Stuck, wire: Wire) -> None:
+    wire.call("look", "slow")
+    assert stuck.event(stuck.begun, "slow").wait(20)
+    wire.send(PING)
+    assert wire.next()["id"] == "p"
+    wire.call("look", "quick")
+    stuck.event(stuck.free, "quick").set()
+    assert wire.next()["id"] == "quick"
+    stuck.event(stuck.free, "slow").set()
+    assert wire.next()["id"] == "slow"
+
+
+def test_changes_are_made_in_order_and_looks_see_those_before_them(stuck: Stuck, wire: Wire) -> None:
+    for method, name in [("change", "c1"), ("look", "l1"), ("change", "c2"), ("look", "l2"), ("look", "l3")]:
+        wire.call(method, name)
+    assert stuck.event(stuck.begun, "c1").wait(20)
+    wire.send(PING)
+    assert wire.next()["id"] == "p"
+    assert stuck.order == ["c1"]
+    stuck.event(stuck.free, "c1").set()
+    assert wire.next()["id"] == "c1"
+    for name in ("l1", "c2"):
+        assert stuck.event(stuck.begun, name).wait(20)
+    assert "l2" not in stuck.order
+    for name in ("l1", "l2", "l3", "c2"):
+        stuck.event(stuck.free, name).set()
+    assert sorted(wire.next()["id"] for _ in range(4)) == ["c2", "l1", "l2", "l3"]
+    assert stuck.order.index("c2") < min(stuck.order.index("l2"), stuck.order.index("l3"))
+
+
+def test_a_cancelled_call_is_not_answered_and_one_that_waits_is_not_run(stuck: Stuck, wire: Wire) -> None:
+    wire.call("change", "first")
+    wire.call("change", "second")
+    assert stuck.event(stuck.begun, "first").wait(20)
+    for name in ("first", "second", "unknown"):
+        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": name}})
+    wire.send(PING)
+    assert wire.next()["id"] == "p"
+    stuck.event(stuck.free, "first").set()
+    wire.call("change", "third")
+    stuck.event(stuck.free, "third").set()
+    assert wire.next()["id"] == "third"
+    assert stuck.order == ["first", "third"]
+
+
+def test_more_calls_than_are_held_at_once_are_all_answered(stuck: Stuck, wire: Wire) -> None:
+    names = [f"n{number}" for number in range(jsonrpc.WAITING + 100)]
+    for name in names:
+        stuck.event(stuck.free, name).set()
+
+    def send() -> None:
+        for name in names:
+            wire.call("look", name)
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    assert sorted(wire.next()["id"] for _ in names) == sorted(names)
+    sending.join(20)
+
+
+def test_a_fault_of_ours_is_an_answer_and_not_the_end(stuck: Stuck, wire: Wire) -> None:
+    wire.call("fault", "f")
+    assert wire.next()["error"]["code"] == -32603
+    wire.call("refuse", "r")
+    assert wire.next()["error"] == {"code": -32000, "message": "no", "data": {"why": 1}}
+    wire.send(PING)
+    assert wire.next()["id"] == "p"
+
+
+def test_calls_that_the_client_sent_before_it_went_are_answered(memory: Memory) -> None:
+    client = Pipes(memory)
+    for number in range(20):
+        arguments = {"topic": f"T{number}", "content": "zebra"}
+        client.send({"jsonrpc": "2.0", "id": number, "method": "tools/call",
+                     "params": {"name": "write_context", "arguments": arguments}})  # fmt: skip
+    client.writes.close()
+    assert [client.next()["id"] for _ in range(20)] == list(range(20))
+    client.close()
+    assert memory.engine.count() == 20
+
+
+def test_a_client_that_stops_reading_does_not_end_the_loop_with_a_fault(memory: Memory) -> None:
+    client = Pipes(memory)
+    assert client.ask("ping")["result"] == {}
+    client.reads.close()
+    client.send(PING, PING, PING)
+    client.close()
+
+
+def test_a_write_is_seen_by_every_search_that_was_sent_after_it(pipes: Pipes) -> None:
+    def call(number: int, name: str, **arguments: object) -> dict[str, object]:
+        return {
+            "jsonrpc": "2.0",
+            "id": number,
+            "method": "tools/call",
+            "params": {"name": name, "arguments": arguments},
+        }
+
+    frames: list[dict[str, object]] = []
+    for number in range(0, 60, 2):
+        frames.append(call(number, "write_context", topic=f"T{number}", content=f"unique{number}"))
+        frames.append(call(number + 1, "search_context", query=f"unique{number}", search_mode="bm25"))
+    pipes.send(*frames)
+    answers = {answer["id"]: answer for answer in (pipes.next() for _ in frames)}
+    for number in range(0, 60, 2):
+        assert f"] T{number}\n" in answers[number + 1]["result"]["content"][0]["text"]
+
+
+def test_the_memory_is_not_opened_for_a_handshake(pipes: Pipes, folder: Any) -> None:
+    pipes.ask("initialize", protocolVersion="2025-11-25")
+    assert not (folder / ".cofio").exists()
+    assert Tools(pipes).list_context().text == "Memory store is empty."
+    assert (folder / ".cofio" / "memory.db").exists()

@@ -1,0 +1,94 @@
+"""The official SDK's client, on both transports and in both eras, against real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextContent, TextResourceContents
+
+import mcp
+
+ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
+
+
+@pytest.fixture
+def address(folder: Path) -> Iterator[str]:
+    """Where `cofio serve` listens."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cofio", "serve", "--port", "0"],
+        cwd=folder,
+        env=os.environ | ENVIRON,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout
+    yield server.stdout.readline().strip()
+    server.terminate()
+    out, err = server.communicate(timeout=30)
+    assert out == ""
+    assert len(err.splitlines()) == 1, err
+
+
+def text(content: Any) -> str:
+    """The text of a block."""
+    assert isinstance(content, TextContent | TextResourceContents)
+    return content.text
+
+
+async def work(target: Any, mode: Literal["auto", "legacy"], version: str) -> None:
+    """What a client does in a session."""
+    async with mcp.Client(target, mode=mode) as client:
+        assert client.protocol_version == version
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools][:2] == ["search_context", "write_context"]
+        assert all(tool.output_schema and tool.annotations for tool in tools)
+        # The client checks structured content against the schema of each tool.
+        saved = await client.call_tool("write_context", {"topic": "Auth", "content": "JWT was chosen.", "tags": ["a"]})
+        assert saved.structured_content
+        record_id = saved.structured_content["id"]
+        found = await client.call_tool("search_context", {"query": "Why JWT?"})
+        assert f"`{record_id}`" in text(found.content[0])
+        assert not found.is_error
+        read = await client.call_tool("read_context", {"id": record_id})
+        assert text(read.content[0]).endswith("JWT was chosen.")
+        assert "1 chunk(s) found:" in text((await client.call_tool("list_context", {})).content[0])
+        await client.call_tool("set_state", {"key": "phase", "value": None})
+        assert text((await client.call_tool("get_state", {"key": "phase"})).content[0]) == "null"
+        wrong = await client.call_tool("search_context", {"query": "x", "top_k": 0})
+        assert wrong.is_error
+        assert "Too small: expected number to be >=1 at top_k" in text(wrong.content[0])
+        note = await client.read_resource(f"cofio://note/{record_id}")
+        assert "JWT was chosen." in text(note.contents[0])
+        with pytest.raises(MCPError):
+            await client.read_resource("cofio://note/none")
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["agent-memory"]
+        prompt = await client.get_prompt("agent-memory")
+        assert "search_context" in text(prompt.messages[0].content)
+        deleted = await client.call_tool("delete_context", {"id": record_id})
+        assert deleted.structured_content == {"id": record_id, "deleted": True}
+
+
+ERAS = [("auto", "2026-07-28"), ("legacy", "2025-11-25")]
+
+
+@pytest.mark.parametrize(("mode", "version"), ERAS)
+def test_the_sdks_client_works_on_stdio(folder: Path, mode: Literal["auto", "legacy"], version: str) -> None:
+    target = mcp.StdioServerParameters(
+        command=sys.executable, args=["-m", "cofio", "mcp", "--store", str(folder / "memory")], env=ENVIRON
+    )
+    anyio.run(work, target, mode, version)
+    assert (folder / "memory" / "memory.db").exists()
+
+
+@pytest.mark.parametrize(("mode", "version"), ERAS)
+def test_the_sdks_client_works_over_http(address: str, mode: Literal["auto", "legacy"], version: str) -> None:
+    anyio.run(work, address, mode, version)
