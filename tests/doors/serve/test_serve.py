@@ -1,0 +1,297 @@
+"""`cofio serve`: who is let in, who is not, and what is said when it cannot start."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from cofio.doors.cli import main
+from cofio.doors.tokens import FILE, Tokens
+from cofio.errors import Conflict, Invalid, NotFound, Unavailable
+
+ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
+LIST = {
+    "jsonrpc": "2.0", "id": 1, "method": "tools/list",
+    "params": {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                         "io.modelcontextprotocol/clientCapabilities": {}}},
+}  # fmt: skip
+MCP = {
+    "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+    "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list",
+}  # fmt: skip
+
+
+class Serving:
+    """A server in a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cofio", "serve", *arguments],
+            cwd=folder,
+            env={**{k: v for k, v in os.environ.items() if not k.startswith("COFIO_")}, **ENVIRON},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        self.said = self.process.stdout.readline().strip()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.said.rsplit(":", 1)[1].split("/")[0])
+
+    def get(self, path: str = "/", body: object = None, **headers: str) -> tuple[int, dict[str, str], str]:
+        """The status, headers and body that a request is answered with."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+            connection.request("GET" if body is None else "POST", path, data, sent)
+            answer = connection.getresponse()
+            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read().decode()
+        finally:
+            connection.close()
+
+    def tools(self, **headers: str) -> int:
+        """The status that a list of the tools is answered with."""
+        return self.get("/mcp", LIST, **MCP, **headers)[0]
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
+        """Stop it; the exit code and what it said."""
+        self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=30)
+        return self.process.returncode, out, err
+
+
+Start = Callable[..., Serving]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """Starts servers that are ended with the test."""
+    for name in [name for name in os.environ if name.startswith("COFIO_") or name == "AGENT_STORE_PATH"]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    started: list[Serving] = []
+
+    def run(*arguments: str) -> Serving:
+        serving = Serving(tmp_path, *(arguments or ("--port", "0")))
+        started.append(serving)
+        return serving
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+        each.process.communicate()
+
+
+def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Path) -> None:
+    server = start()
+    assert server.said == f"http://127.0.0.1:{server.port}/mcp"
+    assert server.get()[0] == 200
+    assert json.loads(server.get()[2])["mcp"] == "/mcp"
+    assert json.loads(server.get("/health")[2]) == {"status": "ok"}
+    assert server.get("/nope")[0] == 404
+    assert server.tools() == 200
+    code, _, err = server.end(signal.SIGINT)
+    assert code in (0, 130)
+    assert str(tmp_path / ".cofio") in err
+    assert "Traceback" not in err
+
+
+def test_with_json_it_says_so_in_json(start: Start, tmp_path: Path) -> None:
+    server = start("--json", "--port", "0", "--store", str(tmp_path / "else"))
+    said = json.loads(server.said)
+    assert said["mcp"] == f"{said['url']}/mcp"
+    assert said["store"] == str(tmp_path / "else")
+
+
+def test_only_this_server_s_names_are_answered_on_every_route(start: Start) -> None:
+    server = start("--port", "0", "--allow-host", "memory.example")
+    for host in ("127.0.0.1", "localhost", f"LOCALHOST:{server.port}", "[::1]", "memory.example:443"):
+        assert server.get(Host=host)[0] == 200, host
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[", "127.0.0.2"):
+        for path in ("/", "/health", "/mcp", "/nope"):
+            status, _, body = server.get(path, Host=host)
+            assert status in (400, 421), (host, path)
+        assert "evil" not in host or "--allow-host" in body
+    assert server.tools(Host="evil.example") == 421
+
+
+def test_pages_of_other_sites_are_turned_away(start: Start) -> None:
+    server = start()
+    for origin in ("http://localhost:3000", f"http://127.0.0.1:{server.port}", "https://localhost"):
+        assert server.tools(Origin=origin) == 200, origin
+    for origin in ("http://evil.example", "null", "http://localhost.evil.example", "file://", "http://["):
+        assert server.tools(Origin=origin) == 403, origin
+        assert server.get("/", Origin=origin)[0] == 403, origin
+
+
+def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(start: Start, tmp_path: Path) -> None:
+    server = start()
+    assert server.tools() == 200
+    tokens = Tokens(tmp_path / ".cofio")
+    token = tokens.add("laptop")
+    assert server.tools() == 401
+    status, headers, body = server.get("/mcp", LIST, **MCP)
+    assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="cofio"')
+    assert "cofio token add" in body
+    assert server.tools(Authorization=f"Bearer {token}") == 200
+    assert server.tools(Authorization=f"bearer  {token}") == 200
+    for wrong in ("Bearer", "Bearer ", f"Bearer {token}x", f"Bearer {token[:-1]}", f"Basic {token}", token, "Bearer é"):
+        assert server.tools(Authorization=wrong) == 401, wrong
+    assert server.get("/")[0] == 401
+    assert server.get("/health")[0] == 200
+    tokens.remove("laptop")
+    tokens.add("other")
+    assert server.tools(Authorization=f"Bearer {token}") == 401
+
+
+def test_a_damaged_list_of_tokens_lets_nobody_in(start: Start, tmp_path: Path) -> None:
+    server = start()
+    (tmp_path / ".cofio" / FILE).write_text('[{"name": "x"')
+    status, _, body = server.get("/mcp", LIST, **MCP)
+    assert status == 503
+    assert FILE in body
+
+
+def test_an_address_that_others_can_reach_needs_a_token(start: Start, tmp_path: Path) -> None:
+    refused = start("--host", "0.0.0.0", "--port", "0")
+    assert refused.said == ""
+    assert refused.process.wait(30) == 1
+    assert refused.process.stderr
+    assert "cofio token add" in refused.process.stderr.read()
+    token = Tokens(tmp_path / ".cofio").add("laptop")
+    server = start("--host", "0.0.0.0", "--port", "0")
+    assert server.tools() == 401
+    assert server.tools(Authorization=f"Bearer {token}") == 200
+    assert server.tools(Authorization=f"Bearer {token}", Host="evil.example") == 421
+    assert server.tools(Authorization=f"Bearer {token}", Host=socket.gethostname()) == 200
+    Tokens(tmp_path / ".cofio").remove("laptop")
+    assert server.tools() == 401  # still one that others can reach
+
+
+def test_an_address_that_cannot_be_used_is_told_in_one_line(start: Start, tmp_path: Path) -> None:
+    server = start()
+    Tokens(tmp_path / ".cofio").add("laptop")
+    for arguments in (("--port", str(server.port)), ("--port", "0", "--host", "256.1.1.1")):
+        other = start(*arguments)
+        assert other.said == ""
+        assert other.process.wait(30) == 1
+        assert other.process.stderr
+        err = other.process.stderr.read()
+        assert len(err.splitlines()) == 1, err
+        assert "--port" in err
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "http", "8.5"])
+def test_a_port_that_is_none_is_wrong_usage(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--port", port]) == 2
+    assert "--port" in capsys.readouterr().err
+
+
+def test_bad_requests_are_answered_and_the_server_lives_on(start: Start) -> None:
+    server = start()
+    for body in (b"", b"{", b"[]", b"5", b"\xff", b'{"jsonrpc":"2.0"}', b"[" * 50_000):
+        assert 400 <= server.get("/mcp", body, **MCP)[0] < 500, body[:20]
+    huge = b'{"x":"' + b"y" * (17 * 1024 * 1024) + b'"}'
+    with suppress(BrokenPipeError, ConnectionResetError):  # the server need not hear it all out
+        assert server.get("/mcp", huge, **MCP)[0] == 413
+    assert server.tools() == 200
+
+
+def test_many_clients_at_once_are_served(start: Start) -> None:
+    server = start()
+    statuses: list[int] = []
+    threads = [threading.Thread(target=lambda: statuses.append(server.tools())) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert statuses == [200] * 40
+
+
+# The tokens themselves.
+
+
+def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "store")
+    assert tokens.all() == ()
+    assert tokens.owner("anything") is None
+    made = {name: tokens.add(name) for name in ("laptop", "phone", "日本 🦓")}
+    assert len(set(made.values())) == 3
+    file = tmp_path / "store" / FILE
+    assert file.stat().st_mode & 0o777 == 0o600
+    for name, token in made.items():
+        assert token.startswith("cofio_")
+        assert len(token) > 40
+        assert token not in file.read_text()
+        assert Tokens(tmp_path / "store").owner(token) == name
+    assert [each.name for each in tokens.all()] == list(made)
+    tokens.remove("phone")
+    assert tokens.owner(made["phone"]) is None
+    assert tokens.owner(made["laptop"]) == "laptop"
+
+
+def test_bad_names_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path)
+    tokens.add("laptop")
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(Conflict):
+        tokens.add("laptop")
+    for name in ("", "x" * 101, "a\nb", "a\0b"):
+        with pytest.raises(Invalid):
+            tokens.add(name)
+    with pytest.raises(NotFound):
+        tokens.remove("phone")
+    assert (tmp_path / FILE).read_bytes() == before
+    (tmp_path / FILE).write_text("{}")
+    (tmp_path / FILE).write_text("[5]")
+    with pytest.raises(Unavailable):
+        Tokens(tmp_path).all()
+
+
+def test_tokens_made_at_once_are_all_kept(tmp_path: Path) -> None:
+    made: list[str] = []
+    threads = [threading.Thread(target=lambda n=n: made.append(Tokens(tmp_path).add(f"t{n}"))) for n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {Tokens(tmp_path).owner(token) for token in made} == {f"t{n}" for n in range(20)}
+
+
+def test_the_command_makes_lists_and_ends_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COFIO_STORE", str(tmp_path / "store"))
+    assert main(["token", "add", "laptop"]) == 0
+    said = capsys.readouterr()
+    token = said.out.strip()
+    assert Tokens(tmp_path / "store").owner(token) == "laptop"
+    assert "cannot be shown again" in said.err
+    assert main(["token", "add", "phone", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "phone"
+    assert main(["token", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert [line.split("\t")[0] for line in listed.splitlines()] == ["laptop", "phone"]
+    assert token not in listed
+    assert main(["token", "add", "laptop"]) == 1
+    assert main(["token", "rm", "nobody"]) == 1
+    assert capsys.readouterr().err.count("\n") == 2
+    assert main(["token", "rm", "laptop"]) == 0
+    assert Tokens(tmp_path / "store").owner(token) is None
