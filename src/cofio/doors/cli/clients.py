@@ -1,0 +1,226 @@
+"""How MCP clients are told of this memory: what each wants to read, and in which file it looks.
+
+Formats and places as the clients' own pages gave them in November 2026.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...errors import Invalid
+from ...model import Json, check_text
+from ...settings import find_store
+from .arguments import misused
+from .files import put, read
+from .merging import Merged, dump, merge_json, merge_toml, read_json, toml_table
+from .opening import MAX_PATH
+from .terminal import note, output
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_DONE = {
+    "added": "{name} is now in {file}",
+    "replaced": "the entry {name} in {file} was another one, and is replaced",
+    "unchanged": "{name} is in {file} already; nothing was changed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """An MCP client: its file, where in it servers stand, and how it writes one."""
+
+    name: str
+    file: Callable[[], Path]
+    servers: tuple[str, ...] = ("mcpServers",)
+    entry: Callable[[list[str]], dict[str, Json]]
+    document: dict[str, Json] = field(default_factory=dict)
+    """What a file holds that is made for it, beside the servers."""
+    follows: bool
+    """Whether it starts servers in the project's folder, where they find the memory by themselves."""
+    plain_names: bool = False
+    """Whether it refuses names of servers with anything but letters, digits, - and _."""
+    then: str = ""
+    """What is left for its user to do."""
+
+
+def _typed(words: list[str]) -> dict[str, Json]:
+    return {"type": "stdio", "command": words[0], "args": list(words[1:])}
+
+
+def _untyped(words: list[str]) -> dict[str, Json]:
+    return {"command": words[0], "args": list(words[1:])}
+
+
+def _claude_desktop() -> Path:
+    if sys.platform == "darwin":
+        folder = Path.home() / "Library" / "Application Support"
+    elif sys.platform == "win32":
+        folder = Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+    else:
+        folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return folder / "Claude" / "claude_desktop_config.json"
+
+
+def _codex() -> Path:
+    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
+
+
+def _opencode() -> Path:
+    here = Path.cwd()
+    names = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
+    return next((here / name for name in names if (here / name).exists()), here / names[0])
+
+
+CLIENTS = {
+    client.name: client
+    for client in (
+        Client(
+            name="claude-code", file=lambda: Path.cwd() / ".mcp.json", follows=True, plain_names=True,
+            # As `claude mcp add` writes it, so that neither finds fault with the other.
+            entry=lambda words: {**_typed(words), "env": {}},
+            then="Claude Code asks whether to use it when it starts here next",
+        ),
+        Client(
+            name="claude-desktop", file=_claude_desktop, follows=False, entry=_untyped,
+            then="quit Claude Desktop and open it again",
+        ),
+        # Where Cursor starts servers is not documented.
+        Client(
+            name="cursor", file=lambda: Path.cwd() / ".cursor" / "mcp.json", follows=False,
+            entry=_untyped,
+        ),
+        Client(
+            name="vscode", file=lambda: Path.cwd() / ".vscode" / "mcp.json", follows=True, entry=_typed,
+            servers=("servers",),
+        ),
+        Client(
+            name="codex", file=_codex, follows=False, entry=_untyped, servers=("mcp_servers",),
+            plain_names=True,
+        ),
+        Client(
+            name="opencode", file=_opencode, document={"$schema": "https://opencode.ai/config.json"}, follows=True,
+            entry=lambda words: {"type": "local", "command": list(words), "enabled": True}, servers=("mcp",),
+        ),
+    )
+}  # fmt: skip
+
+
+def config(args: Namespace) -> int:
+    """Print how a client, or each of them, is told of this memory; or put it into the client's file."""
+    if not args.name or not args.name.isprintable():
+        return misused(args, "--name is to be a name of visible characters")
+    if args.client is None:
+        if args.write or args.file is not None:
+            return misused(args, f"--write and --file need a client: {', '.join(CLIENTS)}")
+        return _print_all(args)
+    client = CLIENTS[args.client]
+    file = client.file() if args.file is None else Path(os.path.expanduser(args.file)).absolute()
+    if client.plain_names and not _PLAIN_NAME.fullmatch(args.name):
+        note(f"{client.name} takes only letters, digits, - and _ in a server's name, and may refuse {args.name!r}")
+    return _write(args, client, file) if args.write else _print(args, client, file)
+
+
+def _print(args: Namespace, client: Client, file: Path) -> int:
+    words, snippet = _command(args, client), _snippet(args, client)
+    if args.json:
+        output(as_json=True).done("", client=client.name, file=str(file), command=list(words), config=snippet)
+        return 0
+    print(snippet)
+    sys.stdout.flush()
+    note(f"this belongs in {file}; `{_repeated(args)} --write` puts it there")
+    if client.name == "claude-code":
+        note(f"or run `{shlex.join(['claude', 'mcp', 'add', '--scope', 'project', args.name, '--', *words])}`")
+    return 0
+
+
+def _repeated(args: Namespace) -> str:
+    """The command as it was given."""
+    options = {"--file": args.file, "--store": args.store, "--name": args.name if args.name != "cofio" else None}
+    given = [word for option, value in options.items() if value is not None for word in (option, value)]
+    return shlex.join(["cofio", "mcp", "config", args.client, *given])
+
+
+def _print_all(args: Namespace) -> int:
+    for number, client in enumerate(CLIENTS.values()):
+        if args.json:
+            _print(args, client, client.file())
+        else:
+            print(f"{'' if number == 0 else chr(10)}# {client.name}: {client.file()}\n\n{_snippet(args, client)}")
+    sys.stdout.flush()
+    if not args.json:
+        note("`cofio mcp config CLIENT --write` puts one of them into its file")
+    return 0
+
+
+def _write(args: Namespace, client: Client, file: Path) -> int:
+    held = read(file)
+    try:
+        text = "" if held is None else held.decode()
+    except UnicodeDecodeError:
+        raise Invalid(str(file), "is not UTF-8 text; nothing was changed") from None
+    merged = _merged(args, client, text, str(file))
+    if merged.change != "unchanged":
+        put(file, merged.text.encode())
+    output(as_json=args.json).done(
+        _DONE[merged.change].format(name=args.name, file=file),
+        client=client.name, file=str(file), name=args.name, change=merged.change,
+    )  # fmt: skip
+    if client.then and merged.change != "unchanged" and not args.json:
+        sys.stdout.flush()
+        note(client.then)
+    return 0
+
+
+def _merged(args: Namespace, client: Client, text: str, where: str) -> Merged:
+    words = _command(args, client)
+    if client.name == "codex":
+        return merge_toml(text, (client.servers[0], args.name), _table(words), where=where)
+    servers, entry = client.servers, client.entry(words)
+    if client.name == "opencode" and _second(read_json(text, where)):
+        servers, entry = (*servers, "servers"), {"type": "local", "command": list(words)}
+    return merge_json(text, (*servers, args.name), entry, new=_document(args, client), where=where)
+
+
+def _second(document: Json) -> bool:
+    """Whether opencode's file is in the shape of its version 2, which has its servers one level down.
+
+    Version 2 reads the shape of version 1, too, but nothing says that it reads a mixture.
+    """
+    servers = document.get("mcp") if isinstance(document, dict) else None
+    nested = servers.get("servers") if isinstance(servers, dict) else None
+    return isinstance(nested, dict) and "type" not in nested
+
+
+def _snippet(args: Namespace, client: Client) -> str:
+    """What a file would hold that is made for this client."""
+    if client.name == "codex":
+        return toml_table((client.servers[0], args.name), _table(_command(args, client))).rstrip("\n")
+    return dump(_document(args, client))
+
+
+def _document(args: Namespace, client: Client) -> Json:
+    return {**client.document, client.servers[0]: {args.name: client.entry(_command(args, client))}}
+
+
+def _table(words: list[str]) -> dict[str, str | list[str]]:
+    return {"command": words[0], "args": words[1:]}
+
+
+def _command(args: Namespace, client: Client) -> list[str]:
+    """The command that a client is to start, which shares neither our PATH nor our environment."""
+    beside = shutil.which("cofio", path=os.path.dirname(sys.executable))
+    words = [beside] if beside else [sys.executable, "-m", "cofio"]
+    words.append("mcp")
+    asked = args.store is not None or os.environ.get("COFIO_STORE") or os.environ.get("AGENT_STORE_PATH")
+    if asked or not client.follows:
+        words += ["--store", str(find_store(args.store).absolute())]
+    for word in words:
+        check_text("command", word, MAX_PATH)
+    return words
