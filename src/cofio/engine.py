@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from . import search as searching
-from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Progress, Put
+from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Made, Progress, Put
 from .embed import Embedder, open_embedder
 from .errors import Invalid, LimitExceeded, NotFound, Unavailable
 from .indexing import Indexing
@@ -34,6 +34,9 @@ from .model import (
 )
 from .query import MAX_LIST, Filter, Page, Query, check_filter, check_kinds
 from .settings import Settings, find_store
+
+if TYPE_CHECKING:
+    from .backends import Vector
 
 Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Answers: TypeAlias = list[Record | int]
@@ -57,6 +60,7 @@ class Engine:
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self.closed = False
         self._backend = backend
         self._clock = clock or (lambda: datetime.now(UTC))
         self._embedding = _Embedding(self.settings, embedder)
@@ -101,6 +105,7 @@ class Engine:
 
     def close(self) -> None:
         """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
+        self.closed = True
         self._release()
 
     # Writing.
@@ -109,7 +114,7 @@ class Engine:
         self,
         scope: Scope,
         *,
-        text: str,
+        text: str = "",
         title: str = "",
         tags: Iterable[str] = (),
         author: str = "",
@@ -126,7 +131,7 @@ class Engine:
         dedupe: bool = False,
         similar: bool = False,
     ) -> Record:
-        """Remember something new.
+        """Remember something new, which has a text, a title or both.
 
         `ttl` is how long it lasts, in seconds or as a timedelta. With `dedupe`, a record of the same scope and
         kind with the same text is returned instead, with `existed` set. With `similar`, the result names
@@ -144,8 +149,6 @@ class Engine:
             importance=member(Importance, "importance", importance), author=author, source=source, parent=parent,
             position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
         )  # fmt: skip
-        if not text.strip():
-            raise Invalid("text", "is empty; it takes 1 to 1,048,576 characters")
         near = self._similar(draft) if similar else ()
         (record,) = self._records([Put(draft=draft, dedupe=dedupe)])
         return replace(record, similar=tuple(one for one in near if one.id != record.id)) if near else record
@@ -359,13 +362,23 @@ class Engine:
         """Every record of the scope and under it, as of one moment, oldest change first."""
         return self._backend.export(_bounds(scope, False, (), None), self._clock())
 
-    def restore(self, drafts: Sequence[Draft]) -> int:
-        """Put exported records back as they were, in one transaction; how many were new or newer than here."""
+    def restore(self, drafts: Sequence[Draft], *, vectors: Mapping[str, Sequence[float]] | None = None) -> int:
+        """Put exported records back as they were, in one transaction; how many were new or newer than here.
+
+        `vectors` are those of some of the drafts, by their ids, that this engine's embedder made elsewhere: whose text
+        is here as the draft has it, and has no vector yet, gets its own and need not be embedded.
+
+        Raises:
+            Invalid: a draft is not whole, or a vector is none; nothing was changed.
+            Unavailable: there are vectors, and no embedder here that they could be of.
+        """
         batch = _drafts(drafts)
         for draft in batch:
             if draft.id is None or draft.version is None or draft.updated_at is None:
                 raise Invalid("drafts", "a record to restore needs its id, version and updated_at")
-        return sum(not record.existed for record in self._records([Put(draft=each, how="restore") for each in batch]))
+        made = self._made(batch, vectors) if vectors else {}
+        puts = [Put(draft=each, how="restore", vector=made.get(cast(str, each.id))) for each in batch]
+        return sum(not record.existed for record in self._records(puts))
 
     def stats(self) -> Mapping[str, int | str]:
         """Numbers about the store for people."""
@@ -397,6 +410,18 @@ class Engine:
         # By the store's time, which is what expiry is judged by: the clock may have been set back.
         with self._backend.reading(self._clock()) as view:
             return view.now + timedelta(seconds=seconds)
+
+    def _made(self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]) -> dict[str, Made]:
+        """The vectors that came with drafts, checked and of length one."""
+        if not isinstance(vectors, Mapping):
+            raise Invalid("vectors", f"expected vectors by record id, got {type(vectors).__name__}")
+        embedder = self.embedder()
+        if embedder is None:
+            raise Unavailable("nothing here makes vectors, so none can be kept: run `cofio model install`")
+        for strange in vectors.keys() - {draft.id for draft in drafts}:
+            raise Invalid("vectors", f"{strange!r} is the id of none of the drafts")
+        dimensions, name = embedder.dimensions, embedder.id
+        return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
 
     def _similar(self, draft: Draft) -> tuple[Similar, ...]:
         with self._backend.reading(self._clock(), words=True) as view:
@@ -455,13 +480,32 @@ def _scope(scope: object) -> Scope:
     return scope
 
 
+def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
+    """A record's vector as numbers, of length one; raises Invalid for what has no direction."""
+    import numpy as np
+
+    try:
+        numbers = np.asarray(vector, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid("vectors", f"that of {id!r} is not a list of numbers") from None
+    if numbers.shape != (dimensions,):
+        raise Invalid("vectors", f"that of {id!r} is not a list of {dimensions} numbers")
+    # By its largest number first: the square of a large one may be none.
+    largest = np.abs(numbers).max(initial=0.0)
+    if not np.isfinite(largest) or not largest:
+        raise Invalid("vectors", f"that of {id!r} is not of finite numbers that are not all zero")
+    numbers = numbers / largest
+    unit: Vector = (numbers / np.linalg.norm(numbers)).astype(np.float32)
+    return unit
+
+
 def _id(value: str) -> str:
     check_text("id", value, MAX_ID)
     return value
 
 
 def _key(key: str) -> str:
-    check_text("key", key, MAX_KEY, empty=False)
+    check_text("key", key, MAX_KEY)
     return key
 
 

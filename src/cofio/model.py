@@ -171,7 +171,7 @@ class Draft:
         object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
         object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
         if self.key is not None:
-            check_text("key", self.key, MAX_KEY, empty=False)
+            check_text("key", self.key, MAX_KEY)
         check_text("title", self.title, MAX_TITLE)
         check_text("text", self.text, MAX_TEXT)
         if isinstance(self.tags, list):
@@ -189,8 +189,8 @@ class Draft:
             check_text("id", self.id, MAX_ID, empty=False)
         if self.version is not None:
             check_int("version", self.version, 1, 2**53)
-        if self.key is None and not self.text.strip():
-            raise Invalid("text", "is empty; a record without a key needs text to be found by")
+        if self.key is None and not self.text.strip() and not self.title.strip():
+            raise Invalid("text", "is empty; a record without a key needs text or a title to be found by")
         check_json(self.data)
 
 

@@ -73,13 +73,13 @@ WRITE = FIELDS | {
 }
 PUT = FIELDS | {
     "scope": (NOT_SCOPE, []),
-    "key": ([None, *NOT_TEXT, *BROKEN_TEXT, ""], ["x" * 1025]),
+    "key": ([None, *NOT_TEXT, *BROKEN_TEXT], ["x" * 1025]),
     "kind": WRITE["kind"],
     "if_version": ([*NOT_INT, -1, 2**53 + 1, HUGE], []),
 }
 EDIT = FIELDS | {
     "scope": (NOT_SCOPE, []),
-    "key": ([*NOT_TEXT, *BROKEN_TEXT, ""], ["x" * 1025]),
+    "key": ([*NOT_TEXT, *BROKEN_TEXT], ["x" * 1025]),
     "if_version": PUT["if_version"],
     "id": ([None, *NOT_TEXT, *BROKEN_TEXT], ["x" * 129]),
 }
@@ -250,6 +250,10 @@ def test_an_edit_that_would_leave_nothing_to_be_found_by_is_refused(memory: Engi
     with pytest.raises(Invalid, match="text"):
         memory.edit(record.id, text=" ")
     assert memory.read(record.id) == record
+    titled = memory.edit(record.id, title="T", text="")
+    with pytest.raises(Invalid, match="text"):
+        memory.edit(record.id, title="")
+    assert memory.read(record.id) == titled
 
 
 def test_data_too_deep_for_a_list_of_lists_is_kept_up_to_the_limit(memory: Engine) -> None:

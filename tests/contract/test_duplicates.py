@@ -38,6 +38,16 @@ def test_any_other_difference_makes_another_record(memory: Engine, text: str) ->
     assert not memory.write(DEMO, text=text, dedupe=True).existed
 
 
+def test_what_has_no_text_is_told_by_its_title_and_data(memory: Engine) -> None:
+    memory.put(DEMO, "key", kind=Kind.NOTE)
+    memory.write(DEMO, text="First title null")
+    first = memory.write(DEMO, title="First title", dedupe=True)
+    assert not first.existed
+    assert not memory.write(DEMO, title="Second title", dedupe=True).existed
+    assert not memory.write(DEMO, title="First title", data=1, dedupe=True).existed
+    assert memory.write(DEMO, title=" First  title", text=" \n", dedupe=True) == first
+
+
 def test_a_text_of_another_scope_or_kind_is_no_duplicate(memory: Engine) -> None:
     memory.write(DEMO, text="same")
     assert not memory.write(DEMO / "under", text="same", dedupe=True).existed

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import pytest
 
-from cofio import Conflict, Draft, Engine, Invalid, Kind, Query, Record, Scope
+from cofio import Conflict, Draft, Engine, Invalid, Kind, Query, Record, Scope, Where
+from cofio.jsonl import read_line, write_line
 
 DEMO = Scope("demo")
 
@@ -27,11 +28,30 @@ def test_the_same_key_in_another_scope_or_kind_is_another_record(memory: Engine)
     assert len({record.id for record in records}) == memory.count() == 4
 
 
-@pytest.mark.parametrize("key", ["a/b.c", "%", "_", "'", '"', "日本", "🙂", " ", "\n", "../../etc", "k" * 1024])
+@pytest.mark.parametrize("key", ["", "a/b.c", "%", "_", "'", '"', "日本", "🙂", " ", "\n", "../../etc", "k" * 1024])
 def test_a_key_may_hold_any_character(memory: Engine, key: str) -> None:
     record = memory.put(DEMO, key, data=1)
     assert record.key == key
     assert memory.get(DEMO, key) == record
+
+
+def test_the_empty_key_is_a_key_like_any_other(memory: Engine) -> None:
+    keyless = memory.write(DEMO, text="no key", kind=Kind.ITEM)
+    record = memory.put(DEMO, "", data=1)
+    assert memory.put(DEMO, "", data=2, if_version=1).id == record.id
+    with pytest.raises(Conflict):
+        memory.put(DEMO, "", data=3, if_version=1)
+    assert [found.id for found in memory.list(filter=Where("key", "=", ""))] == [record.id]
+    other = memory.put(DEMO, "other", data=3)
+    with pytest.raises(Conflict):
+        memory.move(other.id, key="")
+    memory.move(record.id, key="named")
+    assert memory.move(other.id, key="").key == ""
+    assert memory.move(keyless.id, key="third").key == "third"
+    assert memory.restore([read_line(write_line(each)) for each in memory.export()]) == 0
+    memory.delete(other.id)
+    assert memory.get(DEMO, "") is None
+    assert memory.check() == []
 
 
 def test_put_replaces_what_the_key_held_and_keeps_its_id_and_birth(

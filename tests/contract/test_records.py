@@ -306,3 +306,13 @@ def test_similar_names_the_record_and_the_share_of_words_in_common(memory: Engin
     second = memory.write(DEMO, text="The cache is flushed every night at three", similar=True)
     assert second.similar == (Similar(id=first.id, title="First", likeness=second.similar[0].likeness),)
     assert 0.7 <= second.similar[0].likeness < 1
+
+
+def test_a_title_is_enough_to_be_found_by(memory: Engine) -> None:
+    record = memory.write(DEMO, title="The walrus colony moved")
+    (batched,) = memory.write_many([Draft(scope=DEMO, title="An owl tower")])
+    memory.settle()
+    assert [hit.record for hit in memory.search("walrus colony")] == [record]
+    assert [hit.record for hit in memory.search(Query("owl tower", mode="semantic"))] == [batched]
+    assert memory.read(record.id) == record
+    assert memory.check() == []

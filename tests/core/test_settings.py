@@ -31,6 +31,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
     chosen: dict[str, Any] = {
         "embedder": "remote", "embed_url": "http://localhost/v1", "embed_model": "m", "embed_key": "secret ü",
         "models": "/models", "sync": "normal", "fusion": "rrf", "floor": 0.5, "background": False,
+        "host": "::1", "port": 9000, "allow_secrets": True,
     }  # fmt: skip
     assert set(chosen) == {field.name for field in fields(Settings)}
     expected = Settings(**chosen)
@@ -57,6 +58,13 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         ("sync = 'off'", "sync"),
         ("fusion = 'best'", "fusion"),
         ("background = 'maybe'", "background"),
+        ("port = 70000", "port"),
+        ("port = -1", "port"),
+        ("port = 'http'", "port"),
+        ("port = 80.5", "port"),
+        ("port = true", "port"),
+        ("host = 5", "host"),
+        ("allow_secrets = 'some'", "allow_secrets"),
         ("background = []", "background"),
         ("not toml at all", "cofio.toml"),
     ],

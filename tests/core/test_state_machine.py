@@ -48,7 +48,7 @@ COMMON = ("apple", "pear", "plum")
 sides = st.integers(0, 1)
 scopes = st.sampled_from([Scope(), Scope("a"), Scope("a", "b"), Scope("ab"), Scope("a%")])
 kinds = st.sampled_from([Kind.NOTE, Kind.STATE, Kind.TURN])
-keys = st.sampled_from(["k", "K", "k/2"])
+keys = st.sampled_from(["k", "K", "k/2", ""])
 tag_lists = st.lists(st.sampled_from(["x", "X", "y%"]), unique=True, max_size=2).map(tuple)
 datas = st.sampled_from(
     [None, 1, {"n": 1}, {"n": 1.0}, {"n": "1"}, {"n": True}, {"n": None}, {"n": {"m": 2}}, {"n": [1]}]

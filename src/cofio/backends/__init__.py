@@ -25,17 +25,26 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how many are done, and how many there are."""
 
 
+class Made(NamedTuple):
+    """A vector that need not be made: the embedder that it is of, and itself, of length one."""
+
+    embedder: str
+    vector: Vector
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
     """Store a draft: as a new record, in place of the one with its key, or as the record it once was.
 
-    `if_version` is the version that the key's record must have; 0 means that there must be none.
+    `if_version` is the version that the key's record must have; 0 means that there must be none. The `vector` of a
+    restored draft is kept if its record has that very text, and no vector of it yet.
     """
 
     draft: Draft
     how: Literal["new", "key", "restore"] = "new"
     if_version: int | None = None
     dedupe: bool = False
+    vector: Made | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

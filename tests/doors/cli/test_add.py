@@ -167,7 +167,6 @@ def test_wrong_usage_is_told_with_exit_code_2_and_makes_nothing(
         (["x", "--tag", ""], "", "cofio: tags: is empty"),
         (["x", "--ttl", "0s"], "", "cofio: ttl: is not within 0 to 1,000 years"),
         (["x", "--ttl", "999999w"], "", "cofio: ttl: is not within 0 to 1,000 years"),
-        (["x", "--key", ""], "", "cofio: key: is empty"),
         (["\udcff"], "", "cofio: text: holds half of a surrogate pair"),
     ],
 )

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...errors import Invalid, Unavailable
-from ...model import Record
+from ...model import Draft, Record
 from ...text import embed_text
-from .. import Bounds, Change, EmbedBatch, Progress, Put, ToEmbed
+from .. import Bounds, Change, EmbedBatch, Made, Progress, Put, ToEmbed
 from . import checks
 from .database import Database, fetch, translated
 from .filters import micros, within
@@ -73,7 +73,13 @@ class SqliteBackend:
             self._aligned = True
         # The slow part of a write, taking the text apart, is done before the store is locked.
         prepared = {id(change.draft): prepare(change.draft) for change in changes if isinstance(change, Put)}
-        return self._database.write(lambda connection: Changing(connection, now, prepared).apply(changes))
+
+        def change(connection: apsw.Connection) -> list[Record | int]:
+            answers = Changing(connection, now, prepared).apply(changes)
+            _keep_made(connection, changes)
+            return answers
+
+        return self._database.write(change)
 
     @contextmanager
     def reading(self, now: datetime, *, words: bool = False) -> Iterator[SqliteView]:
@@ -329,6 +335,35 @@ def _embedder(connection: apsw.Connection, name: str, width: int) -> tuple[int, 
         connection.execute("UPDATE embedder SET dimensions = ? WHERE name = ? AND dimensions = 0", (width, name))
     number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (name,)).get
     return number, vseq, connection.execute("SELECT updated FROM state").get
+
+
+def _keep_made(connection: apsw.Connection, changes: Sequence[Change]) -> None:
+    """Keep the vectors that came with drafts."""
+    made = [(each.draft, each.vector) for each in changes if isinstance(each, Put) and each.vector is not None]
+    for name, width in {(vector.embedder, len(vector.vector)) for _, vector in made}:
+        number, vseq, _ = _embedder(connection, name, width)
+        for draft, vector in made:
+            if vector.embedder == name and _keep(connection, number, vseq + 1, draft, vector):
+                vseq += 1
+        connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
+
+
+def _keep(connection: apsw.Connection, number: int, vseq: int, draft: Draft, made: Made) -> bool:
+    """Keep one vector, if the draft's record now has the draft's text, and no vector of it; whether it was kept."""
+    row = connection.execute(
+        "SELECT record.no, record.text_seq, seq, title, text, tags, record.data FROM record"
+        " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
+        " WHERE id = ? AND vector.text_seq IS NOT record.text_seq",
+        (number, draft.id),
+    ).get
+    meant = embed_text(title=draft.title, text=draft.text, tags=draft.tags, data=draft.data)
+    if row is None or not meant or _to_embed(row).text != meant:
+        return False
+    connection.execute(
+        "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data) VALUES (?, ?, ?, ?, ?)",
+        (number, row[0], vseq, row[1], made.vector.astype("<f2").tobytes()),
+    )
+    return True
 
 
 def _forget_embedders(connection: apsw.Connection, which: str, *values: str | int) -> None:

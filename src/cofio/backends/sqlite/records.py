@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from ...errors import Conflict, Invalid, NotFound
-from ...model import Draft, Importance, Json, Kind, Record, Scope, encode_json, new_id
+from ...model import Draft, Importance, Kind, Record, Scope, encode_json, new_id
 from ...text import embed_text, record_words
 from .. import Change, Delete, Drop, Edit, Put
 from .database import fetch
@@ -66,9 +66,12 @@ def record_of(row: Row) -> Record:
     )
 
 
-def digest(text: str, data: Json) -> bytes:
-    """Equal for texts that are the same but for white space at the ends and between lines."""
-    body = " ".join(text.split()) if text else encode_json(data)
+def digest(draft: Draft) -> bytes:
+    """Equal for texts that are the same but for white space at the ends and between words.
+
+    What has no text is told by its title and data; the line end before them keeps it apart from any text.
+    """
+    body = " ".join(draft.text.split()) or f"\n{' '.join(draft.title.split())}\n{encode_json(draft.data)}"
     return hashlib.blake2b(body.encode(), digest_size=16).digest()
 
 
@@ -99,7 +102,7 @@ def prepare(draft: Draft) -> Prepared:
     return Prepared(
         " ".join(found_by),
         len(found_by),
-        digest(draft.text, draft.data),
+        digest(draft),
         encode_json(list(draft.tags)) if draft.tags else "[]",
         encode_json(draft.data),
     )
@@ -169,7 +172,7 @@ class Changing:
         row = self._do(
             f"SELECT {COLUMNS} FROM record WHERE digest = ? AND scope = ? AND kind = ?"
             " AND (expires_at IS NULL OR expires_at > ?) ORDER BY no LIMIT 1",
-            (digest(draft.text, draft.data), scope, draft.kind, self._at),
+            (digest(draft), scope, draft.kind, self._at),
         ).get
         return None if row is None else record_of(row)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from argparse import Namespace
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import Invalid, Unavailable
 from ...jsonl import write_line
 from ...model import check_text
 from . import transfer
+from .arguments import misused
 from .opening import MAX_PATH, exists, opened, place, settle, waiting
 from .terminal import Bar, Checkup, counted, note, output, size
 
+if TYPE_CHECKING:
+    from ...engine import Engine
+
+PRODUCT = "agent-memory-store"
 LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
 
 
@@ -116,6 +123,10 @@ def export(args: Namespace) -> int:
 
 def importing(args: Namespace) -> int:
     """Put exported records back, then embed them, which is slow and may be left for later or stopped."""
+    if args.file == PRODUCT:
+        return _take(args)
+    if args.path is not None:
+        return misused(args, f"{args.file} is not a product whose memory can be taken over; {PRODUCT} is")
 
     def skip(number: int, fault: Invalid) -> None:
         note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")
@@ -136,13 +147,56 @@ def importing(args: Namespace) -> int:
         said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
         said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
         output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
-        sys.stdout.flush()
-        try:
-            settle(engine, limit=0 if args.no_vectors else None)
-        except KeyboardInterrupt:
-            note("stopped; every record is in and found by its words, and `cofio reindex` embeds the rest")
-            raise
+        _embed(args, engine)
     return 0
+
+
+def _embed(args: Namespace, engine: Engine) -> None:
+    """Index what was imported and, unless it is left for later, embed it."""
+    sys.stdout.flush()
+    try:
+        settle(engine, limit=0 if args.no_vectors else None)
+    except KeyboardInterrupt:
+        note("stopped; every record is in and found by its words, and `cofio reindex` embeds the rest")
+        raise
+
+
+def _take(args: Namespace) -> int:
+    """Take over the memory of agent-memory-store, which stays as it is."""
+    from ...importing.agent_memory_store import found, take
+
+    path = Path(args.path or os.environ.get("AGENT_STORE_PATH") or f"./.{PRODUCT}").expanduser()
+    if not found(path):
+        raise Unavailable(f"there is no memory of {PRODUCT} in {path}: name the folder that holds its store.db")
+    with opened(args, make=True) as engine:
+        try:
+            with Bar("taking over") as bar:
+                taken = take(engine, path, progress=bar)
+        except KeyboardInterrupt:
+            note("stopped; what is in stays, and the same import again does the rest")
+            raise
+        for what, why in taken.changed:
+            note(f"{what}: {why}")
+        for what, why in taken.refused:
+            note(f"{what} refused: {why}")
+        if taken.vectors_left:
+            note(f"its vectors are not kept: {taken.vectors_left}")
+        kept = taken.chunks + taken.states - taken.new
+        states = f"{taken.states:,} {'state' if taken.states == 1 else 'states'}"
+        said = f"imported {counted(taken.new)} from {path} ({_chunks(taken.chunks)} and {states})"
+        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        said += f"; {_chunks(taken.expired)} had expired" if taken.expired else ""
+        said += f"; {len(taken.refused):,} refused" if taken.refused else ""
+        output(as_json=args.json).done(
+            said, imported=taken.new, kept=kept, chunks=taken.chunks, states=taken.states, vectors=taken.vectors,
+            expired=taken.expired, changed=len(taken.changed), refused=len(taken.refused),
+        )  # fmt: skip
+        _embed(args, engine)
+    return 1 if taken.refused else 0
+
+
+def _chunks(count: int) -> str:
+    return "1 chunk" if count == 1 else f"{count:,} chunks"
 
 
 def model(args: Namespace) -> int:

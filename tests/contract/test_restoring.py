@@ -1,0 +1,178 @@
+"""Vectors that were made elsewhere come in with their records, and stay on no other text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cofio import Draft, Engine, Invalid, Query, Scope, Settings, Unavailable
+from cofio.backends import Backend
+from cofio.embed.hashed import Hashed
+
+DEMO = Scope("demo")
+THEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def draft(id: str, text: str, *, version: int = 1, later: int = 0) -> Draft:
+    """A record as an export has it."""
+    at = THEN + timedelta(seconds=later)
+    return Draft(scope=DEMO, id=id, text=text, version=version, created_at=at, updated_at=at)
+
+
+def vector(text: str) -> list[float]:
+    """The vector that the hashed embedder makes of a text."""
+    return [float(number) for number in Hashed().embed([text])[0]]
+
+
+def found(memory: Engine, text: str) -> list[str]:
+    """The ids of what is very near to a text by its vector."""
+    return [hit.record.id for hit in memory.search(Query("?", mode="semantic", vector=vector(text), floor=0.9))]
+
+
+def test_a_vector_that_comes_with_its_record_need_not_be_made(memory: Engine) -> None:
+    texts = {"1": "walrus colony", "2": "giraffe savanna", "3": "owl tower"}
+    drafts = [draft(known, text) for known, text in texts.items()]
+    assert memory.restore(drafts, vectors={known: vector(texts[known]) for known in "12"}) == 3
+    assert memory.stats()["waiting_for_vectors"] == 1
+    assert found(memory, "walrus colony") == ["1"]
+    assert memory.settle() == 1
+    assert [found(memory, text) for text in texts.values()] == [["1"], ["2"], ["3"]]
+    assert memory.check() == []
+
+
+@pytest.mark.parametrize("length", [1e-30, 0.5, 1.0, 1e30, 1e200])
+@pytest.mark.parametrize("kind", [list, tuple, np.asarray])
+def test_a_vector_may_be_of_any_length(memory: Engine, length: float, kind: Callable[..., Any]) -> None:
+    long = kind([number * length for number in vector("walrus colony")])
+    memory.restore([draft("1", "walrus colony")], vectors={"1": long})
+    (hit,) = memory.search(Query("walrus colony", mode="semantic"))
+    assert hit.why.semantic is not None
+    assert hit.why.semantic.score == pytest.approx(1, abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [], [0.0] * 384, [float("nan")] * 384, [*[1.0] * 383, float("inf")], [1.0] * 383, [1.0] * 385, [[1.0] * 384],
+        ["x"] * 384, [None] * 384, "x", b"x", 5, None, {"a": 1.0}, [10**400] * 384,
+    ],
+    ids=lambda bad: repr(bad)[:20],
+)  # fmt: skip
+def test_what_is_no_vector_is_refused_with_its_record_and_changes_nothing(memory: Engine, bad: Any) -> None:
+    with pytest.raises(Invalid, match="'second'") as caught:
+        memory.restore([draft("first", "a"), draft("second", "b")], vectors={"first": vector("a"), "second": bad})
+    assert caught.value.field == "vectors"
+    assert memory.count() == 0
+    assert memory.stats()["waiting_for_vectors"] == 0
+
+
+@pytest.mark.parametrize("vectors", [[vector("a")], "x", 5, {("1",)}])
+def test_vectors_come_by_the_ids_of_their_records(memory: Engine, vectors: Any) -> None:
+    with pytest.raises(Invalid, match="vectors: expected vectors by record id"):
+        memory.restore([draft("1", "a")], vectors=vectors)
+    assert memory.count() == 0
+
+
+def test_a_vector_of_no_draft_is_refused(memory: Engine) -> None:
+    with pytest.raises(Invalid, match="'other'"):
+        memory.restore([draft("1", "a")], vectors={"other": vector("a")})
+    assert memory.count() == 0
+
+
+def test_without_an_embedder_no_vector_can_be_kept(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    with pytest.raises(Unavailable, match="nothing here makes vectors"):
+        reopen().restore([draft("1", "a")], vectors={"1": vector("a")})
+    assert memory.count() == 0
+    assert reopen().restore([draft("1", "a")], vectors={}) == 1
+
+
+def test_a_record_that_is_here_unchanged_gets_the_vector_that_it_lacks(memory: Engine) -> None:
+    memory.restore([draft("1", "walrus colony")])
+    assert memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")}) == 0
+    assert memory.stats()["waiting_for_vectors"] == 0
+    assert found(memory, "walrus colony") == ["1"]
+
+
+def test_a_vector_that_is_here_is_not_replaced(memory: Engine) -> None:
+    memory.restore([draft("1", "walrus colony")])
+    memory.settle()
+    memory.restore([draft("1", "walrus colony")], vectors={"1": vector("quite another")})
+    assert found(memory, "walrus colony") == ["1"]
+    assert found(memory, "quite another") == []
+
+
+def test_a_record_that_is_newer_here_does_not_get_the_vector_of_its_old_text(memory: Engine) -> None:
+    memory.restore([draft("1", "walrus colony")])
+    memory.edit("1", text="giraffe savanna")
+    assert memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")}) == 0
+    assert found(memory, "walrus colony") == []
+    assert memory.stats()["waiting_for_vectors"] == 1
+    memory.settle()
+    assert found(memory, "giraffe savanna") == ["1"]
+
+
+def test_a_record_that_is_older_here_changes_its_vector_with_its_text(memory: Engine) -> None:
+    memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")})
+    newer = draft("1", "giraffe savanna", version=2, later=60)
+    assert memory.restore([newer], vectors={"1": vector("giraffe savanna")}) == 1
+    assert (found(memory, "walrus colony"), found(memory, "giraffe savanna")) == ([], ["1"])
+    assert memory.stats()["waiting_for_vectors"] == 0
+    assert memory.check() == []
+
+
+def test_what_another_process_embeds_meanwhile_is_embedded_once(memory: Engine, backend: Backend) -> None:
+    memory.restore([draft("1", "walrus colony"), draft("2", "owl tower")])
+    batch = backend.to_embed("hashed-384", 10)
+    assert batch is not None
+    memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")})
+    memory.edit("1", text="giraffe savanna")
+    with backend.lease():
+        backend.store_vectors("hashed-384", batch, Hashed().embed([item.text for item in batch.items]))
+    assert found(memory, "walrus colony") == []
+    assert found(memory, "owl tower") == ["2"]
+    assert memory.settle() == 1
+    assert found(memory, "giraffe savanna") == ["1"]
+    assert memory.check() == []
+
+
+def test_records_that_are_restored_edited_and_embedded_at_once_have_the_vectors_of_their_texts(
+    memory: Engine, reopen: Callable[..., Engine]
+) -> None:
+    background = reopen(Settings(background=True, embedder="none"), Hashed())
+    drafts = [draft(str(number), f"before t{number * 7919}") for number in range(200)]
+
+    def restore(engine: Engine) -> None:
+        for start in range(0, len(drafts), 20):
+            batch = drafts[start : start + 20]
+            engine.restore(batch, vectors={str(each.id): vector(each.text) for each in batch})
+
+    def edit(engine: Engine) -> None:
+        for number in range(0, 200, 10):
+            while not any(record.id == str(number) for record in engine.list(limit=1000)):
+                pass
+            engine.edit(str(number), text=f"after u{number * 104729}")
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(restore, memory), pool.submit(restore, background), pool.submit(edit, reopen())]:
+            done.result()
+    memory.settle()
+    assert memory.stats()["waiting_for_vectors"] == 0
+    for record in memory.list(limit=1000):
+        (hit,) = memory.search(Query("?", mode="semantic", vector=vector(record.text), floor=0.99))
+        assert hit.record == record
+    assert memory.check() == []
+
+
+def test_thousands_of_vectors_that_came_in_are_searched_like_any(memory: Engine) -> None:
+    drafts = [draft(str(number), f"t{number * 7919} u{number * 104729}") for number in range(2500)]
+    made = dict(zip([str(each.id) for each in drafts], Hashed().embed([each.text for each in drafts]), strict=True))
+    memory.restore(drafts, vectors=made)
+    assert memory.settle() == 0
+    for each in drafts[::500]:
+        assert found(memory, each.text) == [each.id]
+    assert memory.check() == []
