@@ -2,13 +2,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
+	--fetch-timeout=60000 --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000
 
 .PHONY: run test check bench torture clean
 
 run: .venv/.model
-	@$(BIN)/python examples/tour.py
+	@$(BIN)/cofio serve
 
-test: .venv/.model .venv/.dev
+test: .venv/.model .venv/.dev .node/installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: .venv/.dev
@@ -19,12 +21,13 @@ check: .venv/.dev
 
 bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.mcp
 
 torture: .venv/.model .venv/.dev
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .node .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -45,3 +48,13 @@ clean:
 .venv/.model: .venv/.base
 	@$(BIN)/cofio model install
 	@touch $@
+
+# MCP clients of others, and the Node that they need. Without them their tests are skipped: .node/missing says why, and
+# the next run tries again.
+.node/installed: tests/node/package.json
+	@echo "Installing the MCP clients that the tests run (once) ..."
+	@rm -rf .node/node_modules .node/installed .node/missing && mkdir -p .node && cp tests/node/package.json .node/
+	@cd .node && if ! command -v npm >npm.log; then echo "there is no npm on this machine" >missing; \
+		elif $(NPM) >npm.log 2>&1 && node_modules/node/bin/node --version >>npm.log 2>&1; then touch installed; \
+		else { grep -m 1 -E 'error code|not found' npm.log || tail -n 1 npm.log; } >missing; fi
+	@if [ -e .node/missing ]; then echo "They could not be installed: $$(cat .node/missing) (see .node/npm.log)"; fi

@@ -139,10 +139,12 @@ def test_each_mode_searches_by_what_it_says(tools: Tools) -> None:
 @pytest.mark.requirement("search.modes.fallback")
 def test_without_a_model_words_are_searched_and_that_is_said(folder: Path) -> None:
     settings = replace(SETTINGS, embedder="minilm", models=str(folder / "no-models"))
-    memory = Memory(folder / ".cofio", settings, say=print)
+    told: list[str] = []
+    memory = Memory(folder / ".cofio", settings, say=told.append)
     client = Pipes(memory)
     tools = Tools(client)
     tools.write("Words", "zebra crossing")
+    assert ["cofio model install" in line for line in told] == [True]
     said = tools.search_context(query="zebra")
     assert "Words" in said.text
     assert "words only" in said.data["degraded"]

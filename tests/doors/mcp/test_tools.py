@@ -502,6 +502,8 @@ def test_secrets_are_refused_and_nothing_of_them_is_kept(tools: Tools) -> None:
         assert "nothing was saved" in said.text
         assert key not in said.text
     assert "line 2" in tools.write_context(topic="Access", content=f"line one\nuse {key} here").text
+    telling = tools.set_state(key="db_password", value="kX9-" + "fQ2!vR7z")
+    assert (telling.error, "password" in telling.text) == (True, True)
     assert tools.engine.count() == 0
     assert not tools.write_context(topic="Access", content="The token is in .env as GITHUB_TOKEN.").error
 
