@@ -365,6 +365,9 @@ LET_THROUGH = [
     "token=abcdefghijklmnopqrstuvwxyz123456",
     "api_key='1234567890abcdef1234567890abcdef'",
     "mov eax, [ebp+token]",
+    "postgres://svc7Ann:svc7Ann@db/app",
+    "connect(password=cfg.user2Name, retries=3)",
+    "secretary: Fj39dKq82mXz01LwPq",
     "openssl rand -hex 32 > secret.key",
     "def test_wrong_password(client): client.login('ann', 'nope')",
 ]

@@ -39,12 +39,19 @@ class Memory:
             if self._closed:
                 raise Unavailable("the server is closing")
             if self._engine is None:
-                from ..engine import Engine
-                from ..importing import agent_memory_store
-
-                self._engine = Engine.open(self._folder, settings=self._settings)
-                agent_memory_store.take_over(self._engine, _older_homes(), self._say)
+                self._engine = self._opened()
             return self._engine
+
+    def _opened(self) -> Engine:
+        from ..embed.install import installed
+        from ..engine import Engine
+        from ..importing import agent_memory_store
+
+        engine = Engine.open(self._folder, settings=self._settings)
+        if self._settings.embedder == "minilm" and not installed(self._settings.models_folder):
+            self._say("the model is not installed, so memory is searched by words only: run `cofio model install`")
+        agent_memory_store.take_over(engine, _older_homes(), self._say)
+        return engine
 
     def prepare(self) -> None:
         """Begin to open the memory, if nobody has."""

@@ -73,8 +73,8 @@ class Tool:
     destroys: bool = False
     again: bool = False
     """Whether doing it twice is as doing it once."""
-    guarded: tuple[str, ...] = ()
-    """The arguments that are looked through for secrets before they are stored."""
+    stores: Callable[[Arguments], dict[str, Json]] = lambda _: {}
+    """What it would store, by the argument's name: it is looked through for secrets first."""
 
     def listing(self) -> dict[str, Json]:
         """The tool's entry in a `tools/list`."""
@@ -104,8 +104,8 @@ def call(engine: Callable[[], Engine], name: str, given: Mapping[str, Json], *, 
 
 
 def _refuse_secrets(tool: Tool, taken: Arguments) -> None:
-    for name in tool.guarded:
-        secret = find_in_json({name: taken[name]}) if name in taken else None
+    for name, stored in tool.stores(taken).items():
+        secret = find_in_json(stored)
         if secret is not None:
             raise Invalid(
                 name,
@@ -374,7 +374,7 @@ TOOLS = {
                 similar={"type": "array", "items": _output(id=_STRING, topic=_STRING, likeness=_NUMBER)},
             ),
             run=_write_context,
-            guarded=("topic", "content", "tags"),
+            stores=lambda given: {name: given[name] for name in ("topic", "content", "tags") if name in given},
         ),
         Tool(
             name="read_context",
@@ -440,7 +440,8 @@ TOOLS = {
             run=_set_state,
             destroys=True,
             again=True,
-            guarded=("value",),
+            # A key may tell of a value what the value itself does not.
+            stores=lambda given: {"value": {cast(str, given["key"]): given["value"]}},
         ),
     )
 }
