@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .engine import Engine
     from .errors import CofioError, Conflict, Invalid, LimitExceeded, NotFound, Unavailable
-    from .model import Draft, Importance, Json, Kind, Record, Scope
+    from .model import Draft, Heading, Importance, Json, Kind, Record, Scope
     from .query import AllOf, AnyOf, Filter, Hit, Page, Query, Where
     from .settings import Settings
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AllOf", "AnyOf", "CofioError", "Conflict", "Draft", "Engine", "Filter", "Hit", "Importance", "Invalid", "Json",
-    "Kind", "LimitExceeded", "NotFound", "Page", "Query", "Record", "Scope", "Settings", "Unavailable", "Where",
+    "AllOf", "AnyOf", "CofioError", "Conflict", "Draft", "Engine", "Filter", "Heading", "Hit", "Importance", "Invalid",
+    "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Query", "Record", "Scope", "Settings", "Unavailable", "Where",
     "__version__",
 ]  # fmt: skip
 
 _HOMES = {
     "engine": ("Engine",),
     "errors": ("CofioError", "Conflict", "Invalid", "LimitExceeded", "NotFound", "Unavailable"),
-    "model": ("Draft", "Importance", "Json", "Kind", "Record", "Scope"),
+    "model": ("Draft", "Heading", "Importance", "Json", "Kind", "Record", "Scope"),
     "query": ("AllOf", "AnyOf", "Filter", "Hit", "Page", "Query", "Where"),
     "settings": ("Settings",),
 }

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TypeAlias, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from .errors import Invalid, LimitExceeded
 
@@ -140,7 +140,21 @@ class Record:
     existed: bool = field(default=False, compare=False, repr=False)
     """Set on what `write(dedupe=True)` returns when the same text was already there."""
     similar: tuple[Similar, ...] = field(default=(), compare=False, repr=False)
-    """Set on what `write(similar=True)` returns: records that say nearly the same."""
+    """Set on what `write` returns with `similar` or `same`: records that say nearly, or just, the same."""
+
+
+class Heading(NamedTuple):
+    """A record as a list shows it, without its text and data. A page has hundreds, so it is cheap to make."""
+
+    id: str
+    scope: Scope
+    kind: Kind
+    key: str | None
+    title: str
+    tags: tuple[str, ...]
+    importance: Importance
+    author: str
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,17 @@ def test_dedupe_returns_the_record_that_is_there_and_writes_nothing(memory: Engi
     assert memory.count() == 2
 
 
+def test_same_names_a_record_with_the_same_text_and_writes_another(memory: Engine) -> None:
+    first = memory.write(DEMO, text="one  two", title="First", same=True)
+    assert first.similar == ()
+    second = memory.write(DEMO, text="one two\n", same=True)
+    assert [(one.id, one.title, one.likeness) for one in second.similar] == [(first.id, "First", 1.0)]
+    assert memory.write(DEMO, text="one three", same=True).similar == ()
+    assert memory.write(Scope("else"), text="one two", same=True).similar == ()
+    assert memory.write(DEMO, text="one two", kind=Kind.FACT, same=True).similar == ()
+    assert memory.count() == 5
+
+
 @pytest.mark.parametrize("text", ["one two", " one two ", "one\n\ntwo", "one \t two\r\n"])
 def test_white_space_makes_no_difference_between_texts(memory: Engine, text: str) -> None:
     first = memory.write(DEMO, text="one two")

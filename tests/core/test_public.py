@@ -11,8 +11,8 @@ import pytest
 import cofio
 
 NAMES = [
-    "AllOf", "AnyOf", "CofioError", "Conflict", "Draft", "Engine", "Filter", "Hit", "Importance", "Invalid", "Json",
-    "Kind", "LimitExceeded", "NotFound", "Page", "Query", "Record", "Scope", "Settings", "Unavailable", "Where",
+    "AllOf", "AnyOf", "CofioError", "Conflict", "Draft", "Engine", "Filter", "Heading", "Hit", "Importance", "Invalid",
+    "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Query", "Record", "Scope", "Settings", "Unavailable", "Where",
     "__version__",
 ]  # fmt: skip
 HEAVY = ("numpy", "apsw", "tantivy", "onnxruntime", "tokenizers", "mcp", "rich", "hypothesis")

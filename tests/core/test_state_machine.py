@@ -28,6 +28,7 @@ from cofio import (
     Draft,
     Engine,
     Filter,
+    Heading,
     Importance,
     Kind,
     Query,
@@ -295,7 +296,10 @@ class Memories(RuleBasedStateMachine):
     def list_and_count(self, side: int, within: dict[str, Any], limit: int, offset: int, newest: bool) -> None:
         expected = self.seen(within)[:: -1 if newest else 1]
         engine = self.engines[side]
-        assert engine.list(**within, limit=limit, offset=offset, newest=newest) == expected[offset : offset + limit]
+        page = expected[offset : offset + limit]
+        assert engine.list(**within, limit=limit, offset=offset, newest=newest) == page
+        headings = engine.headings(**within, limit=limit, offset=offset, newest=newest)
+        assert headings == [tuple(getattr(record, name) for name in Heading._fields) for record in page]
         assert engine.count(**within) == len(expected)
 
     @rule(side=sides, under=scopes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
-from ..model import Draft, Kind, Record, Scope
+from ..model import Draft, Heading, Kind, Record, Scope
 from ..query import Filter
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Put:
     how: Literal["new", "key", "restore"] = "new"
     if_version: int | None = None
     dedupe: bool = False
+    same: bool = False
+    """Whether the answer is to name a record of the scope and kind with the same text."""
     vector: Made | None = None
 
 
@@ -160,6 +162,9 @@ class View(Protocol):
 
     def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
         """Records within bounds in the order in which they last changed."""
+
+    def headings(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Heading]:
+        """The same without their texts, which are not read."""
 
     def count(self, bounds: Bounds) -> int:
         """How many records are within bounds."""

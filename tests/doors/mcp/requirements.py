@@ -91,5 +91,5 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "skill": ("seed 4", "the skill is served as a prompt and as a resource"),
     "fence": ("issue", "what was stored stands apart from what cofio says of it"),
     "secrets": ("seed 13", "what looks like a secret is not stored, unless the owner allows it"),
-    "similar": ("promise 7", "a write says what says nearly the same already"),
+    "similar": ("promise 7", "a write says what says the same already"),
 }

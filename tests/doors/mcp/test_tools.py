@@ -71,12 +71,13 @@ def test_a_topic_alone_or_a_content_alone_is_enough(tools: Tools) -> None:
 @pytest.mark.requirement("similar")
 def test_writing_the_same_again_makes_another_chunk_and_says_so(tools: Tools) -> None:
     first = tools.write("Deploy", "The deploy of the billing service runs on Fridays at noon.")
-    again = tools.write_context(topic="Deploy", content="The deploy of the billing service runs on Fridays at noon!")
+    again = tools.write_context(topic="Again", content="The deploy of the billing  service runs on Fridays at noon.\n")
     assert again.data["id"] != first
-    assert [one["id"] for one in again.data["similar"]] == [first]
-    assert f"`{first}` says nearly the same (100%" in again.notes[0]
+    assert again.data["same"] == [{"id": first, "topic": "Deploy"}]
+    assert f"`{first}` has the same content already" in again.notes[0]
     assert len(tools.list_context().data["chunks"]) == 2
-    assert tools.write_context(topic="Lunch", content="Soup is served in the garden today.").notes == []
+    other = tools.write_context(topic="Deploy", content="The deploy of the billing service runs on Mondays.")
+    assert (other.notes, other.data["same"]) == ([], [])
 
 
 @pytest.mark.requirement("write.importance")

@@ -46,14 +46,13 @@ class WordSearch:
         if len(words) > MOST_WORDS:
             words = sorted(words, key=lambda word: (frequency[word] == 0, frequency[word]))[:MOST_WORDS]
         tail, tail_total = _tail(connection, state, words, bounds)
-        scoped = list(_scope_facets(bounds))
+        scoped = [each for each in _scope_facets(bounds) if loaded and not loaded.all_have(each)]
         everywhere = loaded.searcher.num_docs if loaded else 0
-        # One document of the index is its mark, and no record.
-        total = tail_total + (_holding(loaded, scoped) if loaded and scoped else max(0, everywhere - 1))
+        total = tail_total + (loaded.holding(scoped) if scoped else loaded.records) if loaded else tail_total
         shares: list[tuple[str, float, float]] = []
         for word in words:
             known = frequency[word]
-            inside = _holding(loaded, scoped, word) if loaded and known and scoped else known
+            inside = loaded.holding(scoped, word) if loaded and known and scoped else known
             holding = inside + len(tail.get(word, ()))
             # A word that nobody has is no rarer than one that a single record has.
             weight = _idf(max(1, holding), max(total, holding, 1))
@@ -79,20 +78,22 @@ class WordSearch:
         if self._loaded is None or not self._words:
             return []
         searcher = self._loaded.searcher
-        hits = searcher.search(self._query(self._loaded.index.schema), limit, count=False).hits
+        hits = searcher.search(self._query(self._loaded), limit, count=False).hits
         places = [place for _, place in hits]
         nos = searcher.fast_field_values("no", places)
         seqs = searcher.fast_field_values("seq", places)
         return [(int(no or 0), int(seq or 0), score) for no, seq, (score, _) in zip(nos, seqs, hits, strict=True)]
 
-    def _query(self, schema: tantivy.Schema) -> tantivy.Query:
-        query = tantivy.Query
+    def _query(self, loaded: Loaded) -> tantivy.Query:
+        query, schema = tantivy.Query, loaded.index.schema
         sought = []
         for word, _, boost in self._words:
             term = query.term_query(schema, "body", word, "freq")
             sought.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
         must = [(tantivy.Occur.Must, query.boolean_query(sought))]
         for group in _groups(self._bounds):
+            if len(group) == 1 and loaded.all_have(group[0]):
+                continue  # a search that asks for nothing but words may pass over most of them
             anyone = [(tantivy.Occur.Should, query.term_query(schema, "facet", each, "basic")) for each in group]
             # A filter must not add to the score, so it counts for nothing.
             must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(anyone), 0.0)))
@@ -132,16 +133,6 @@ def _tail(
         )
         found[word] = {no: (count, length) for no, count, length in rows}
     return found, total
-
-
-def _holding(loaded: Loaded, facets: Sequence[str], word: str | None = None) -> int:
-    """How many records of the index have all of the facets, and the word when one is given."""
-    schema = loaded.index.schema
-    terms = [tantivy.Query.term_query(schema, "facet", each, "basic") for each in facets]
-    if word is not None:
-        terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
-    query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
-    return int(loaded.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
 
 
 def _norm(k1: float, b: float, ratio: float) -> float:

@@ -7,19 +7,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import apsw
 
 from ...errors import Conflict, Invalid, NotFound
-from ...model import Draft, Importance, Kind, Record, Scope, encode_json, new_id
+from ...model import Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
 from ...text import embed_text, record_words
 from .. import Change, Delete, Drop, Edit, Put
 from .database import fetch
 from .filters import EPOCH, micros
 
+_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
+HEADING = f"id, {_PATH}, kind, key, title, tags, importance, author, updated_at"
 COLUMNS = (
-    "id, (SELECT path FROM scope WHERE scope.no = record.scope), kind, key, title, text, data, tags, importance, "
+    f"id, {_PATH}, kind, key, title, text, data, tags, importance, "
     "author, source, parent, position, created_at, updated_at, expires_at, version"
 )
 Row: TypeAlias = tuple[
@@ -27,10 +30,11 @@ Row: TypeAlias = tuple[
     str, str, str | None, int | None, int, int, int | None, int,
 ]  # fmt: skip
 
+HeadingRow: TypeAlias = tuple[str, bytes, str, str | None, str, str, str, str, int]
+
 _EDITABLE = frozenset(each.name for each in fields(Draft)) - {"id", "kind", "created_at", "updated_at", "version"}
 _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
-_scopes: dict[bytes, Scope] = {}
 
 
 def moment(value: int) -> datetime:
@@ -40,30 +44,44 @@ def moment(value: int) -> datetime:
 
 def record_of(row: Row) -> Record:
     """The record of a row of COLUMNS."""
-    scope = _scopes.get(row[1])
-    if scope is None:
-        if len(_scopes) > 10_000:
-            _scopes.clear()
-        scope = _scopes[row[1]] = Scope.from_path(row[1])
+    created = moment(row[13])
     return Record(
         id=row[0],
-        scope=scope,
+        scope=_scope(row[1]),
         kind=_kinds[row[2]],
         key=row[3],
         title=row[4],
         text=row[5],
         data=None if row[6] == "null" else json.loads(row[6]),
-        tags=() if row[7] == "[]" else tuple(json.loads(row[7])),
+        tags=_tags(row[7]),
         importance=_importances[row[8]],
         author=row[9],
         source=row[10],
         parent=row[11],
         position=row[12],
-        created_at=moment(row[13]),
-        updated_at=moment(row[14]),
+        created_at=created,
+        updated_at=created if row[14] == row[13] else moment(row[14]),
         expires_at=None if row[15] is None else moment(row[15]),
         version=row[16],
     )
+
+
+def heading_of(row: HeadingRow) -> Heading:
+    """The heading of a row of HEADING."""
+    return Heading(
+        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], _tags(row[5]), _importances[row[6]], row[7],
+        moment(row[8]),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=10_000)
+def _scope(path: bytes) -> Scope:
+    return Scope.from_path(path)
+
+
+@lru_cache(maxsize=4096)  # the same few sets of tags come again and again
+def _tags(stored: str) -> tuple[str, ...]:
+    return tuple(json.loads(stored))
 
 
 def digest(draft: Draft) -> bytes:
@@ -165,7 +183,11 @@ class Changing:
                 if put.how == "new":
                     raise Conflict(draft.key, expected=0, found=old.version)
                 return self._replace(old, draft)
-        return self._insert(draft, scope, version=1)
+        same = self._same(draft, scope) if put.same else None
+        record = self._insert(draft, scope, version=1)
+        if same is not None:
+            return replace(record, similar=(Similar(id=same.id, title=same.title, likeness=1.0),))
+        return record
 
     def _same(self, draft: Draft, scope: int) -> Record | None:
         """The oldest live record of the scope and kind with the same text."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ...model import Kind, Record, Scope
+from ...model import Heading, Kind, Record, Scope
 from .. import Backlog, Bounds, Brief, Match
 from .database import fetch
 from .filters import Condition, micros, within, within_scope
 from .matching import WordSearch, narrowed
-from .records import COLUMNS, moment, record_of, steady
+from .records import COLUMNS, HEADING, heading_of, moment, record_of, steady
 from .words import Damaged, Loaded, State, watched
 
 if TYPE_CHECKING:
@@ -58,13 +58,19 @@ class SqliteView:
 
     def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
         """Records within bounds in the order in which they last changed."""
+        return [record_of(row) for row in self._page(COLUMNS, bounds, limit, offset, newest)]
+
+    def headings(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Heading]:
+        """The same without their texts, which are not read."""
+        return [heading_of(row) for row in self._page(HEADING, bounds, limit, offset, newest)]
+
+    def _page(self, columns: str, bounds: Bounds, limit: int, offset: int, newest: bool) -> apsw.Cursor:
         condition = within(bounds, self._at, by_row=False)
-        rows = self._connection.execute(
-            f"SELECT {COLUMNS} FROM record WHERE {condition.sql}"
+        return self._connection.execute(
+            f"SELECT {columns} FROM record WHERE {condition.sql}"
             f" ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ? OFFSET ?",
             (*condition.values, limit, offset),
         )
-        return [record_of(row) for row in rows]
 
     def count(self, bounds: Bounds) -> int:
         """How many records are within bounds."""

@@ -15,9 +15,9 @@ import secrets
 import shutil
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import apsw
@@ -30,6 +30,7 @@ from .database import Database, begin, fetch
 from .soundness import Soundness
 
 HEAP = 30_000_000
+MOST_COUNTS = 10_000  # counts that are kept of an index before they are begun anew
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
 _STATE = "SELECT store, seq, records, words, index_name, indexed_seq, indexed_at, tail_seq, updated, fault FROM state"
 _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
@@ -71,6 +72,33 @@ class Loaded:
     seq: int
     index: tantivy.Index
     searcher: tantivy.Searcher
+    counts: dict[tuple[str, ...], int] = field(default_factory=dict)
+    """What has been counted so far: the index as opened does not change."""
+
+    def holding(self, facets: Sequence[str], word: str | None = None) -> int:
+        """How many records have all of the facets, and the word when one is given."""
+        asked = (*facets, "" if word is None else f"word {word}")
+        known = self.counts.get(asked)
+        if known is None:
+            schema = self.index.schema
+            terms = [tantivy.Query.term_query(schema, "facet", each, "basic") for each in facets]
+            if word is not None:
+                terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
+            known = int(self.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
+            if len(self.counts) >= MOST_COUNTS:
+                self.counts.clear()
+            self.counts[asked] = known
+        return known
+
+    def all_have(self, facet: str) -> bool:
+        """Whether every record has the facet, so that there is no need to ask for it."""
+        return self.holding((facet,)) >= self.records
+
+    @property
+    def records(self) -> int:
+        """How many records there are; one document is the index's mark, and no record."""
+        return max(0, self.searcher.num_docs - 1)
 
     def entries(self) -> list[tuple[int, int]]:
         """Every record number in the index, with the change that it was indexed at."""

@@ -61,7 +61,7 @@ class Surface:
         if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
             raise Invalid("cursor", "is none that came from here")
         offset = int(cursor or 0)
-        found = self._engine().list(HOME, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
+        found = self._engine().headings(HOME, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
         listed: list[Json] = [] if cursor is not None else [_SKILL]
         for record in found[:RESOURCES]:
             listed.append(

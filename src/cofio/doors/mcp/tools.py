@@ -168,13 +168,14 @@ def _write_context(engine: Engine, given: Arguments) -> Answer:
     else:
         lasting = {"expires_at": None} if ttl is None else {"ttl": ttl}
         record = engine.edit(old, if_version=None, **_content(given), **lasting)
-    alike: list[Json] = [{"id": one.id, "topic": one.title, "likeness": one.likeness} for one in record.similar]
+    alike: list[Json] = [{"id": one.id, "topic": one.title} for one in record.similar]
     notes = tuple(
-        f"[cofio: `{one.id}` says nearly the same ({one.likeness:.0%} of the words): if this is a newer version of it,"
-        " remove the old one with delete_context.]"
-        for one in record.similar[:3]
+        f"[cofio: `{one.id}` has the same content already; if one of the two is enough, remove the other with"
+        " delete_context.]"
+        for one in record.similar
     )
-    return Answer(rendering.saved(record), rendering.chunk_data(record) | _expiry(record) | {"similar": alike}, notes)
+    data: dict[str, Json] = {**cast("dict[str, Json]", rendering.chunk_data(record)), **_expiry(record), "same": alike}
+    return Answer(rendering.saved(record), data, notes)
 
 
 def _content(given: Arguments) -> dict[str, object]:
@@ -187,7 +188,7 @@ def _content(given: Arguments) -> dict[str, object]:
 
 def _new(engine: Engine, given: Arguments, ttl: float | None) -> Record:
     """Write a chunk under an id of ten hexadecimal digits, as agents know them."""
-    write = partial(engine.write, HOME, source="mcp", ttl=ttl, similar=True)
+    write = partial(engine.write, HOME, source="mcp", ttl=ttl, same=True)
     for _ in range(TRIES):
         with suppress(Conflict):  # so few digits can come twice
             return write(id=os.urandom(5).hex(), **_content(given))  # type: ignore[arg-type]  # checked by the schema
@@ -209,12 +210,10 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
 
 def _list_context(engine: Engine, given: Arguments) -> Answer:
     limit, offset = cast(int, given.get("limit", LIMIT)), cast(int, given.get("offset", 0))
-    found = engine.list(HOME, kinds=(Kind.NOTE,), filter=_filter(given), limit=limit + 1, offset=offset)
-    shown = found[:limit]
+    found = engine.headings(HOME, kinds=(Kind.NOTE,), filter=_filter(given), limit=limit + 1, offset=offset)
+    chunks = [rendering.chunk_data(each) for each in found[:limit]]
     return Answer(
-        rendering.listed(shown),
-        {"chunks": [rendering.chunk_data(each) for each in shown], "more": len(found) > limit},
-        stored=bool(shown),
+        rendering.listed(chunks), {"chunks": cast(Json, chunks), "more": len(found) > limit}, stored=bool(chunks)
     )
 
 
@@ -371,7 +370,7 @@ TOOLS = {
             output=_output(
                 **_CHUNK,
                 expires=_kind(_MAYBE),
-                similar={"type": "array", "items": _output(id=_STRING, topic=_STRING, likeness=_NUMBER)},
+                same={"type": "array", "items": _output(id=_STRING, topic=_STRING)},
             ),
             run=_write_context,
             stores=lambda given: {name: given[name] for name in ("topic", "content", "tags") if name in given},
