@@ -1,14 +1,14 @@
 """JSON-RPC 2.0 over a pair of pipes, one message a line: the loop under every door on stdin and stdout.
 
-The reader never waits for a call: what takes time runs beside it, so that a `ping` is answered at once. Changes are
-made one after the other, in the order in which they were asked for; a call that only looks sees every change that was
-asked for before it, and waits for no other look.
+The thread that reads a message answers it, for to hand it to another costs more than most calls take. If that takes
+long, another thread goes on reading, so that a slow call holds up no `ping`. Changes are made one after the other, in
+the order in which they were asked for; a call that only looks sees every change that was asked for before it, and waits
+for no other look.
 """
 
 from __future__ import annotations
 
 import json
-import queue
 import threading
 import time
 from collections.abc import Callable
@@ -28,8 +28,9 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
-LOOKS = 4  # so many calls that only look run at once
-WAITING = 256  # with so many calls unanswered the reader waits, and so does the client's pipe
+SLOW = 0.01  # seconds after which another thread goes on reading
+QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
+THREADS = 64  # with so many slow calls at once nobody goes on reading, and the client's pipe waits
 GRACE = 0.5  # seconds that calls have to end after the client has gone
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -50,7 +51,7 @@ class Lane(Enum):
     """How a request is run."""
 
     AT_ONCE = auto()
-    """By the reader itself: it takes no time."""
+    """Before the next message is read: it takes no time."""
     LOOK = auto()
     """Beside others, after the changes that were asked for before it."""
     CHANGE = auto()
@@ -80,7 +81,7 @@ class Server(Protocol):
 
 @dataclass(slots=True)
 class _Call:
-    """A request that runs beside the reader."""
+    """A request that may take time."""
 
     id: Id
     method: str
@@ -100,41 +101,99 @@ class Connection:
         self._reads = reads
         self._writes = writes
         self._writing = threading.Lock()
+        self._turn = threading.Lock()
+        """Held by the thread that reads, until what it read is known to those after it."""
+        self._count = threading.Lock()
+        self._free = 1
+        """Threads that read or are about to; more than one would only wake each other up."""
+        self._threads = 1
+        self._read = 0
+        """How many calls have been read."""
+        self._watched = threading.Event()
+        self._ended = threading.Event()
         self._calls: dict[Id, _Call] = {}
-        self._slots = threading.Semaphore(WAITING)
-        self._changes: queue.SimpleQueue[_Call] = queue.SimpleQueue()
-        self._looks: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._last_change: threading.Event | None = None
-        self._workers = {Lane.CHANGE: 0, Lane.LOOK: 0}
-        self._gone = False
 
     def run(self) -> bool:
         """Answer messages until the client closes its end; whether every call had ended by then or soon after."""
-        while not self._gone:
-            line = self._reads.readline(MAX_FRAME + 1)
-            if not line:
-                break
-            if len(line) > MAX_FRAME:
-                self._skip_rest(line)
-                self._send(_error(None, INVALID_REQUEST, f"a message may have {MAX_FRAME:,} bytes, this one has more"))
-            elif line.strip():
-                self._receive(line)
+        # All are daemons: a thread that a stuck call holds must not hold up the process's end.
+        threading.Thread(target=self._watch, name="cofio-watching", daemon=True).start()
+        threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
+        self._ended.wait()
         until = time.monotonic() + GRACE
         return all(call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls.values()))
+
+    def _serve(self) -> None:
+        """Read messages and answer them, until the client has gone or another thread does it."""
+        while True:
+            with self._turn:
+                calls = [] if self._ended.is_set() else self._next()
+            if self._ended.is_set() and not calls:
+                return
+            if not calls:
+                continue
+            with self._count:
+                self._free -= 1
+                self._read += 1
+            self._watched.set()
+            for call in calls:
+                self._run(call)
+            with self._count:
+                if self._free:
+                    self._threads -= 1
+                    return
+                self._free += 1
+
+    def _watch(self) -> None:
+        """Let another thread read on whenever every one has been at its call for a while."""
+        quiet = 0.0
+        while not self._ended.is_set():
+            self._watched.wait()
+            before = self._read
+            if self._ended.wait(SLOW):
+                return
+            with self._count:
+                stuck = not self._free and self._read == before and self._threads < THREADS
+                quiet = 0.0 if self._read != before or not self._free else quiet + SLOW
+                if stuck:
+                    self._free += 1
+                    self._threads += 1
+                elif quiet >= QUIET:
+                    self._watched.clear()
+                    quiet = 0.0
+            if stuck:
+                threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
+
+    def _next(self) -> list[_Call]:
+        """Read a message, and answer it if that takes no time; the calls that it asks for otherwise."""
+        line = self._reads.readline(MAX_FRAME + 1)
+        if not line:
+            self._end()
+        elif len(line) > MAX_FRAME:
+            self._skip_rest(line)
+            self._send(_error(None, INVALID_REQUEST, f"a message may have {MAX_FRAME:,} bytes, this one has more"))
+        elif line.strip():
+            return self._receive(line)
+        return []
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._watched.set()
 
     def _skip_rest(self, line: bytes) -> None:
         while line and not line.endswith(b"\n"):
             line = self._reads.readline(1 << 16)
 
-    def _receive(self, line: bytes) -> None:
+    def _receive(self, line: bytes) -> list[_Call]:
+        calls: list[_Call] = []
         try:
             message: Json = json.loads(line.decode(), parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON"
             self._send(_error(None, PARSE_ERROR, f"Parse error: the line is {reason}"))
-            return
+            return calls
         if not isinstance(message, list):
-            self._handle(message, self._send)
+            self._handle(message, self._send, calls)
         elif not self._server.batches:
             self._send(_error(None, INVALID_REQUEST, "this protocol knows no batches: send one message a line"))
         elif not message:
@@ -142,12 +201,13 @@ class Connection:
         else:
             gathered = _Gathered(len(message), self._send)
             for each in message:
-                self._handle(each, gathered.answer)
+                self._handle(each, gathered.answer, calls)
+        return calls
 
-    def _handle(self, message: Json, answer: Callable[[Json], None]) -> None:
+    def _handle(self, message: Json, answer: Callable[[Json], None], calls: list[_Call]) -> None:
         """Answer a request, take note of a notification; anything else is a mistake of the client's.
 
-        `answer` is called once, now or later; with None where there is nothing to say.
+        `answer` is called once, with None where there is nothing to say: now or, for one of `calls`, later.
         """
         if not isinstance(message, dict):
             answer(_error(None, INVALID_REQUEST, "a message is an object"))
@@ -171,7 +231,14 @@ class Connection:
         elif not isinstance(params, dict):
             answer(_error(known, INVALID_PARAMS, "params is an object"))
         else:
-            self._start(known, method, params, answer)
+            lane = self._server.lane(method, params)
+            if lane is Lane.AT_ONCE:
+                answer(self._result(known, method, params))
+                return
+            call = self._calls[known] = _Call(known, method, params, answer, self._last_change)
+            if lane is Lane.CHANGE:
+                self._last_change = call.done
+            calls.append(call)
 
     def _note(self, method: str, params: Params) -> None:
         taken_back = self._server.notification(method, params)
@@ -179,34 +246,14 @@ class Connection:
         if call is not None:
             call.cancelled = True
 
-    def _start(self, given: Id, method: str, params: Params, answer: Callable[[Json], None]) -> None:
-        lane = self._server.lane(method, params)
-        if lane is Lane.AT_ONCE:
-            answer(self._result(given, method, params))
-            return
-        self._slots.acquire()
-        call = _Call(given, method, params, answer, self._last_change)
-        self._calls[given] = call
-        if lane is Lane.CHANGE:
-            self._last_change = call.done
-        work, most = (self._changes, 1) if lane is Lane.CHANGE else (self._looks, LOOKS)
-        if self._workers[lane] < min(most, len(self._calls)):
-            self._workers[lane] += 1
-            # A thread that a stuck call holds must not hold up the process's end.
-            threading.Thread(target=self._work, args=(work,), name=f"cofio-{lane.name.lower()}", daemon=True).start()
-        work.put(call)
-
-    def _work(self, work: queue.SimpleQueue[_Call]) -> None:
-        while True:
-            call = work.get()
-            if call.after is not None:
-                call.after.wait()
-            answer = None if call.cancelled else self._result(call.id, call.method, call.params)
-            call.answer(None if call.cancelled else answer)
-            if self._calls.get(call.id) is call:
-                del self._calls[call.id]
-            call.done.set()
-            self._slots.release()
+    def _run(self, call: _Call) -> None:
+        if call.after is not None:
+            call.after.wait()
+        answer = None if call.cancelled else self._result(call.id, call.method, call.params)
+        call.answer(None if call.cancelled else answer)
+        if self._calls.get(call.id) is call:
+            del self._calls[call.id]
+        call.done.set()
 
     def _result(self, given: Id, method: str, params: Params) -> Json:
         try:
@@ -217,7 +264,7 @@ class Connection:
             return _error(given, INTERNAL_ERROR, f"cofio has a fault: {type(error).__name__}: {error}")
 
     def _send(self, message: Json) -> None:
-        if message is None or self._gone:
+        if message is None:
             return
         try:
             frame = _encode(message).encode() + b"\n"
@@ -228,7 +275,7 @@ class Connection:
                 self._writes.write(frame)
                 self._writes.flush()
         except (BrokenPipeError, ValueError):  # the client has closed its end, or we ours
-            self._gone = True
+            self._end()
 
 
 class _Gathered:

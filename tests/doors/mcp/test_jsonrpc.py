@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -339,8 +340,8 @@ def test_a_cancelled_call_is_not_answered_and_one_that_waits_is_not_run(stuck: S
     assert stuck.order == ["first", "third"]
 
 
-def test_more_calls_than_are_held_at_once_are_all_answered(stuck: Stuck, wire: Wire) -> None:
-    names = [f"n{number}" for number in range(jsonrpc.WAITING + 100)]
+def test_many_calls_sent_in_one_breath_are_all_answered(stuck: Stuck, wire: Wire) -> None:
+    names = [f"n{number}" for number in range(500)]
     for name in names:
         stuck.event(stuck.free, name).set()
 
@@ -352,6 +353,38 @@ def test_more_calls_than_are_held_at_once_are_all_answered(stuck: Stuck, wire: W
     sending.start()
     assert sorted(wire.next()["id"] for _ in names) == sorted(names)
     sending.join(20)
+
+
+def test_more_slow_calls_than_there_are_threads_are_all_answered(
+    stuck: Stuck, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonrpc, "THREADS", 4)
+    names = [f"n{number}" for number in range(12)]
+    for name in names:
+        wire.call("look", name)
+    for name in names[:4]:
+        assert stuck.event(stuck.begun, name).wait(20)
+    assert stuck.order == names[:4]
+    for name in names:
+        stuck.event(stuck.free, name).set()
+    assert sorted(wire.next()["id"] for _ in names) == sorted(names)
+    wire.send(PING)
+    assert wire.next()["id"] == "p"
+
+
+def test_after_slow_calls_one_thread_is_left_to_read(stuck: Stuck, wire: Wire) -> None:
+    for name in ("a", "b", "c"):
+        wire.call("look", name)
+        assert stuck.event(stuck.begun, name).wait(20)
+    for name in ("a", "b", "c"):
+        stuck.event(stuck.free, name).set()
+        assert wire.next()["id"] == name
+    until = time.monotonic() + 20
+    stuck.event(stuck.free, "again").set()
+    while (wire.connection._threads, wire.connection._free) != (1, 1):
+        assert time.monotonic() < until
+        wire.call("look", "again")
+        assert wire.next()["id"] == "again"
 
 
 def test_a_fault_of_ours_is_an_answer_and_not_the_end(stuck: Stuck, wire: Wire) -> None:
