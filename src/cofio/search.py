@@ -70,7 +70,7 @@ def sought(query: Query, embedder: Embedder | None, missing: str | None) -> Soug
     if not query.text.strip():
         return Sought(embedder=embedder.id)
     try:
-        return Sought(embedder.embed([query.text])[0], embedder.id)
+        return Sought(embedder.embed_query(query.text), embedder.id)
     except Unavailable as error:
         return Sought(missing=_without_vectors(query, str(error)))
 

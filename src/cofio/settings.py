@@ -74,9 +74,12 @@ class Settings:
         return cls(**{name: _convert(name, value, str(known[name].type)) for name, value in given.items()})  # type: ignore[arg-type]  # _convert has checked each against its field
 
 
-def find_store(asked: str | os.PathLike[str] | None = None) -> Path:
-    """The store's folder: as asked, else COFIO_STORE, else AGENT_STORE_PATH, else the nearest .cofio upwards,
-    else ./.cofio. (AGENT_STORE_PATH is agent-memory-store's: who comes from there need not set another.)
+def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Path:
+    """The store's folder: as asked, else COFIO_STORE, else AGENT_STORE_PATH, else the nearest .cofio from the folder
+    `start` (by default the working folder) upwards within the project, else a new .cofio there.
+
+    A project ends where its repository does, where agent-memory-store keeps a memory, and below the home folder: what
+    lies above that is someone else's. (AGENT_STORE_PATH is that product's: who comes from there need not set another.)
     """
     if asked is not None and not isinstance(asked, str | os.PathLike):
         raise Invalid("store", f"expected a folder, got {type(asked).__name__}")
@@ -96,11 +99,22 @@ def find_store(asked: str | os.PathLike[str] | None = None) -> Path:
             return Path(chosen).expanduser()
         except RuntimeError as error:
             raise Invalid("store", f"{chosen} names a home folder that cannot be found") from error
-    here = Path.cwd()
+    here = Path.cwd() if start is None else start
     for folder in (here, *here.parents):
+        if folder == _home() and folder != here:
+            break
         if (folder / STORE_FOLDER).is_dir():
             return folder / STORE_FOLDER
+        if any((folder / name).exists() for name in (".git", ".agent-memory-store")):
+            break
     return here / STORE_FOLDER
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:  # a user without one
+        return None
 
 
 def _from_file(path: Path) -> dict[str, object]:

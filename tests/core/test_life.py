@@ -33,6 +33,10 @@ class Wide:
         self.asked = threading.Event()
         self.fails = False
 
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        vector: NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.set()
         if self.fails:

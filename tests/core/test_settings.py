@@ -139,12 +139,33 @@ def test_else_the_one_that_the_variable_names(here: Path, monkeypatch: pytest.Mo
 
 
 def test_else_the_nearest_one_upwards(here: Path) -> None:
-    (here.parents[1] / ".cofio").mkdir()
-    assert find_store() == here.parents[1] / ".cofio"
     (here.parent / ".cofio").mkdir()
     assert find_store() == here.parent / ".cofio"
     (here / ".cofio").write_text("a file is no store")
     assert find_store() == here.parent / ".cofio"
+
+
+def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = here.parents[1]
+    (home / ".cofio").mkdir()
+    assert find_store() == here / ".cofio"
+    assert find_store(start=home) == home / ".cofio"
+    monkeypatch.chdir(home)
+    assert find_store() == home / ".cofio"
+
+
+@pytest.mark.parametrize("mark", [".git", ".agent-memory-store"])
+def test_a_project_does_not_look_above_itself(here: Path, mark: str) -> None:
+    project, outer = here.parent / "inner", here.parent
+    (project / "src").mkdir(parents=True)
+    (outer / ".cofio").mkdir()
+    assert find_store(start=project / "src") == outer / ".cofio"
+    (project / mark).mkdir()
+    assert find_store(start=project / "src") == project / "src" / ".cofio"
+    (project / ".cofio").mkdir()
+    assert find_store(start=project / "src") == project / ".cofio"
 
 
 def test_else_a_new_one_here(here: Path) -> None:

@@ -9,6 +9,8 @@ for no other look.
 from __future__ import annotations
 
 import json
+import math
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -30,9 +32,11 @@ INTERNAL_ERROR = -32603
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
 SLOW = 0.01  # seconds after which another thread goes on reading
 QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
-THREADS = 64  # with so many slow calls at once nobody goes on reading, and the client's pipe waits
+BUSY = 64  # slow calls at once; whoever asks for more is told to come again
 GRACE = 0.5  # seconds that calls have to end after the client has gone
 
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")')
+_ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*\}\s*$')
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
@@ -106,7 +110,6 @@ class Connection:
         self._count = threading.Lock()
         self._free = 1
         """Threads that read or are about to; more than one would only wake each other up."""
-        self._threads = 1
         self._read = 0
         """How many calls have been read."""
         self._watched = threading.Event()
@@ -114,23 +117,30 @@ class Connection:
         self._calls: dict[Id, _Call] = {}
         self._last_change: threading.Event | None = None
 
-    def run(self) -> bool:
-        """Answer messages until the client closes its end; whether every call had ended by then or soon after."""
+    def run(self) -> int:
+        """Answer messages until the client closes its end; how many calls had not ended soon after."""
         # All are daemons: a thread that a stuck call holds must not hold up the process's end.
         threading.Thread(target=self._watch, name="cofio-watching", daemon=True).start()
         threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
         self._ended.wait()
         until = time.monotonic() + GRACE
-        return all(call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls.values()))
+        return sum(not call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls.values()))
 
     def _serve(self) -> None:
         """Read messages and answer them, until the client has gone or another thread does it."""
+        try:
+            self._answer_all()
+        except BaseException:  # whatever it is: with nobody left to read, the connection is over
+            self._end()
+            raise
+
+    def _answer_all(self) -> None:
         while True:
             with self._turn:
                 calls = [] if self._ended.is_set() else self._next()
-            if self._ended.is_set() and not calls:
-                return
             if not calls:
+                if self._ended.is_set():
+                    return
                 continue
             with self._count:
                 self._free -= 1
@@ -140,7 +150,6 @@ class Connection:
                 self._run(call)
             with self._count:
                 if self._free:
-                    self._threads -= 1
                     return
                 self._free += 1
 
@@ -153,11 +162,10 @@ class Connection:
             if self._ended.wait(SLOW):
                 return
             with self._count:
-                stuck = not self._free and self._read == before and self._threads < THREADS
+                stuck = not self._free and self._read == before
                 quiet = 0.0 if self._read != before or not self._free else quiet + SLOW
                 if stuck:
                     self._free += 1
-                    self._threads += 1
                 elif quiet >= QUIET:
                     self._watched.clear()
                     quiet = 0.0
@@ -170,8 +178,8 @@ class Connection:
         if not line:
             self._end()
         elif len(line) > MAX_FRAME:
-            self._skip_rest(line)
-            self._send(_error(None, INVALID_REQUEST, f"a message may have {MAX_FRAME:,} bytes, this one has more"))
+            known = self._skip_rest(line)
+            self._send(_error(known, INVALID_REQUEST, f"a message may have {MAX_FRAME:,} bytes, this one has more"))
         elif line.strip():
             return self._receive(line)
         return []
@@ -180,14 +188,20 @@ class Connection:
         self._ended.set()
         self._watched.set()
 
-    def _skip_rest(self, line: bytes) -> None:
+    def _skip_rest(self, line: bytes) -> Id | None:
+        """Pass over the rest of a message that is too long; its id, if it stands where clients put it."""
+        found = _ID_FIRST.match(line)
+        end = line[-200:]
         while line and not line.endswith(b"\n"):
             line = self._reads.readline(1 << 16)
+            end = (end + line)[-200:]
+        found = found or _ID_LAST.search(end)
+        return as_id(json.loads(found[1])) if found else None
 
     def _receive(self, line: bytes) -> list[_Call]:
         calls: list[_Call] = []
         try:
-            message: Json = json.loads(line.decode(), parse_constant=_no_number)
+            message: Json = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON"
             self._send(_error(None, PARSE_ERROR, f"Parse error: the line is {reason}"))
@@ -235,6 +249,9 @@ class Connection:
             if lane is Lane.AT_ONCE:
                 answer(self._result(known, method, params))
                 return
+            if len(self._calls) >= BUSY:
+                answer(_error(known, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
+                return
             call = self._calls[known] = _Call(known, method, params, answer, self._last_change)
             if lane is Lane.CHANGE:
                 self._last_change = call.done
@@ -270,6 +287,7 @@ class Connection:
             frame = _encode(message).encode() + b"\n"
         except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and UTF-8 cannot
             frame = _encode_ascii(message).encode() + b"\n"
+        # Numbers that JSON does not have cannot get here: none comes in, and the engine refuses to store them.
         try:
             with self._writing:
                 self._writes.write(frame)
@@ -311,3 +329,10 @@ def as_id(value: Json) -> Id | None:
 
 def _no_number(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):  # 1e999, which could be read but never be written again
+        raise ValueError(f"{written} is too large")
+    return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ from ..settings import Settings
 
 if TYPE_CHECKING:
     from ..engine import Engine
+
+
+PATIENCE = 10.0  # seconds that the first calls wait for an older memory to come in
 
 
 class Memory:
@@ -25,12 +29,14 @@ class Memory:
         self._say = say
         self._lock = threading.Lock()
         self._engine: Engine | None = None
+        self._taking: threading.Thread | None = None
+        self._patience = 0.0
         self._preparing: threading.Thread | None = None
         self._closed = False
 
     @property
     def engine(self) -> Engine:
-        """The memory, opened by now.
+        """The memory, opened by now. While an older one is being taken over, it is waited for, for some seconds.
 
         Raises:
             Unavailable: the folder cannot be used; the next call tries again.
@@ -40,7 +46,18 @@ class Memory:
                 raise Unavailable("the server is closing")
             if self._engine is None:
                 self._engine = self._opened()
-            return self._engine
+            engine, taking = self._engine, self._taking
+        if taking is not None:
+            # Else an agent would find the memory empty, and begin one of its own.
+            taking.join(max(0.0, self._patience - time.monotonic()))
+        return engine
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why not all that will be in the memory is there yet; None when it is."""
+        if self._taking is None or not self._taking.is_alive():
+            return None
+        return "an older memory is still being taken over: what is not found may be about to come in"
 
     def _opened(self) -> Engine:
         from ..embed.install import installed
@@ -50,7 +67,8 @@ class Memory:
         engine = Engine.open(self._folder, settings=self._settings)
         if self._settings.embedder == "minilm" and not installed(self._settings.models_folder):
             self._say("the model is not installed, so memory is searched by words only: run `cofio model install`")
-        agent_memory_store.take_over(engine, _older_homes(), self._say)
+        self._taking = agent_memory_store.take_over(engine, _older_homes(), self._say)
+        self._patience = time.monotonic() + PATIENCE
         return engine
 
     def prepare(self) -> None:

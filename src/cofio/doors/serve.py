@@ -56,20 +56,24 @@ class Guard:
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or _name(f"//{hosts[0]}") not in self._hosts:
+        if len(hosts) != 1 or not self._answers_to(_name(f"//{hosts[0]}")):
             asked = ", ".join(hosts) or "nothing"
             return _refused(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
         origin = headers.get("origin")
-        if origin is not None and _name(origin) not in self._hosts:
+        if origin is not None and not self._answers_to(_name(origin)):
             return _refused(403, f"pages of {origin} may not use this server")
         if scope["path"] == "/health":
             return None
         return self._unknown(headers)
 
+    def _answers_to(self, name: str | None) -> bool:
+        # An address of numbers cannot be pointed here by someone else's name server.
+        return name in self._hosts or (self._strict and name is not None and _is_address(name))
+
     def _unknown(self, headers: Headers) -> JSONResponse | None:
         """Why whoever asks is not let in; None when a token is shown, or none is needed."""
         try:
-            if not self._strict and not self._tokens.all():
+            if not self._strict and not self._tokens.wanted:
                 return None
             kind, _, shown = headers.get("authorization", "").partition(" ")
             if kind.lower() == "bearer" and self._tokens.owner(shown.strip()) is not None:
@@ -129,17 +133,18 @@ def run(
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
     tokens = Tokens(folder)
-    local = _is_local(host)
-    if not local and not tokens.all():
-        raise Unavailable(f"others can reach {host}, so a token is needed: make one with `cofio token add NAME`")
+    strict = not _is_local(host) or not all(_is_local(name) for name in names)
+    if strict and not tokens.all():
+        reached = next((name for name in (host, *names) if not _is_local(name)), host)
+        raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
     memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
     with closing(memory), _listening(host, port) as listening:
         _ = memory.engine  # what is wrong with the store is said now, not to the first client
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
-        own = {host, address[0]} if local else {host, address[0], socket.gethostname(), socket.getfqdn()}
-        mcp = server(Handlers(Surface(lambda: memory.engine, allow_secrets=allow_secrets)))
-        application = app(mcp, hosts={*LOCAL, *own, *names}, tokens=tokens, strict=not local)
+        own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
+        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+        application = app(mcp, hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict)
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0
 
@@ -162,10 +167,15 @@ class _Server(uvicorn.Server):
 
 def _is_local(host: str) -> bool:
     """Whether only this machine can reach the address."""
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(name: str) -> bool:
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        ipaddress.ip_address(name)
     except ValueError:
         return False
+    return True
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -57,6 +57,11 @@ class Tokens:
             self._kept, self._seen = self._read(), state
         return self._kept
 
+    @property
+    def wanted(self) -> bool:
+        """Whether clients have to show a token: from the first on, also when the last has been ended."""
+        return bool(self.all()) or self._path.exists()
+
     def owner(self, shown: str) -> str | None:
         """The name of the token that was shown; None when there is no such token."""
         hashed = _hash(shown)
@@ -95,8 +100,10 @@ class Tokens:
     def _read(self) -> tuple[Token, ...]:
         try:
             kept = json.loads(self._path.read_text())
+            if not isinstance(kept, list):
+                raise TypeError("it holds no list")
             return tuple(Token(name=str(each["name"]), made=str(each["made"]), hash=str(each["hash"])) for each in kept)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OSError) as error:
             raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
 
     @contextmanager

@@ -34,6 +34,13 @@ class Embedder(Protocol):
             Unavailable: the model is out of reach or talks nonsense; no row is returned then.
         """
 
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a question, for which someone waits: better none than one that takes long.
+
+        Raises:
+            Unavailable: the model is out of reach or talks nonsense.
+        """
+
 
 def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", key: str = "") -> Embedder | None:
     """The embedder of that name, or None for `none`; nothing is loaded or asked before it is first used.

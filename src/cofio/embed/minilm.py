@@ -104,6 +104,11 @@ class MiniLM:
         """The length of each vector."""
         return DIMENSIONS
 
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a question."""
+        vector: NDArray[np.float32] = self.embed([text])[0]
+        return vector
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length one for each text; what comes after its first 256 tokens does not count.
 

@@ -26,6 +26,7 @@ _RETRIES = 3
 _FIRST_WAIT = 0.5
 _REST = 30.0  # seconds that an endpoint is left alone after every try failed
 _LONGEST_WAIT = 30.0
+_HURRY = 3.0  # seconds that a question waits for its vector
 # Models refuse what is too long instead of cutting it off; most take 8192 tokens, which this stays below.
 _MOST_CHARACTERS = 8_000
 
@@ -95,10 +96,19 @@ class Remote:
         starts = range(0, len(texts), _BATCH)
         return np.concatenate([self._embed_batch(texts[start : start + _BATCH]) for start in starts])
 
-    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_query(self, text: str) -> NDArray[np.float32]:
+        """The vector of a question: the endpoint is asked once, and given a few seconds.
+
+        Raises:
+            Unavailable: the endpoint cannot be reached, refuses, or answers something else than vectors.
+        """
+        vector: NDArray[np.float32] = self._embed_batch([text], hurried=True)[0]
+        return vector
+
+    def _embed_batch(self, texts: Sequence[str], *, hurried: bool = False) -> NDArray[np.float32]:
         # Endpoints refuse an empty text, and with it the whole batch.
         prepared = [encodable(text[:_MOST_CHARACTERS]) or " " for text in texts]
-        answer = self._post(json.dumps({"model": self._model, "input": prepared}).encode())
+        answer = self._post(json.dumps({"model": self._model, "input": prepared}).encode(), hurried=hurried)
         vectors = self._parse_vectors(answer, len(texts))
         with self._lock:
             expected = self._dimensions = self._dimensions or vectors.shape[1]
@@ -123,15 +133,16 @@ class Remote:
         unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
         return unit
 
-    def _post(self, body: bytes) -> bytes:
+    def _post(self, body: bytes, *, hurried: bool) -> bytes:
         failure: Exception
+        tries, timeout = (1, min(_HURRY, self._timeout)) if hurried else (_RETRIES + 1, self._timeout)
         if time.monotonic() < self._rest_until:
             raise self._unavailable(f"did not answer; it is asked again within {_REST:.0f} s")
-        for retry in range(_RETRIES + 1):
+        for retry in range(tries):
             wait = _FIRST_WAIT * 2**retry
             try:
                 request = urllib.request.Request(self._url, body, self._headers, method="POST")
-                with self._opener.open(request, timeout=self._timeout) as response:
+                with self._opener.open(request, timeout=timeout) as response:
                     answer: bytes = response.read()
                     return answer
             except HTTPError as error:
@@ -143,11 +154,11 @@ class Remote:
                 wait = min(max(wait, float(asked) if asked.isdecimal() else 0.0), _LONGEST_WAIT)
             except (OSError, HTTPException) as error:
                 failure, problem = error, f"cannot be reached: {error or type(error).__name__}"
-            if retry < _RETRIES:
+            if retry < tries - 1:
                 self._sleep(wait)
         # A search that has its words should not wait for an endpoint that was down a moment ago.
         self._rest_until = time.monotonic() + _REST
-        raise self._unavailable(f"{problem}, {_RETRIES + 1} times") from failure
+        raise self._unavailable(problem if hurried else f"{problem}, {tries} times") from failure
 
     def _unavailable(self, problem: str) -> Unavailable:
         return Unavailable(f"{self._endpoint} {problem}")

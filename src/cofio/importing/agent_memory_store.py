@@ -99,7 +99,8 @@ def take_over(engine: Engine, folders: Sequence[Path], say: Callable[[str], None
         due: list[tuple[Path, _Mark]] = []
         for folder in dict.fromkeys(folder.absolute() for folder in folders):
             try:
-                mark = _due(engine, folder) if found(folder) and locks.enter_context(_alone(folder)) else None
+                there = found(folder) and locks.enter_context(_alone(folder))
+                mark = _due(engine, folder, say) if there else None
             except OSError as error:
                 say(f"{folder} cannot be looked into for a memory to take over: {error.strerror}")
                 continue
@@ -113,14 +114,19 @@ def take_over(engine: Engine, folders: Sequence[Path], say: Callable[[str], None
     return thread
 
 
-def _due(engine: Engine, folder: Path) -> _Mark | None:
+def _due(engine: Engine, folder: Path, say: Callable[[str], None]) -> _Mark | None:
     """Where to go on with a folder, or to begin; None if it is not to be taken over."""
     mark = _Mark.of(engine, folder)
     bare = mark.after == START  # then, there was nothing to take
     if mark.done and not bare:
         return None
     begun = mark.version > 0 and not mark.done
-    if not begun and engine.list(MCP, kinds=(Kind.NOTE, Kind.STATE), limit=1):
+    if not begun and engine.headings(MCP, kinds=(Kind.NOTE, Kind.STATE), limit=1):
+        if not mark.version:
+            say(
+                f"{folder} holds a memory of {SOURCE} that is not taken over, because this one is in use already:"
+                f" `cofio import {SOURCE} {folder}` brings it in"
+            )
         return None
     return replace(mark, done=False)
 

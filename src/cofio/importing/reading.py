@@ -106,7 +106,7 @@ class Original:
     def entries(self, start: Place, *, vectors: bool) -> Iterator[tuple[Place, Entry]]:
         """Each entry after `start`, in an order that stays; embeddings are read only if `vectors` are wanted."""
         if self.store is not None:
-            for source, table in enumerate(("chunks", "state")):
+            for source, table in enumerate(("state", "chunks")):  # states first: agents ask for them first
                 if source < start.source:
                     continue
                 after = start.after if source == start.source and isinstance(start.after, int) else START

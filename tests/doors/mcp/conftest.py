@@ -15,8 +15,8 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.doors.jsonrpc import Connection
-from cofio.doors.mcp.stdio import STATELESS, Server
-from cofio.doors.mcp.surface import Surface
+from cofio.doors.mcp.stdio import Server
+from cofio.doors.mcp.surface import STATELESS, Surface
 from cofio.doors.memory import Memory
 
 Result = dict[str, Any]
@@ -156,7 +156,7 @@ def served(memory: Memory, folder: Path, *, strict: bool = False, allow_secrets:
     from cofio.doors.mcp.http import Handlers, server
     from cofio.doors.tokens import Tokens
 
-    mcp = server(Handlers(Surface(lambda: memory.engine, allow_secrets=allow_secrets)))
+    mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
     application = serve.app(mcp, hosts=serve.LOCAL, tokens=Tokens(folder), strict=strict)
     with serve._listening("127.0.0.1", 0) as listening:
         started = threading.Event()

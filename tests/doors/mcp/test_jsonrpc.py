@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from cofio.doors import jsonrpc
 from cofio.doors.jsonrpc import Connection, Id, Lane, Params, Refused
-from cofio.doors.mcp.stdio import HANDSHAKE, STATELESS
+from cofio.doors.mcp.stdio import HANDSHAKE
+from cofio.doors.mcp.surface import STATELESS
 from cofio.doors.memory import Memory
 from cofio.model import Json
 
@@ -28,7 +29,7 @@ PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
     ("frame", "given", "code"),
     [
         (b"{", None, -32700), (b"not json", None, -32700), (b"\xff\xfe{}", None, -32700), (b"[1,", None, -32700),
-        (b"\xef\xbb\xbf{}", None, -32700), (b'{"a": NaN}', None, -32700), (b"[" * 100_000, None, -32700),
+        (b'{"a": 1e999}', None, -32700), (b'{"a": NaN}', None, -32700), (b"[" * 100_000, None, -32700),
         (b'{"id":' + b"9" * 5000 + b"}", None, -32700),
         (b"5", None, -32600), (b'"text"', None, -32600), (b"null", None, -32600), (b"{}", None, -32600),
         (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', 1, -32600),
@@ -84,9 +85,15 @@ def test_a_huge_message_is_refused_without_being_held(pipes: Pipes, monkeypatch:
     monkeypatch.setattr(jsonrpc, "MAX_FRAME", 100_000)
     pipes.send(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 1_000_000 + b'"}', PING)
     answer = pipes.next()
-    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert (answer["id"], answer["error"]["code"]) == (1, -32600)
     assert "100,000 bytes" in answer["error"]["message"]
     assert pipes.next() == PONG
+    for frame, known in (
+        (b'{"method":"x","params":{"id":5,"x":"' + b"y" * 300_000 + b'"},"jsonrpc":"2.0","id":"seven"}', "seven"),
+        (b'{"method":"x","id":9,"params":{"x":"' + b"y" * 300_000 + b'"}}', None),
+    ):
+        pipes.send(frame)
+        assert pipes.next()["id"] == known
     just = {"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"x": ""}}
     just["params"] = {"x": "y" * (99_999 - len(json.dumps(just)))}
     pipes.send(just)
@@ -95,7 +102,7 @@ def test_a_huge_message_is_refused_without_being_held(pipes: Pipes, monkeypatch:
 
 def test_carriage_returns_are_white_space_and_the_last_line_needs_no_end(memory: Memory) -> None:
     client = Pipes(memory)
-    client.writes.write(json.dumps(PING).encode() + b"\r\n" + json.dumps(PING | {"id": 2}).encode())
+    client.writes.write(b"\xef\xbb\xbf" + json.dumps(PING).encode() + b"\r\n" + json.dumps(PING | {"id": 2}).encode())
     client.writes.flush()
     assert client.next() == PONG
     client.writes.close()
@@ -355,36 +362,56 @@ def test_many_calls_sent_in_one_breath_are_all_answered(stuck: Stuck, wire: Wire
     sending.join(20)
 
 
-def test_more_slow_calls_than_there_are_threads_are_all_answered(
+def test_with_too_many_slow_calls_a_further_one_is_told_so_and_a_ping_is_answered(
     stuck: Stuck, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonrpc, "THREADS", 4)
-    names = [f"n{number}" for number in range(12)]
+    monkeypatch.setattr(jsonrpc, "BUSY", 4)
+    names = [f"n{number}" for number in range(6)]
     for name in names:
         wire.call("look", name)
-    for name in names[:4]:
-        assert stuck.event(stuck.begun, name).wait(20)
-    assert stuck.order == names[:4]
-    for name in names:
-        stuck.event(stuck.free, name).set()
-    assert sorted(wire.next()["id"] for _ in names) == sorted(names)
+    for name in names[4:]:
+        answer = wire.next()
+        assert (answer["id"], answer["error"]["code"]) == (name, -32603)
+        assert "try again" in answer["error"]["message"]
     wire.send(PING)
     assert wire.next()["id"] == "p"
+    for name in names:
+        stuck.event(stuck.free, name).set()
+    assert sorted(wire.next()["id"] for _ in names[:4]) == names[:4]
+    assert sorted(stuck.order) == names[:4]
 
 
 def test_after_slow_calls_one_thread_is_left_to_read(stuck: Stuck, wire: Wire) -> None:
+    def readers() -> int:
+        return sum(thread.name == "cofio-reading" for thread in threading.enumerate())
+
+    wire.send(PING)
+    assert wire.next()["id"] == "p"
+    before = readers()
     for name in ("a", "b", "c"):
         wire.call("look", name)
         assert stuck.event(stuck.begun, name).wait(20)
+    assert readers() >= before + 2
     for name in ("a", "b", "c"):
         stuck.event(stuck.free, name).set()
         assert wire.next()["id"] == name
     until = time.monotonic() + 20
     stuck.event(stuck.free, "again").set()
-    while (wire.connection._threads, wire.connection._free) != (1, 1):
+    while readers() > before or wire.connection._free != 1:
         assert time.monotonic() < until
         wire.call("look", "again")
         assert wire.next()["id"] == "again"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_of_the_loop_itself_ends_the_connection_and_nothing_hangs(stuck: Stuck, wire: Wire) -> None:
+    def broken(method: str, params: Params) -> Lane:
+        raise MemoryError
+
+    stuck.lane = broken  # type: ignore[method-assign]  # as a fault of ours would be
+    wire.send(PING)
+    wire.running.join(20)
+    assert not wire.running.is_alive()
 
 
 def test_a_fault_of_ours_is_an_answer_and_not_the_end(stuck: Stuck, wire: Wire) -> None:

@@ -196,7 +196,9 @@ def test_a_state_reads_back_as_it_was_set(tools: Tools, value: object, text: str
     assert not tools.set_state(key="k", value=value).error
     said = tools.get_state(key="k")
     assert (said.text, said.error) == (text, False)
-    assert said.data == {"key": "k", "found": True, "value": value}
+    assert (said.data["key"], said.data["found"], said.data["value"]) == ("k", True, value)
+    telling = isinstance(value, str | list | dict)
+    assert (bool(said.notes), bool(said.data["notice"])) == (telling, telling)
 
 
 @pytest.mark.requirement("get-state.string")
@@ -209,6 +211,13 @@ def test_setting_a_state_replaces_it(tools: Tools) -> None:
         text = tools.get_state(key="current_phase").text
         assert text == (value if isinstance(value, str) else json.dumps(value, indent=2))
     assert tools.engine.count(Scope("mcp"), kinds=(Kind.STATE,)) == 1
+
+
+def test_what_agents_leave_empty_counts_as_left_out(tools: Tools) -> None:
+    said = tools.write_context(topic="t", content="zebra", replaces="", tags=[])
+    assert not said.error
+    assert len(tools.search_context(query="zebra", agent="", tags=[]).data["hits"]) == 1
+    assert len(tools.list_context(agent="").data["chunks"]) == 1
 
 
 @pytest.mark.requirement("get-state.missing")
@@ -539,6 +548,7 @@ def test_a_store_that_cannot_be_used_is_said_to_the_agent_and_works_once_mended(
     answer = tools.write_context(topic="t", content="c")
     assert answer.error
     assert "taken" in answer.text
+    assert "Invalid arguments" not in answer.text
     (folder / "taken").unlink()
     assert not tools.write_context(topic="t", content="c").error
     client.close()

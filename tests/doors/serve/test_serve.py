@@ -119,16 +119,35 @@ def test_with_json_it_says_so_in_json(start: Start, tmp_path: Path) -> None:
     assert said["store"] == str(tmp_path / "else")
 
 
-def test_only_this_server_s_names_are_answered_on_every_route(start: Start) -> None:
-    server = start("--port", "0", "--allow-host", "memory.example")
-    for host in ("127.0.0.1", "localhost", f"LOCALHOST:{server.port}", "[::1]", "memory.example:443"):
+def test_only_this_server_s_names_are_answered_on_every_route(start: Start, tmp_path: Path) -> None:
+    server = start()
+    for host in ("127.0.0.1", "localhost", f"LOCALHOST:{server.port}", "[::1]"):
         assert server.get(Host=host)[0] == 200, host
-    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[", "127.0.0.2"):
+    for host in (
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:80",
+        "",
+        "[",
+        "127.0.0.2",
+        "10.0.0.1",
+    ):
         for path in ("/", "/health", "/mcp", "/nope"):
             status, _, body = server.get(path, Host=host)
             assert status in (400, 421), (host, path)
         assert "evil" not in host or "--allow-host" in body
     assert server.tools(Host="evil.example") == 421
+
+
+def test_a_further_name_needs_a_token(start: Start, tmp_path: Path) -> None:
+    refused = start("--port", "0", "--allow-host", "memory.example")
+    assert refused.process.wait(30) == 1
+    token = Tokens(tmp_path / ".cofio").add("laptop")
+    server = start("--port", "0", "--allow-host", "memory.example")
+    assert server.tools(Host="memory.example") == 401
+    assert server.tools(Host="memory.example:443", Authorization=f"Bearer {token}") == 200
+    assert server.tools(Host="192.168.1.5", Authorization=f"Bearer {token}") == 200  # no name, so no one else's
+    assert server.tools(Host="evil.example", Authorization=f"Bearer {token}") == 421
 
 
 def test_pages_of_other_sites_are_turned_away(start: Start) -> None:
@@ -156,16 +175,22 @@ def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(start: St
     assert server.get("/")[0] == 401
     assert server.get("/health")[0] == 200
     tokens.remove("laptop")
-    tokens.add("other")
     assert server.tools(Authorization=f"Bearer {token}") == 401
+    assert server.tools() == 401  # the end of the last token lets nobody in
+    other = tokens.add("other")
+    assert server.tools(Authorization=f"Bearer {other}") == 200
 
 
 def test_a_damaged_list_of_tokens_lets_nobody_in(start: Start, tmp_path: Path) -> None:
     server = start()
-    (tmp_path / ".cofio" / FILE).write_text('[{"name": "x"')
-    status, _, body = server.get("/mcp", LIST, **MCP)
-    assert status == 503
-    assert FILE in body
+    for damaged in ('[{"name": "x"', "{}", "[5]", "null"):
+        (tmp_path / ".cofio" / FILE).write_text(damaged)
+        status, _, body = server.get("/mcp", LIST, **MCP)
+        assert status == 503, damaged
+        assert FILE in body
+    (tmp_path / ".cofio" / FILE).unlink()
+    (tmp_path / ".cofio" / FILE).mkdir()
+    assert server.tools() == 503
 
 
 def test_an_address_that_others_can_reach_needs_a_token(start: Start, tmp_path: Path) -> None:
@@ -284,6 +309,7 @@ def test_the_command_makes_lists_and_ends_tokens(
     token = said.out.strip()
     assert Tokens(tmp_path / "store").owner(token) == "laptop"
     assert "cannot be shown again" in said.err
+    assert str(tmp_path / "store") in said.err
     assert main(["token", "add", "phone", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "phone"
     assert main(["token", "list"]) == 0
@@ -294,4 +320,7 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert main(["token", "rm", "nobody"]) == 1
     assert capsys.readouterr().err.count("\n") == 2
     assert main(["token", "rm", "laptop"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["token", "rm", "phone"]) == 0
+    assert "it was the last" in capsys.readouterr().err
     assert Tokens(tmp_path / "store").owner(token) is None

@@ -6,22 +6,26 @@ from argparse import Namespace
 
 from ...errors import Conflict, NotFound
 from ...settings import find_store
-from ..tokens import Tokens
+from ..tokens import FILE, Tokens
 from .terminal import note, output
 
 
 def token(args: Namespace) -> int:
     """Make, list or end tokens."""
-    tokens = Tokens(find_store(args.store))
+    folder = find_store(args.store)
+    tokens = Tokens(folder)
     out = output(as_json=args.json)
     try:
         if args.verb == "add":
             made = tokens.add(args.name)
             out.done(made, name=args.name, token=made)
-            note("keep it now: it is stored as a hash and cannot be shown again; from now on every client needs one")
+            note("keep it now: it is stored as a hash and cannot be shown again")
+            note(f"from now on every client of a server on {folder} needs one")
         elif args.verb == "rm":
             tokens.remove(args.name)
             out.done(f"ended the token {args.name}", removed=args.name)
+            if not tokens.all():
+                note(f"it was the last: clients are let in again once there is another, or {folder / FILE} is removed")
         else:
             for each in tokens.all():
                 out.done(f"{each.name}\t{each.made}", name=each.name, made=each.made)

@@ -48,11 +48,11 @@ def checked(tool: str, schema: Mapping[str, Json], given: Mapping[str, Json]) ->
     return taken
 
 
-def refused(tool: str, error: CofioError) -> BadArguments | None:
+def refused(tool: str, schema: Mapping[str, Json], error: CofioError) -> BadArguments | None:
     """What the engine says of the input, in the words of a schema; None when it is not about the input."""
-    if not isinstance(error, Invalid):
+    field = _FIELDS.get(error.field, error.field) if isinstance(error, Invalid) else ""
+    if not isinstance(error, Invalid) or field not in cast(Mapping[str, Json], schema["properties"]):
         return None
-    field = _FIELDS.get(error.field, error.field)
     if isinstance(error, LimitExceeded) and error.unit == "characters":
         return BadArguments(tool, f"Too big: expected string to have <={error.limit} characters at {field}")
     return BadArguments(tool, f"Invalid input: {error.problem} at {field}")

@@ -16,9 +16,9 @@ from mcp.shared.exceptions import MCPError
 from ...errors import CofioError, Invalid, NotFound
 from ...model import Json
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, MAX_FRAME
-from .stdio import RESOURCE_NOT_FOUND, STATELESS
-from .surface import INFO, INSTRUCTIONS, Surface
+from .surface import INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
 
+SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
 Context: TypeAlias = ServerRequestContext[Any]
 
@@ -88,4 +88,6 @@ def sessions(served: Server[Any]) -> StreamableHTTPSessionManager:
 
     Whose requests come this far is settled before, for all doors at once.
     """
-    return StreamableHTTPSessionManager(served, json_response=True, max_request_body_size=MAX_FRAME)
+    return StreamableHTTPSessionManager(
+        served, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
+    )

@@ -29,14 +29,12 @@ from ..jsonrpc import (
     as_id,
 )
 from ..memory import Memory
-from .surface import CAPABILITIES, INFO, INSTRUCTIONS, Surface
+from .surface import CAPABILITIES, INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
 from .tools import TOOLS
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-STATELESS = "2026-07-28"
 BATCHES = "2025-03-26"  # the one revision that knows arrays of messages
 UNSUPPORTED_VERSION = -32022
-RESOURCE_NOT_FOUND = -32002
 LAST = 0.8  # seconds after the client has gone, by which the process has ended
 
 _META = "io.modelcontextprotocol/"
@@ -50,7 +48,7 @@ class Server:
 
     def __init__(self, memory: Memory, *, allow_secrets: bool = False) -> None:
         self._memory = memory
-        self._surface = surface = Surface(lambda: memory.engine, allow_secrets=allow_secrets)
+        self._surface = surface = Surface(memory, allow_secrets=allow_secrets)
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "ping": lambda _: {},
             "tools/list": lambda _: surface.tools(),
@@ -103,7 +101,7 @@ class Server:
             return self._handshake(params) if method == "initialize" else self._result(method, params)
         if method == "initialize":
             raise Refused(UNSUPPORTED_VERSION, f"this connection speaks {STATELESS}, which has no handshake",
-                          {"supported": [STATELESS], "requested": params.get("protocolVersion")})  # fmt: skip
+                          {"supported": [STATELESS]})  # fmt: skip
         _check_envelope(meta)
         self._stateless = True
         result = self._discovery() if method == "server/discover" else self._result(method, params)
@@ -173,7 +171,9 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
     reads, writes = sys.stdin.buffer, _private_stdout()
     memory = Memory(folder, settings, say=_say)
-    ended = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
+    left = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
+    if left:
+        _say(f"the client has gone, and {left} of its calls with it")
 
     def close() -> None:
         memory.close()
@@ -183,10 +183,10 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
     closing = threading.Thread(target=close, daemon=True)
     closing.start()
     closing.join(LAST / 2)
-    if not ended or closing.is_alive():
+    if left or closing.is_alive():
         # Whatever still runs, be it a model that loads or an endpoint that does not answer, must not hold up the end.
         # Nothing is lost with it: what was acknowledged is on the disk.
-        os._exit(0)
+        os._exit(1 if left else 0)
     return 0
 
 

@@ -5,18 +5,14 @@ Each method gives a result as it stands on the wire; the transports add what the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from ... import __version__
 from ...errors import Invalid, NotFound
 from ...model import Json, Kind
+from ..memory import Memory
 from . import rendering, skill
 from .tools import HOME, TOOLS, call
-
-if TYPE_CHECKING:
-    from ...engine import Engine
 
 INFO: dict[str, Json] = {"name": "cofio", "title": "cofio memory", "version": __version__}
 CAPABILITIES: dict[str, Json] = {
@@ -34,14 +30,16 @@ INSTRUCTIONS = (
 SKILL_URI, NOTES = "cofio://skill", "cofio://note/"
 RESOURCES = 100  # notes on a page of resources
 MARKDOWN = "text/markdown"
+STATELESS = "2026-07-28"  # the revision without a handshake
+RESOURCE_NOT_FOUND = -32002  # in the revisions before it
 
 
 class Surface:
     """Everything that a client of the door can ask for."""
 
-    def __init__(self, engine: Callable[[], Engine], *, allow_secrets: bool = False) -> None:
-        """`engine` is called when a request needs the memory, and not before."""
-        self._engine = engine
+    def __init__(self, memory: Memory, *, allow_secrets: bool = False) -> None:
+        """The memory is opened when a request needs it, and not before."""
+        self._memory = memory
         self._allow_secrets = allow_secrets
 
     def tools(self) -> dict[str, Json]:
@@ -50,7 +48,8 @@ class Surface:
 
     def call(self, name: str, arguments: dict[str, Json]) -> dict[str, Json]:
         """The result of `tools/call`."""
-        return call(self._engine, name, arguments, allow_secrets=self._allow_secrets).result()
+        answer = call(lambda: self._memory.engine, name, arguments, allow_secrets=self._allow_secrets)
+        return answer.result(self._memory.incomplete)
 
     def resources(self, cursor: str | None = None) -> dict[str, Json]:
         """The result of `resources/list`: the skill, then the notes, the last changed first.
@@ -61,13 +60,13 @@ class Surface:
         if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
             raise Invalid("cursor", "is none that came from here")
         offset = int(cursor or 0)
-        found = self._engine().headings(HOME, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
+        found = self._memory.engine.headings(HOME, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
         listed: list[Json] = [] if cursor is not None else [_SKILL]
         for record in found[:RESOURCES]:
             listed.append(
                 {
                     "uri": NOTES + quote(record.id, safe=""),
-                    "name": record.title or record.id,
+                    "name": rendering.line(record.title) or record.id,
                     "mimeType": MARKDOWN,
                     "annotations": {"lastModified": rendering.moment(record.updated_at)},
                 }
@@ -93,7 +92,7 @@ class Surface:
         if not uri.startswith(NOTES):
             raise NotFound(uri)
         try:
-            record = self._engine().read(unquote(uri.removeprefix(NOTES)))
+            record = self._memory.engine.read(unquote(uri.removeprefix(NOTES)))
         except (NotFound, Invalid):
             raise NotFound(uri) from None
         if record.kind is Kind.STATE:
