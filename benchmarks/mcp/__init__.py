@@ -1,0 +1,1 @@
+"""The MCP door beside agent-memory-store."""
