@@ -174,6 +174,7 @@ def test_else_a_new_one_here(here: Path) -> None:
     with Engine.open(settings=Settings(background=False, embedder="none")) as memory:
         memory.write(Scope("demo"), text="hello")
     assert (here / ".cofio" / "memory.db").is_file()
+    assert (here / ".cofio" / ".gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize("asked", ["", "mysql://host/db", "redis://x"])

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from cofio.doors.cli import arguments
 from cofio.doors.cli.clients import CLIENTS
-from cofio.doors.cli.merging import merge_json, merge_toml, read_json
+from cofio.doors.cli.files import put
+from cofio.doors.cli.merging import merge_json, merge_toml, read_json, toml_table
 from cofio.errors import Invalid
 from cofio.model import Json
 
@@ -214,15 +215,156 @@ def test_an_empty_file_is_as_good_as_none(cofio: Cofio, folder: Path, client: st
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_another_entry_of_that_name_is_replaced_and_it_is_said(cofio: Cofio, client: str) -> None:
+def test_another_command_in_an_entry_of_that_name_is_changed_and_it_is_said(cofio: Cofio, client: str) -> None:
     cofio("mcp", "config", client, "--write", "--store", "/before")
-    ran = cofio("mcp", "config", client, "--write", "--store", "/after")
-    assert "replaced" in ran.out
-    text = CLIENTS[client].file().read_text()
-    assert "/after" in text
-    assert "/before" not in text
+    ran = cofio("mcp", "config", client, "--write", "--store", "/af ter")
+    file = CLIENTS[client].file()
+    was, now = f"{SCRIPT} mcp --store /before", f"{SCRIPT} mcp --store '/af ter'"
+    assert ran.out == f"cofio in {file} is changed: {was} → {now}\n"
+    assert "/af ter" in file.read_text()
+    assert "/before" not in file.read_text()
     told = cofio("mcp", "config", client, "--write", "--store", "/before", "--json").json
-    assert told == {"client": client, "file": str(CLIENTS[client].file()), "name": "cofio", "change": "replaced"}
+    assert told == {
+        "client": client, "file": str(file), "name": "cofio", "change": "changed",
+        "command": [SCRIPT, "mcp", "--store", "/before"],
+    }  # fmt: skip
+
+
+# What its user has put into an entry
+
+
+def held(client: str, words: list[str], mine: dict[str, Json]) -> None:
+    """Let the client's file have an entry with this command line, written as the client has such."""
+    entry: dict[str, Json] = {"command": words[0], "args": list(words[1:])}
+    if client == "opencode":
+        entry = {"command": list(words)}
+    file = CLIENTS[client].file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    servers = CLIENTS[client].servers[0]
+    if client == "codex":
+        file.write_text(toml_table((servers, "cofio"), entry | mine))
+    else:
+        file.write_text(json.dumps({servers: {"cofio": entry | mine}}))
+
+
+def holds(client: str) -> tuple[list[str], dict[str, Json]]:
+    """The command line of the entry that the client's file has now, and what else is in it."""
+    text = CLIENTS[client].file().read_text()
+    document = tomllib.loads(text) if client == "codex" else json.loads(text)
+    entry = document[CLIENTS[client].servers[0]]["cofio"]
+    command = entry.pop("command")
+    return [*(command if isinstance(command, list) else [command]), *entry.pop("args", [])], entry
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_all_that_its_user_added_to_an_entry_stays(cofio: Cofio, client: str) -> None:
+    mine: dict[str, Json] = {
+        "disabled": True, "enabled": False, "timeout": 7, "cwd": "/x",
+        "env": {"COFIO_STORE": "/m", "COFIO_EMBEDDER": "hashed"},
+    }  # fmt: skip
+    held(client, ["/old/cofio", "mcp", "--allow-secrets"], mine)
+    ran = cofio("mcp", "config", client, "--write")
+    file = CLIENTS[client].file()
+    line = "mcp --allow-secrets"
+    assert ran.out == f"cofio in {file} is changed: /old/cofio {line} → {SCRIPT} {line}\n"
+    types: dict[str, Json] = {"claude-code": "stdio", "vscode": "stdio", "opencode": "local"}
+    needed: dict[str, Json] = {"type": types[client]} if client in types else {}
+    assert holds(client) == ([SCRIPT, "mcp", "--allow-secrets"], mine | needed)
+    written = file.read_bytes()
+    again = cofio("mcp", "config", client, "--write", "--json").json
+    assert again["change"] == "unchanged"
+    assert file.read_bytes() == written
+
+
+@pytest.mark.parametrize("client", ["claude-code", "cursor", "codex", "opencode"])
+@pytest.mark.parametrize(
+    ("words", "options", "wanted"),
+    [
+        ("cofio mcp --store /mine", "", "--store /mine"),
+        ("cofio mcp --allow-secrets --store=/mine", "", "--allow-secrets --store=/mine"),
+        ("cofio --store /mine mcp --allow-secrets", "", "--store /mine --allow-secrets"),
+        ("cofio --store=mcp mcp", "", "--store=mcp"),
+        ("cofio --store mcp mcp --json", "", "--store mcp --json"),
+        ("uvx --from x cofio mcp --allow-secrets --store /mine", "--store /asked", "--allow-secrets --store /asked"),
+        ("python -m cofio mcp --store=/mine --json", "--store /asked", "--store=/asked --json"),
+        ("cofio --store /mine mcp", "--store /asked", "--store /asked"),
+        ("cofio mcp --allow-secrets", "--store /asked", "--store /asked --allow-secrets"),
+        ("cofio mcp --store", "--store /asked", "--store /asked"),
+        ("npx other-server --port 3", "--store /asked", "--store /asked"),
+        ("", "--store /asked", "--store /asked"),
+    ],
+)
+def test_arguments_stay_but_for_a_store_where_another_is_asked_for(
+    cofio: Cofio, client: str, words: str, options: str, wanted: str
+) -> None:
+    held(client, words.split(" "), {})
+    assert cofio("mcp", "config", client, "--write", *options.split()).code == 0
+    assert holds(client)[0] == [SCRIPT, "mcp", *wanted.split()]
+
+
+@pytest.mark.parametrize(
+    "mine", [{"env": {"COFIO_STORE": "/m"}}, {"environment": {"AGENT_STORE_PATH": "/m"}}, {"cwd": "/project"}]
+)
+def test_no_store_is_added_where_the_entry_says_itself_which(
+    cofio: Cofio, monkeypatch: pytest.MonkeyPatch, mine: dict[str, Json]
+) -> None:
+    monkeypatch.setenv("COFIO_STORE", "/shell")
+    held("cursor", ["cofio", "mcp"], mine)
+    cofio("mcp", "config", "cursor", "--write")
+    assert holds("cursor") == ([SCRIPT, "mcp"], mine)
+    held("cursor", ["cofio", "mcp"], {"env": {"COFIO_STORE": ""}})
+    cofio("mcp", "config", "cursor", "--write")
+    assert holds("cursor")[0] == [SCRIPT, "mcp", "--store", "/shell"]
+
+
+def test_what_a_client_needs_beside_the_command_is_set_and_told(cofio: Cofio) -> None:
+    held("opencode", [SCRIPT, "mcp"], {"type": "loca"})
+    ran = cofio("mcp", "config", "opencode", "--write")
+    assert ran.out.endswith(" is changed: type → local\n")
+    assert holds("opencode") == ([SCRIPT, "mcp"], {"type": "local"})
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("cursor", '{"mcpServers": {"cofio": {"url": "http://127.0.0.1:8427/mcp", "headers": {"a": "b"}}}}'),
+        ("opencode", '{"mcp": {"cofio": {"type": "remote", "url": "http://127.0.0.1:8427/mcp"}}}'),
+        ("codex", '[mcp_servers.cofio]\nurl = "http://127.0.0.1:8427/mcp"\nbearer_token_env_var = "X"\n'),
+    ],
+)
+def test_an_entry_with_an_address_is_not_made_one_with_both(cofio: Cofio, client: str, text: str) -> None:
+    file = CLIENTS[client].file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    ran = cofio("mcp", "config", client, "--write")
+    assert (ran.code, ran.out) == (1, "")
+    assert "its cofio is at http://127.0.0.1:8427/mcp" in ran.err
+    assert "--name" in ran.err
+    assert file.read_text() == text
+    assert cofio("mcp", "config", client, "--write", "--name", "local").code == 0
+
+
+@pytest.mark.parametrize("value", ["null", "1", "[]", '"x"', "{}"])
+def test_what_is_no_entry_gives_way_to_one(cofio: Cofio, folder: Path, value: str) -> None:
+    (folder / ".mcp.json").write_text(f'{{"mcpServers": {{"cofio": {value}}}}}')
+    ran = cofio("mcp", "config", "claude-code", "--write")
+    assert ran.out.endswith(f" is changed: no command → {SCRIPT} mcp\n")
+    assert holds("claude-code") == ([SCRIPT, "mcp"], {"type": "stdio", "env": {}})
+
+
+def test_a_command_that_cannot_be_printed_or_written_does_no_harm(cofio: Cofio, folder: Path) -> None:
+    text = '{"mcpServers": {"cofio": {"command": "a\\ud800\\n", "args": ["x"]}}}'
+    (folder / ".mcp.json").write_text(text)
+    ran = cofio("mcp", "config", "claude-code", "--write")
+    assert ran.out == f"cofio in {folder}/.mcp.json is changed: 'a\\ud800\\n' x → {SCRIPT} mcp\n"
+    text = '{"mcpServers": {"cofio": {"command": "cofio", "args": ["mcp", "\\ud800"]}}}'
+    (folder / ".mcp.json").write_text(text)
+    ran = cofio("mcp", "config", "claude-code", "--write")
+    assert (ran.code, ran.err.startswith("cofio: command: ")) == (1, True)
+    assert (folder / ".mcp.json").read_text() == text
+
+
+# Which files
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -251,6 +393,9 @@ def test_two_memories_can_stand_side_by_side(cofio: Cofio, client: str) -> None:
         ("opencode", b'{"mcp": 3}'),
         ("codex", b"[mcp_servers\n"),
         ("codex", b"mcp_servers = 3\n"),
+        ("codex", b"[mcp_servers]\ncofio = 3\n"),
+        ("codex", b"[[mcp_servers.cofio]]\ncommand = 'x'\n"),
+        ("codex", b"[mcp_servers.cofio.args]\nx = 1\n"),
         ("codex", b'mcp_servers = { cofio = { command = "x" } }\n'),
         ("codex", b"\xff"),
     ],
@@ -274,6 +419,22 @@ def test_a_folder_in_the_files_place_is_told(cofio: Cofio, folder: Path) -> None
     assert ".mcp.json" in ran.err
 
 
+@pytest.mark.parametrize("path", ["pipe", "link", "gone/sub/mcp.json", "/dev/null"])
+def test_what_is_no_file_is_refused_and_nothing_is_made(cofio: Cofio, folder: Path, path: str) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("nowhere/mcp.json")
+    (folder / "gone").symlink_to("nowhere")
+    before = sorted(folder.rglob("*"))
+    ran = cofio("mcp", "config", "cursor", "--write", "--file", path)
+    assert (ran.code, ran.out) == (1, "")
+    named = folder / path.removesuffix("/sub/mcp.json")
+    wrong = "is a link to nowhere" if named.is_symlink() else "is something else, not a file"
+    assert ran.err.startswith(f"cofio: {named}: {wrong}")
+    assert sorted(folder.rglob("*")) == before
+    with pytest.raises(Invalid, match=wrong):
+        put(folder / path, b"")
+
+
 def test_permissions_and_links_stay_as_they_are(cofio: Cofio, folder: Path) -> None:
     real = folder / "dotfiles" / "mcp.json"
     real.parent.mkdir()
@@ -294,6 +455,21 @@ def test_a_new_file_has_the_permissions_that_new_files_have_here(cofio: Cofio, f
     finally:
         os.umask(before)
     assert (folder / "deep/er/mcp.json").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_can_be_made_for_its_owner_alone(folder: Path) -> None:
+    put(folder / "sub/secret", "é", mode=0o600)
+    assert (folder / "sub/secret").read_bytes() == "é".encode()
+    assert (folder / "sub/secret").stat().st_mode & 0o777 == 0o600
+    (folder / "sub/secret").chmod(0o644)
+    put(folder / "sub/secret", b"", mode=0o600)
+    assert (folder / "sub/secret").stat().st_mode & 0o777 == 0o644
+
+
+def test_nothing_is_left_behind_by_what_cannot_be_written(folder: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        put(folder / "sub/file", "\ud800")
+    assert list((folder / "sub").iterdir()) == []
 
 
 def test_a_full_disk_leaves_the_file_as_it_was_and_nothing_beside_it(
@@ -334,7 +510,15 @@ def test_opencodes_second_version_has_its_servers_one_level_down(cofio: Cofio, f
 
 
 @pytest.mark.parametrize(
-    "argv", [("--write",), ("--file", "x"), ("cursor", "--name", ""), ("cursor", "--name", "a\nb"), ("emacs",)]
+    "argv",
+    [
+        ("--write",),
+        ("--file", "x"),
+        ("cursor", "--write", "--file", ""),
+        ("cursor", "--name", ""),
+        ("cursor", "--name", "a\nb"),
+        ("emacs",),
+    ],
 )
 def test_wrong_usage_is_told(cofio: Cofio, argv: tuple[str, ...]) -> None:
     ran = cofio("mcp", "config", *argv)
@@ -411,6 +595,29 @@ def test_of_two_members_with_one_name_the_one_that_parsers_take_is_changed() -> 
     assert new.startswith('{"mcpServers": {"x": 1}, "mcpServers": {"cofio": 1, "cofio": {"command"')
 
 
+def test_of_an_entry_only_the_members_change_that_are_set() -> None:
+    text = (
+        "{\n"
+        '  "mcpServers": {\n'
+        '    "cofio": { // mine\n'
+        "      // not the newest\n"
+        '      "command": "/old/cofio", // for now\n'
+        '      "args": ["mcp"], /* none */\n'
+        '      "env": {"COFIO_STORE": "/m"}, // keep\n'
+        "    },\n"
+        '    "other": {}\n'
+        "  }\n"
+        "}\n"
+    )
+    args = '["mcp", "--store", "/a \\"b\\""]'
+    assert merged(text) == text.replace("/old/cofio", "/bin/cofio").replace('["mcp"]', args)
+    without = text.replace('      "args": ["mcp"], /* none */\n', "")
+    assert merged(without).endswith(
+        '"env": {"COFIO_STORE": "/m"}, // keep\n      "args": [\n        "mcp",\n        "--store",\n'
+        '        "/a \\"b\\""\n      ],\n    },\n    "other": {}\n  }\n}\n'
+    )
+
+
 _KEYS = st.one_of(st.sampled_from(["mcpServers", "cofio", "a", "//", "/*", '"', ",}", "é\\"]), st.text(max_size=4))
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
@@ -465,12 +672,15 @@ def test_whatever_else_is_in_a_json_file_stays_byte_for_byte(document: tuple[dic
     new = merged(text)
     servers = value.get("mcpServers", {})
     assert isinstance(servers, dict)
-    assert read_json(new, "f") == {**value, "mcpServers": {**servers, "cofio": ENTRY}}
+    old = servers.get("cofio")
+    entry = {**old, **ENTRY} if isinstance(old, dict) else ENTRY
+    assert read_json(new, "f") == {**value, "mcpServers": {**servers, "cofio": entry}}
     if "\0" in marked:
-        before, _, after = marked.split("\0")
+        before, inside, after = marked.split("\0")
         assert new.startswith(before)
         assert new.endswith(after)
-        assert json.loads(new[len(before) : len(new) - len(after)]) == ENTRY
+        if isinstance(old, dict) and not set(old) & set(ENTRY):
+            assert kept(inside, new[len(before) : len(new) - len(after)])
     else:
         assert only_added(text, new)
     assert merged(new) == new
@@ -480,6 +690,12 @@ def shared(one: str, other: str) -> int:
     """How many characters two texts have in common from the start."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def kept(old: str, new: str) -> bool:
+    """Whether every character of `old` is in `new`, in that order."""
+    rest = iter(new)
+    return all(each in rest for each in old)
 
 
 def only_added(old: str, new: str) -> bool:
@@ -506,11 +722,15 @@ def test_no_text_is_edited_into_something_else(text: str) -> None:
 TABLE = '[mcp_servers.cofio]\ncommand = "/bin/cofio"\nargs = ["mcp"]\n'
 TOML_ENTRY: dict[str, str | list[str]] = {"command": "/bin/cofio", "args": ["mcp"]}
 OURS = [
-    '[mcp_servers.cofio] # old\ncommand = "x"\n# about args\nargs = [\n  "a", # ]\n]\nenv.A = "b"\n',
+    '[mcp_servers.cofio] # old\ncommand = "x" # c\n# about args\nargs = [\n  "a", # ]\n]\nenv.A = "b"\n',
     '  [ mcp_servers . "cofio" ]\nurl = "x"\n',
     '[mcp_servers.cofio.env]\nA = "1"\n',
     "[mcp_servers.cofio.tools.'x.y']\nenabled = true\n",
 ]
+CHANGED = {
+    0: '[mcp_servers.cofio] # old\ncommand = "/bin/cofio" # c\n# about args\nargs = ["mcp"]\nenv.A = "b"\n',
+    1: '  [ mcp_servers . "cofio" ]\nurl = "x"\ncommand = "/bin/cofio"\nargs = ["mcp"]\n',
+}
 OTHERS = [
     '# mine\n[mcp_servers.other]\ncommand = "[mcp_servers.cofio]"\n',
     '[mcp_servers.other.env]\nA = """\n[mcp_servers.cofio]\ncommand = "no" \\"""\n"""""\n',
@@ -540,35 +760,53 @@ def test_whatever_else_is_in_a_toml_file_stays_byte_for_byte(
         ours.remove(1)  # a table may be there but once
     if 0 in ours and 2 in ours:
         ours.remove(2)  # as may its env
-    pieces = [(False, OTHERS[number]) for number in others]
+    pieces: list[tuple[int | None, str]] = [(None, OTHERS[number]) for number in others]
     for number in ours:
-        pieces.insert(data.draw(st.integers(0, len(pieces))), (True, OURS[number]))
+        pieces.insert(data.draw(st.integers(0, len(pieces))), (number, OURS[number]))
     text = (root + "".join(piece for _, piece in pieces)).replace("\n", eol)
     tomllib.loads(text)
-    first = next((at for at, (is_ours, _) in enumerate(pieces) if is_ours), None)
-    if first is None:
-        expected = root + "".join(piece for _, piece in pieces)
+    expected = root + "".join(piece if number is None else CHANGED.get(number, piece) for number, piece in pieces)
+    if not set(ours) & set(CHANGED):
         expected += ("\n" if expected else "") + TABLE
-    else:
-        expected = root + "".join(
-            TABLE if at == first else piece for at, (is_ours, piece) in enumerate(pieces) if at == first or not is_ours
-        )
     new = tabled(text)
     assert new == (expected.replace("\n", eol) if text else expected)
     assert tabled(new) == new
 
 
-def test_an_entry_that_is_a_key_of_the_table_of_servers_is_replaced_too() -> None:
-    text = '[mcp_servers]\ncofio = { command = "x" }\nother = { command = "y" }\n[z]\n'
-    assert tabled(text) == f'[mcp_servers]\nother = {{ command = "y" }}\n[z]\n\n{TABLE}'
-    text = '[mcp_servers]\ncofio.command = "x"\ncofio.args = []\nother.command = "y"'
-    assert tabled(text) == f'[mcp_servers]\nother.command = "y"\n\n{TABLE}'
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            '[mcp_servers]\ncofio = { command = "x" } # mine\nother = { command = "y" }\n[z]\n',
+            '[mcp_servers]\ncofio = { command = "/bin/cofio", args = ["mcp"] } # mine\n'
+            'other = { command = "y" }\n[z]\n',
+        ),
+        (
+            "mcp_servers.cofio = {a.b = [1, true, 0x10, nan, 2026-01-01, 07:30:00, {}], 'c d' = {e = 1e9}}",
+            "mcp_servers.cofio = { a = { b = [1, true, 16, nan, 2026-01-01, 07:30:00, {}] }, "
+            '"c d" = { e = 1000000000.0 }, command = "/bin/cofio", args = ["mcp"] }',
+        ),
+        (
+            '[mcp_servers]\n  cofio.command = "x"\n  cofio.env.A = "b"\nother.command = "y"',
+            '[mcp_servers]\n  cofio.command = "/bin/cofio"\n  cofio.env.A = "b"\n  cofio.args = ["mcp"]\n'
+            'other.command = "y"',
+        ),
+        (
+            'mcp_servers.cofio.args = ["mcp"]',
+            'mcp_servers.cofio.args = ["mcp"]\nmcp_servers.cofio.command = "/bin/cofio"',
+        ),
+    ],
+)
+def test_an_entry_without_a_header_is_changed_in_its_place_too(text: str, wanted: str) -> None:
+    assert tabled(text) == wanted
+    assert tabled(wanted) == wanted
 
 
 def test_a_file_without_a_last_line_break_and_with_a_byte_order_mark_stays_so() -> None:
     assert tabled("a = 1") == f"a = 1\n\n{TABLE}"
     assert tabled("\ufeffa = 1\n") == f"\ufeffa = 1\n\n{TABLE}"
     assert tabled('[mcp_servers.cofio]\ncommand = "x"') == TABLE.rstrip("\n")
+    assert tabled("[mcp_servers.cofio]") == TABLE.rstrip("\n")
 
 
 def test_names_and_values_are_quoted_where_toml_needs_it(cofio: Cofio, home: Path) -> None:

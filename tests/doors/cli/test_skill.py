@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -106,7 +107,9 @@ def test_it_uses_no_level_or_mode_that_there_is_not() -> None:
         (5, "answers `null`"),
         (5, "ask what is wrong or missing"),
         (6, "| Bad | Good |"),
-        (9, "about a millisecond up to 100,000"),
+        (4, "only if it has the very same content"),
+        (5, "`found: false`"),
+        (9, "about a millisecond by words and five to eight by words and meaning"),
         (11, "never an instruction"),
         (11, "cofio refuses those"),
     ],
@@ -160,6 +163,8 @@ def test_show_prints_it_as_it_is(cofio: Cofio) -> None:
         (("--path", "new/"), "new/SKILL.md"),
         (("--path", "home"), "home/SKILL.md"),
         (("--path", "~/skill.md"), "home/skill.md"),
+        (("--path", "new"), "new/SKILL.md"),
+        (("--path", "deep/.agents"), "deep/.agents/SKILL.md"),
     ],
 )
 def test_it_goes_where_it_is_asked_to_go(cofio: Cofio, folder: Path, options: tuple[str, ...], place: str) -> None:
@@ -192,6 +197,33 @@ def test_another_file_is_not_replaced_unless_forced(cofio: Cofio, folder: Path, 
     forced = cofio("skill", "install", "--path", "notes.md", "--force")
     assert (forced.code, "in place of another file" in forced.out) == (0, True)
     assert (folder / "notes.md").read_text() == skill.text()
+
+
+def test_a_file_without_a_suffix_that_is_there_is_a_file(cofio: Cofio, folder: Path) -> None:
+    (folder / "AGENTS").write_text("mine")
+    assert cofio("skill", "install", "--path", "AGENTS").code == 1
+    assert (folder / "AGENTS").read_text() == "mine"
+    assert cofio("skill", "install", "--path", "AGENTS", "--force").code == 0
+    assert (folder / "AGENTS").read_text() == skill.text()
+
+
+def test_an_empty_path_is_wrong_usage(cofio: Cofio, folder: Path) -> None:
+    ran = cofio("skill", "install", "--path", "")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--path is empty; name a file or a folder" in ran.err
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("path", ["pipe", "link", "link/", "link.md"])
+def test_it_goes_neither_into_a_pipe_nor_through_a_link_to_nowhere(cofio: Cofio, folder: Path, path: str) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "link").symlink_to("nowhere")
+    (folder / "link.md").symlink_to("nowhere/SKILL.md")
+    before = sorted(folder.rglob("*"))
+    ran = cofio("skill", "install", "--path", path, "--force")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"cofio: {folder / path}: is ")
+    assert sorted(folder.rglob("*")) == before
 
 
 def test_a_program_is_told_what_was_done(cofio: Cofio, folder: Path) -> None:

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,14 +20,17 @@ from ...model import Json, check_text
 from ...settings import find_store
 from .arguments import misused
 from .files import put, read
-from .merging import Merged, dump, merge_json, merge_toml, read_json, toml_table
+from .merging import Merged, dump, found, merge_json, merge_toml, read_json, read_toml, toml_table
 from .opening import MAX_PATH
 from .terminal import note, output
 
+_NEEDED = ("type", "command", "args")
+"""What is set in an entry that is there already; all else in it is its user's."""
+_STORES = ("COFIO_STORE", "AGENT_STORE_PATH")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _DONE = {
     "added": "{name} is now in {file}",
-    "replaced": "the entry {name} in {file} was another one, and is replaced",
+    "changed": "{name} in {file} is changed: {what}",
     "unchanged": "{name} is in {file} already; nothing was changed",
 }
 
@@ -120,6 +123,8 @@ def config(args: Namespace) -> int:
         if args.write or args.file is not None:
             return misused(args, f"--write and --file need a client: {', '.join(CLIENTS)}")
         return _print_all(args)
+    if args.file == "":
+        return misused(args, "--file is empty; name the client's file")
     client = CLIENTS[args.client]
     file = client.file() if args.file is None else Path(os.path.expanduser(args.file)).absolute()
     if client.plain_names and not _PLAIN_NAME.fullmatch(args.name):
@@ -160,17 +165,25 @@ def _print_all(args: Namespace) -> int:
 
 
 def _write(args: Namespace, client: Client, file: Path) -> int:
-    held = read(file)
+    content = read(file)
     try:
-        text = "" if held is None else held.decode()
+        text = "" if content is None else content.decode()
     except UnicodeDecodeError:
         raise Invalid(str(file), "is not UTF-8 text; nothing was changed") from None
-    merged = _merged(args, client, text, str(file))
+    document = read_toml(text, str(file)) if client.name == "codex" else read_json(text, str(file))
+    second = client.name == "opencode" and _second(document)
+    names = (*client.servers, *(["servers"] if second else []), args.name)
+    held = _held(document, names, str(file))
+    words = _command(args, client, held)
+    entry = client.entry(words)
+    if held or second:
+        entry = {name: entry[name] for name in _NEEDED if name in entry}
+    merged = _merged(args, client, text, names, entry, str(file))
     if merged.change != "unchanged":
-        put(file, merged.text.encode())
+        put(file, merged.text)
     output(as_json=args.json).done(
-        _DONE[merged.change].format(name=args.name, file=file),
-        client=client.name, file=str(file), name=args.name, change=merged.change,
+        _DONE[merged.change].format(name=args.name, file=file, what=_difference(held, entry, words)),
+        client=client.name, file=str(file), name=args.name, change=merged.change, command=list(words),
     )  # fmt: skip
     if client.then and merged.change != "unchanged" and not args.json:
         sys.stdout.flush()
@@ -178,30 +191,58 @@ def _write(args: Namespace, client: Client, file: Path) -> int:
     return 0
 
 
-def _merged(args: Namespace, client: Client, text: str, where: str) -> Merged:
-    words = _command(args, client)
+def _merged(
+    args: Namespace, client: Client, text: str, names: tuple[str, ...], entry: dict[str, Json], where: str
+) -> Merged:
     if client.name == "codex":
-        return merge_toml(text, (client.servers[0], args.name), _table(words), where=where)
-    servers, entry = client.servers, client.entry(words)
-    if client.name == "opencode" and _second(read_json(text, where)):
-        servers, entry = (*servers, "servers"), {"type": "local", "command": list(words)}
-    return merge_json(text, (*servers, args.name), entry, new=_document(args, client), where=where)
+        return merge_toml(text, (client.servers[0], args.name), entry, where=where)
+    return merge_json(text, names, entry, new=_document(args, client), where=where)
 
 
-def _second(document: Json) -> bool:
+def _held(document: object, names: tuple[str, ...], where: str) -> dict[str, object]:
+    """The members of the entry that is there; none if there is no such entry.
+
+    Raises:
+        Invalid: It is of a server that the client reaches at an address: nothing of that goes with a command.
+    """
+    held = found(document, names)
+    if not isinstance(held, dict):
+        return {}
+    if "url" in held and "command" not in held:
+        raise Invalid(
+            where,
+            f"its {names[-1]} is at {_shown([str(held['url'])])}, not a command; take it out, or give another --name",
+        )
+    return held
+
+
+def _difference(held: dict[str, object], entry: dict[str, Json], words: list[str]) -> str:
+    """What an entry that was there has now instead of what it had."""
+    before = _words(held)
+    if before != words:
+        return f"{_shown(before) if before else 'no command'} → {_shown(words)}"
+    return ", ".join(f"{name} → {value}" for name, value in entry.items() if held.get(name) != value)
+
+
+def _shown(words: list[str]) -> str:
+    """Words as they are typed, on one line that can be printed anywhere."""
+    line = shlex.join(words)
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
+
+
+def _second(document: object) -> bool:
     """Whether opencode's file is in the shape of its version 2, which has its servers one level down.
 
     Version 2 reads the shape of version 1, too, but nothing says that it reads a mixture.
     """
-    servers = document.get("mcp") if isinstance(document, dict) else None
-    nested = servers.get("servers") if isinstance(servers, dict) else None
+    nested = found(document, ("mcp", "servers"))
     return isinstance(nested, dict) and "type" not in nested
 
 
 def _snippet(args: Namespace, client: Client) -> str:
     """What a file would hold that is made for this client."""
     if client.name == "codex":
-        return toml_table((client.servers[0], args.name), _table(_command(args, client))).rstrip("\n")
+        return toml_table((client.servers[0], args.name), client.entry(_command(args, client))).rstrip("\n")
     return dump(_document(args, client))
 
 
@@ -209,18 +250,62 @@ def _document(args: Namespace, client: Client) -> Json:
     return {**client.document, client.servers[0]: {args.name: client.entry(_command(args, client))}}
 
 
-def _table(words: list[str]) -> dict[str, str | list[str]]:
-    return {"command": words[0], "args": words[1:]}
+def _command(args: Namespace, client: Client, held: Mapping[str, object] | None = None) -> list[str]:
+    """The command that a client is to start, which shares neither our PATH nor our environment.
 
-
-def _command(args: Namespace, client: Client) -> list[str]:
-    """The command that a client is to start, which shares neither our PATH nor our environment."""
+    What its user has added to the command of the entry that the client holds already goes on being there.
+    """
     beside = shutil.which("cofio", path=os.path.dirname(sys.executable))
     words = [beside] if beside else [sys.executable, "-m", "cofio"]
     words.append("mcp")
-    asked = args.store is not None or os.environ.get("COFIO_STORE") or os.environ.get("AGENT_STORE_PATH")
-    if asked or not client.follows:
-        words += ["--store", str(find_store(args.store).absolute())]
+    held = held or {}
+    given = _given(_words(held))
+    asked = any(map(os.environ.get, _STORES)) or not client.follows
+    if args.store is not None or (asked and not _settled(held, given)):
+        given = _with_store(given, str(find_store(args.store).absolute()))
+    words += given
     for word in words:
         check_text("command", word, MAX_PATH)
     return words
+
+
+def _words(held: Mapping[str, object]) -> list[str]:
+    """The command line of an entry."""
+    command, rest = held.get("command"), held.get("args")
+    words = [*(command if isinstance(command, list) else [command]), *(rest if isinstance(rest, list) else [])]
+    return [word for word in words if isinstance(word, str)]
+
+
+def _given(words: list[str]) -> list[str]:
+    """What is given to `cofio mcp` on a command line: all behind it, and a store that is named before."""
+    store: list[str] = []
+    at = 1
+    while at < len(words) and words[at] != "mcp":
+        size = 2 if words[at] == "--store" else 1
+        if words[at].partition("=")[0] == "--store":
+            store = words[at : at + size]
+        at += size
+    return [*store, *words[at + 1 :]] if at < len(words) else []
+
+
+def _settled(held: Mapping[str, object], given: list[str]) -> bool:
+    """Whether the entry itself says where the memory is: by option, by variable, or by the folder to start in."""
+    variables = [found(held, (member, name)) for member in ("env", "environment") for name in _STORES]
+    return any((*variables, held.get("cwd"), *(word.partition("=")[0] == "--store" for word in given)))
+
+
+def _with_store(given: list[str], store: str) -> list[str]:
+    """The arguments with this store: in place of another, if they name one."""
+    words: list[str] = []
+    named = False
+    rest = iter(given)
+    for word in rest:
+        option, equals, _ = word.partition("=")
+        if option != "--store":
+            words.append(word)
+            continue
+        named = True
+        words += [f"--store={store}"] if equals else ["--store", store]
+        if not equals:
+            next(rest, None)
+    return words if named else ["--store", store, *words]

@@ -1,7 +1,8 @@
 """How one entry gets into a configuration that is someone else's, and every other byte of it stays as it is.
 
 The text is edited where the entry belongs, never written anew, so comments, order, indentation and line endings
-survive. Whatever the edit did is then read again: if anything but the entry has changed, the edit is refused.
+survive. Of an entry that is there already, only those members change that are set. Whatever the edit did is then read
+again: if anything else has changed, the edit is refused.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, TypeVar
 
 from ...errors import Invalid
 from ...model import Json
 
-Change = Literal["added", "replaced", "unchanged"]
+T = TypeVar("T")
+Change = Literal["added", "changed", "unchanged"]
 
 _BOM = "\ufeff"
 _JSON = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\r\n]*|/\*.*?\*/|[^\s"/,\[\]{}:]+|\S', re.DOTALL)
@@ -53,12 +54,17 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A header or a line `key = value` of TOML: the full name that it sets, and the lines that it takes."""
+    """A header or a `key = value` of TOML, in its table: the full name that it sets, and where it stands."""
 
+    table: tuple[str, ...]
     names: tuple[str, ...]
-    header: bool
     start: int
+    value: int
+    """Where the value begins; in a header there is none, and it is where that ends."""
+    stop: int
+    """Where the value, or the header, ends."""
     end: int
+    """Behind its line, or its lines."""
 
 
 def read_json(text: str, where: str) -> Json:
@@ -71,29 +77,44 @@ def read_json(text: str, where: str) -> Json:
     return _parsed(plain, where) if plain.strip() else None
 
 
-def merge_json(text: str, names: Sequence[str], entry: Json, *, new: Json, where: str) -> Merged:
-    """Set the member that `names` lead to, from the outermost in; a text that holds no value gets `new`.
+def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, new: Json, where: str) -> Merged:
+    """Set the members of the object that `names` lead to, from the outermost in, and leave its others as they are.
+
+    Anything else that stands there gives way to the entry; a text that holds no value gets `new`.
 
     Raises:
-        Invalid: The text is no JSON object, or one of `names` leads to something else than an object.
+        Invalid: The text is no JSON object, or a name before the last leads to something else than an object.
     """
     if text.startswith(_BOM):
         merged = merge_json(text.removeprefix(_BOM), names, entry, new=new, where=where)
         return Merged(_BOM + merged.text, merged.change)
-    eol = "\r\n" if "\r\n" in text else "\n"
-    plain, commas = _blanked(text)
-    if not plain.strip():
+    before = read_json(text, where)
+    if before is None and not _blanked(text)[0].strip():
+        eol = "\r\n" if "\r\n" in text else "\n"
         gap = eol if text.strip() and not text.endswith("\n") else ""
         return Merged(text + gap + dump(new).replace("\n", eol) + eol, "added")
-    before = _parsed(plain, where)
+    held = found(before, names)
     try:
-        merged = _Document(text, plain, commas, eol, where).set(names, entry)
-        same = _canonical(read_json(merged.text, where)) == _canonical(_with(before, names, entry))
+        if isinstance(held, dict):
+            merged = Merged(text, "unchanged")
+            for name, value in _differing(held, entry).items():
+                merged = Merged(_Document(merged.text, where).set((*names, name), value).text, "changed")
+        else:
+            merged = _Document(text, where).set(names, dict(entry))
+        wanted = {**(held if isinstance(held, dict) else {}), **entry}
+        same = _canonical(read_json(merged.text, where)) == _canonical(_with(before, names, wanted))
     except RecursionError:
         same = False
     if not same:
         raise Invalid(where, "cannot be changed without changing something else in it; please edit it by hand")
     return merged
+
+
+def found(document: object, names: Sequence[str]) -> object:
+    """What `names` lead to in what was read of a file, from the outermost in; None if there is nothing."""
+    for name in names:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
 
 
 def dump(value: Json, indent: str = "  ") -> str:
@@ -138,18 +159,17 @@ def _refuse(name: str) -> NoReturn:
 
 
 class _Document:
-    """A JSON text that is to take in an entry; `plain` is the same text with spaces for all that is not JSON."""
+    """A JSON text that is to take in a value; `_plain` is the same text with spaces for all that is not JSON."""
 
-    def __init__(self, text: str, plain: str, commas: Sequence[int], eol: str, where: str) -> None:
+    def __init__(self, text: str, where: str) -> None:
         self._text = text
-        self._plain = plain
-        self._commas = commas
-        self._eol = eol
+        self._plain, self._commas = _blanked(text)
+        self._eol = "\r\n" if "\r\n" in text else "\n"
         self._where = where
         self._unit = "  "
 
-    def set(self, names: Sequence[str], entry: Json) -> Merged:
-        """Put the entry where `names` lead to, with the objects on the way that are missing."""
+    def set(self, names: Sequence[str], value: Json) -> Merged:
+        """Put the value where `names` lead to, with the objects on the way that are missing."""
         start = self._skip(0)
         self._object(start, "it")
         first = next(iter(self._members(start)), None)
@@ -159,16 +179,13 @@ class _Document:
             found = [member for member in self._members(start) if member.name == name]
             if not found:
                 for outer in reversed(names[depth + 1 :]):
-                    entry = {outer: entry}
-                return Merged(self._inserted(start, name, entry), "added")
+                    value = {outer: value}
+                return Merged(self._inserted(start, name, value), "added")
             member = found[-1]
             if depth + 1 < len(names):
                 start = member.value
                 self._object(start, f'its "{name}"')
-        value = json.loads(self._plain[member.value : member.end])
-        if _canonical(value) == _canonical(entry):
-            return Merged(self._text, "unchanged")
-        return Merged(self._replaced(start, member, entry), "replaced")
+        return Merged(self._replaced(start, member, value), "changed")
 
     def _inserted(self, start: int, name: str, value: Json) -> str:
         members = self._members(start)
@@ -202,7 +219,9 @@ class _Document:
         return self._text[:spot] + member + self._text[spot:]
 
     def _replaced(self, start: int, member: _Member, value: Json) -> str:
-        if self._spread(start):
+        old = self._text[member.value : member.end]
+        held_together = len(old) > 2 and old[0] in "[{" and not _breaks(old)
+        if self._spread(start) and not held_together:
             new = dump(value, self._unit).replace("\n", self._eol + self._indent(member.key))
         else:
             new = json.dumps(value, ensure_ascii=False)
@@ -274,47 +293,91 @@ def _with(value: Json, names: Sequence[str], entry: Json) -> Json:
     return {**members, names[0]: _with(members.get(names[0]), names[1:], entry)}
 
 
+def _differing(held: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
+    """The members of the entry that `held` has not, or has with another value."""
+    return {
+        name: value for name, value in entry.items() if name not in held or _canonical(held[name]) != _canonical(value)
+    }
+
+
 def _canonical(value: object) -> str:
     """The same text for the same value: NaN is itself here, and 1 is neither 1.0 nor true."""
     return json.dumps(value, sort_keys=True, default=repr)
 
 
-def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, str | list[str]], *, where: str) -> Merged:
-    """Set the table of that name, in place of what the file says of it now.
+def read_toml(text: str, where: str) -> dict[str, object]:
+    """The document that TOML stands for.
 
     Raises:
-        Invalid: The text is no TOML, or says of that name what cannot be taken out as lines.
+        Invalid: It is no TOML; `where` says what, for the message.
     """
-    eol = "\r\n" if "\r\n" in text else "\n"
+    try:
+        return tomllib.loads(text.removeprefix(_BOM))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Invalid(where, f"is not valid TOML ({error}); nothing was changed") from None
+
+
+def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *, where: str) -> Merged:
+    """Set the members of the table of that name, and leave its others as they are.
+
+    Raises:
+        Invalid: The text is no TOML, or says of that name what cannot be changed in its place.
+    """
     bom = _BOM if text.startswith(_BOM) else ""
     body = text.removeprefix(_BOM)
-    before = _toml(body, where)
+    before = read_toml(body, where)
     outer = before.get(names[0], {})
     if not isinstance(outer, dict):
         raise Invalid(where, f"its {names[0]} is not a table; nothing was changed")
-    if names[1] in outer and _canonical(outer[names[1]]) == _canonical(entry):
+    held = outer.get(names[1], {})
+    if not isinstance(held, dict):
+        raise Invalid(where, f"its {'.'.join(names)} is not a table; nothing was changed")
+    changes = _differing(held, entry)
+    if not changes:
         return Merged(text, "unchanged")
-    new = _tabled(body, names, toml_table(names, entry).replace("\n", eol), eol)
+    whole = next((each for each in _statements(body) if each.names == names and each.table != names), None)
+    if whole is not None:
+        # A table in braces is one value of one line, so there is nothing in it that this could lose.
+        new = body[: whole.value] + _toml_value({**held, **changes}) + body[whole.stop :]
+    else:
+        new = body
+        for name, value in changes.items():
+            new = _set(new, (*names, name), _toml_value(value))
+    wanted = {**before, names[0]: {**outer, names[1]: {**held, **entry}}}
     try:
-        same = _canonical(tomllib.loads(new)) == _canonical({**before, names[0]: {**outer, names[1]: dict(entry)}})
+        same = _canonical(tomllib.loads(new)) == _canonical(wanted)
     except tomllib.TOMLDecodeError:
         same = False
     if not same:
-        raise Invalid(where, f"says of {'.'.join(names)} what cannot be replaced safely; please edit it by hand")
-    return Merged(bom + new, "replaced" if names[1] in outer else "added")
+        raise Invalid(where, f"says of {'.'.join(names)} what cannot be changed safely; please edit it by hand")
+    return Merged(bom + new, "changed" if names[1] in outer else "added")
 
 
-def toml_table(names: Sequence[str], entry: Mapping[str, str | list[str]]) -> str:
-    """A table of strings and lists of strings, with its header."""
-    lines = [f"[{'.'.join(_toml_key(name) for name in names)}]"]
-    for key, value in entry.items():
-        written = _toml_string(value) if isinstance(value, str) else f"[{', '.join(map(_toml_string, value))}]"
-        lines.append(f"{_toml_key(key)} = {written}")
-    return "\n".join(lines) + "\n"
+def toml_table(names: Sequence[str], entry: Mapping[str, object]) -> str:
+    """A table with its header."""
+    return "".join(f"{line}\n" for line in (f"[{_toml_name(names)}]", *map(_toml_member, entry.items())))
 
 
-def _toml_key(name: str) -> str:
-    return name if _TOML_BARE.fullmatch(name) else _toml_string(name)
+def _toml_name(names: Sequence[str]) -> str:
+    return ".".join(name if _TOML_BARE.fullmatch(name) else _toml_string(name) for name in names)
+
+
+def _toml_member(member: tuple[str, object]) -> str:
+    return f"{_toml_name(member[:1])} = {_toml_value(member[1])}"
+
+
+def _toml_value(value: object) -> str:
+    """A value as TOML has it, on one line."""
+    match value:
+        case str():
+            return _toml_string(value)
+        case bool():
+            return "true" if value else "false"
+        case list():
+            return f"[{', '.join(map(_toml_value, value))}]"
+        case dict():
+            return f"{{ {', '.join(map(_toml_member, value.items()))} }}" if value else "{}"
+    return str(value)
 
 
 def _toml_string(value: str) -> str:
@@ -322,32 +385,25 @@ def _toml_string(value: str) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml(text: str, where: str) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise Invalid(where, f"is not valid TOML ({error}); nothing was changed") from None
-
-
-def _tabled(text: str, names: tuple[str, str], table: str, eol: str) -> str:
-    """The text with the table in place of all lines about it, else at the end."""
-    pieces: list[str] = []
-    done, placed = 0, False
-    for ours, run in groupby(_statements(text), lambda statement: statement.names[:2] == names):
-        if not ours:
-            continue
-        lines = list(run)
-        pieces.append(text[done : lines[0].start])
-        done = lines[-1].end
-        # Lines of `[mcp_servers]` itself may follow a mere key; behind a header of ours, nothing but headers can.
-        if not placed and any(line.header for line in lines):
-            pieces.append(table if text[:done].endswith("\n") else table.removesuffix(eol))
-            placed = True
-    rest = "".join(pieces) + text[done:]
-    if placed:
-        return rest
-    gap = "" if not rest or rest.endswith("\n") else eol
-    return rest + gap + (eol if rest.strip() else "") + table
+def _set(text: str, names: tuple[str, ...], value: str) -> str:
+    """The text with this value for a key of a table: in its place, else with the table's other keys."""
+    eol = "\r\n" if "\r\n" in text else "\n"
+    table, beside = names[:-1], None
+    for each in _statements(text):
+        if each.names == names and each.table != names:
+            return text[: each.value] + value + text[each.stop :]
+        # The table's header, one of its keys, or such a key as seen from a table further out.
+        if each.names[: len(table)] == table and each.table == table[: len(each.table)]:
+            beside = each
+    if beside is None:
+        gap = "" if not text or text.endswith("\n") else eol
+        header = f"[{_toml_name(table)}]{eol}"
+        return f"{text}{gap}{eol if text.strip() else ''}{header}{_toml_name(names[-1:])} = {value}{eol}"
+    line = text.rfind("\n", 0, beside.start) + 1
+    key = f"{text[line : beside.start]}{_toml_name(names[len(beside.table) :])} = {value}"
+    if text[: beside.end].endswith("\n"):
+        return f"{text[: beside.end]}{key}{eol}{text[beside.end :]}"
+    return f"{text}{eol}{key}"
 
 
 def _statements(text: str) -> Iterator[_Statement]:
@@ -355,34 +411,42 @@ def _statements(text: str) -> Iterator[_Statement]:
     table: tuple[str, ...] = ()
     at = 0
     while True:
-        idle = _TOML_IDLE.match(text, at)
-        assert idle is not None  # it matches nothing, too
-        begin = idle.end()
-        if begin == len(text):
+        start = _idle(text, at)
+        if start == len(text):
             return
-        start = text.rfind("\n", 0, begin) + 1
-        at = _statement_end(text, begin)
-        if text[begin] == "[":
-            table = _names(tomllib.loads(text[begin:at]))
-            yield _Statement(table, True, start, at)
+        stop, at = _ends(text, start)
+        if text[start] == "[":
+            table = names = _names(tomllib.loads(text[start:stop]))
+            value = stop
         else:
-            key = _TOML_KEY.match(text, begin)
+            key = _TOML_KEY.match(text, start)
             assert key is not None
-            yield _Statement(table + _names(tomllib.loads(f"{key.group()}= []")), False, start, at)
+            names = table + _names(tomllib.loads(f"{key.group()}= []"))
+            value = _idle(text, key.end() + 1)
+        yield _Statement(table, names, start, value, stop, at)
 
 
-def _statement_end(text: str, at: int) -> int:
-    """Behind the line break that ends the statement: one that no string and no bracket holds."""
-    depth = 0
+def _idle(text: str, at: int) -> int:
+    """Where the next thing that is neither space nor comment begins."""
+    idle = _TOML_IDLE.match(text, at)
+    assert idle is not None  # it matches nothing, too
+    return idle.end()
+
+
+def _ends(text: str, at: int) -> tuple[int, int]:
+    """Where a statement ends, and behind the line break that follows it: one that no string and no bracket holds."""
+    depth, stop = 0, None
     for token in _TOML.finditer(text, at):
         word = token.group()
         if word in ("[", "{"):
             depth += 1
         elif word in ("]", "}"):
             depth -= 1
-        elif word == "\n" and depth == 0:
-            return token.end()
-    return len(text)
+        elif depth == 0 and word[0] in "#\n":
+            stop = token.start() if stop is None else stop
+            if word == "\n":
+                return at + len(text[at:stop].rstrip()), token.end()
+    return at + len(text[at:stop].rstrip()), len(text)
 
 
 def _names(read: object) -> tuple[str, ...]:

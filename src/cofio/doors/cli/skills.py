@@ -8,6 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from ..mcp import skill as ours
+from .arguments import misused
 from .files import put, read
 from .terminal import note, output
 
@@ -35,6 +36,8 @@ def _show(args: Namespace) -> int:
 
 
 def _install(args: Namespace) -> int:
+    if args.path == "":
+        return misused(args, "--path is empty; name a file or a folder")
     path = _place(args)
     change = _change(read(path))
     if change == "replaced" and not args.force:
@@ -50,7 +53,9 @@ def _place(args: Namespace) -> Path:
     """The file that the skill goes into."""
     if args.path is not None:
         given = Path(os.path.expanduser(args.path)).absolute()
-        is_folder = given.is_dir() or args.path.endswith(("/", os.sep))
+        # A name that says nothing of what is in it is a folder's, unless there is such a file.
+        named = args.path.endswith(("/", os.sep)) or not (given.suffix or given.exists())
+        is_folder = given.is_dir() or named
         return given / "SKILL.md" if is_folder else given
     root = Path.home() if args.everywhere else Path.cwd()
     return root / ".claude" / "skills" / ours.name / "SKILL.md"
