@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,7 +35,7 @@ from .model import (
     member,
 )
 from .query import MAX_LIST, Filter, Page, Query, check_filter, check_kinds
-from .settings import Settings, find_store
+from .settings import STORE_FOLDER, Settings, find_store
 
 if TYPE_CHECKING:
     from .backends import Vector
@@ -95,7 +96,12 @@ class Engine:
             raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
         folder = find_store(store)
         chosen = settings or Settings.load(folder)
-        return cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
+        new = not folder.exists()
+        engine = cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
+        if new and folder.name == STORE_FOLDER:
+            with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
+                (folder / ".gitignore").write_text("*\n")
+        return engine
 
     def __enter__(self) -> Engine:
         return self
