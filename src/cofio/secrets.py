@@ -47,8 +47,8 @@ def find_secret(text: str) -> Secret | None:
     start, what = len(text), ""
     long_words = "\n".join([word for word in text.split() if len(word) >= LONG_WORD])
     for kinds, seen in ((_UNBROKEN, long_words), (_SPACED, text)):
-        for kind in kinds if seen else ():
-            for anchor in kind.anchors:
+        for last, pairs in kinds.items():
+            for anchor, kind in pairs if last in seen else ():
                 if anchor in seen and (at := _first(kind, anchor, text, start)) < start:
                     start, what = at, kind.what
     at, named = _first_named(text, start)
@@ -81,8 +81,9 @@ def _strings(value: Json) -> Iterator[tuple[str, str]]:
         elif isinstance(item, list):
             waiting.extend((name, each) for each in reversed(item))
         elif isinstance(item, dict):
+            label = item.get("name")
             for key in reversed(item):
-                waiting.append((key, item[key]))
+                waiting.append((label if key == "value" and isinstance(label, str) else key, item[key]))
                 waiting.append(("", key))
 
 
@@ -108,7 +109,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _FILLERS = (
     "example", "xxxx", "your", "placeholder", "dummy", "sample", "redacted", "changeme", "change-me", "change_me",
     "replace", "insert", "removed", "hidden", "masked", "fake", "todo", "...", "***", "0000000", "deadbeef",
-    "opensesame", "open sesame", "notreal", "not-a-real", "test-token", "secret-token",
+    "opensesame", "open sesame", "notreal", "not-a-real", "test-token", "secret-token", "asdf", "qwert", "zxcv",
 )  # fmt: skip
 _PLAIN_WORDS = (
     r"p[a@]ss(?:w(?:or|0r)?d|phrase|wd)?|pwd|secret|token|user(?:name)?|admin|root|login|credentials?|api|key|auth"
@@ -122,12 +123,19 @@ _CLASSES = str.maketrans(
         **dict.fromkeys("0123456789", "0"),
     }
 )
+_COMMON_PAIRS = (  # of letters, in words and in names
+    "ab ac ad ai al am an ap ar as at ba bl ca ce ch ck cl co ct da de di do ea ec ed ee ef el em en ep er es et "
+    "ex ff fi fo ge ha he ho ia ic id ie ig il im in io ir is it ke la le li ll lo ly ma me mi mo mp na nc nd ne "
+    "ng ni no ns nt oc od ol om on op or os ot ou ow pa pe pi pl po pr pt ra re ri ro rr rs rt sc se sh si so sp "
+    "ss st su ta te th ti to tr ts tt ul un ur us ut va ve"
+)
+_DATE = r"(?:19|20)\d\d([-_.]?)[01]\d\1[0-3]\d(?:[T_-]?[0-2]\d[-:.]?[0-5]\d(?:[-:.]?[0-5]\d)?Z?)?"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _HARMLESS = (
-    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"  # a UUID
-    r"|0[0-7][0-9A-HJKMNP-TV-Z]{24}"  # a ULID of this century
+    _UUID + r"|0[0-7][0-9A-HJKMNP-TV-Z]{24}"  # a ULID of this century
     r"|(?:sha(?:1|256|384|512)|md5|blake\w*)[-:].*"  # a digest that says so
     r"|\$.*|%.*%|%[(A-Za-z].*|@.*|&.*|\*.*|\{.*|<.*|\[.*|!\w+|ENC\[.*"  # a variable, a template, a mask, a tag, a hash
-    r"|(?:pbkdf2|scrypt|argon2|bcrypt|crypt)\w*[$:].*"  # the hash of a password
+    r"|(?i:pbkdf2|scrypt|argon2|bcrypt|crypt|sha\d)[\w-]*(?:[$:].*)?"  # the hash of a password, or the way to it
     r"|[\w+.-]+://.*|(?:\.{0,2}|~)/.*|[A-Za-z]:[\\/].*|\\.*"  # an address or a path
     r"|(?:[\w.-]+/)+[\w.-]+\.\w{1,5}|(?:vault|secrets?|op|ssm|arn|kv)[/:].*"  # a file, a place in a vault
     r"|(?:0x)?[0-9.,_:+-]+|\d{1,5}[,;?#].*|[\w.+-]+@[\w-]+\.[\w.]+"  # a number, a time, a port, a mail address
@@ -135,7 +143,8 @@ _HARMLESS = (
 )
 _CODE = r"\w[(\[]|->|[(\[{]$"
 _OWN_WORDS = r"(?i:key|token|secret|pass|auth|cred)"
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|->|-)[A-Za-z_][A-Za-z0-9_]*)*[?!]?"
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|::|->|-)[A-Za-z_][A-Za-z0-9_]*)*(?:(?<!\d)[?!])?"
+_WORD_AND_YEAR = r"[A-Z][a-z]{3,}\d{2,4}"
 
 
 def _entropy(value: str) -> float:
@@ -147,6 +156,12 @@ def _switches(value: str) -> int:
     """How often letters, digits and case change places; the capital that starts a word is not counted twice."""
     classes = [character for character in value.translate(_CLASSES) if character in "aA0"]
     return sum(a != b and (a, b) != ("A", "a") for a, b in pairwise(classes))
+
+
+def _reads_aloud(letters: str) -> bool:
+    """Whether at least half of the letters that touch are pairs that words are made of; chance makes a fifth so."""
+    pairs = [a + b for a, b in pairwise(letters.lower()) if a.isalpha() and b.isalpha()]
+    return sum(pair in _COMMON_PAIRS for pair in pairs) * 2 >= len(pairs)
 
 
 def _is_filler(value: str) -> bool:
@@ -161,28 +176,40 @@ def _is_filler(value: str) -> bool:
 
 def _looks_random(value: str) -> bool:
     """Whether a long value was made by a machine rather than named by a person."""
-    value = value[:LONGEST]
+    value = _compiled(_DATE).sub("", value[:LONGEST])
     if len(value) < 16 or _is_filler(value) or _entropy(value) < 2.9:
         return False
-    return (
-        _switches(value) >= 0.2 * len(value)
-        or _compiled(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{32,}").fullmatch(value) is not None
-    )
+    if _switches(value) < 0.2 * len(value):
+        return _compiled(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{32,}").fullmatch(value) is not None
+    words = [word for word in _compiled(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}").findall(value) if _reads_aloud(word)]
+    return len("".join(words)) * 2 < len(value)
 
 
 def _looks_chosen(value: str) -> bool:
     """Whether a value would do as a password: several kinds of characters, and more than plain words."""
     classes = set(value.translate(_CLASSES))
     symbols = len(classes - set("aA0"))
-    if not classes & set("aA") or not (symbols or "0" in classes) or _is_filler(value):
+    if not classes & set("aA") or _is_filler(value) or len(_without_plain_words(value)) < 5:
         return False
+    if "0" not in classes and symbols < 2:
+        return _switches(value) >= 3 and not _reads_aloud(value)
     kinds = len(classes & set("aA0")) + (symbols > 0)
-    rest = _compiled(_PLAIN_WORDS).sub("", value.lower())
-    return len(rest) >= 5 and (kinds >= 3 or _switches(value) >= 3) and ("0" in classes or symbols > 1)
+    return kinds >= 3 or _switches(value) >= 3
 
 
-def _is_telling(value: str, *, password: bool, quoted: bool) -> bool:
+def _looks_drawn(value: str) -> bool:
+    """Whether a value without capitals and digits was drawn by chance: no one could say it."""
+    return len(_without_plain_words(value)) >= 8 and not _is_filler(value) and not _reads_aloud(value)
+
+
+def _without_plain_words(value: str) -> str:
+    return _compiled(_PLAIN_WORDS).sub("", value.lower())
+
+
+def _is_telling(name: str, what: str, value: str, *, quoted: bool) -> bool:
     """Whether a value that stands beside the name of a secret is one, rather than a name, a path or a look-up."""
+    if _compiled(_UUID).fullmatch(value):
+        return _compiled(_UUID_NAME).fullmatch(name) is not None
     if len(value) < 8 or len(value) > LONGEST or _compiled(_HARMLESS).fullmatch(value):
         return False
     named = not quoted and _compiled(_NAME).fullmatch(value)
@@ -190,18 +217,33 @@ def _is_telling(value: str, *, password: bool, quoted: bool) -> bool:
         return False
     if _looks_random(value):
         return True
-    if not password or len(value) > 64 or not _looks_chosen(value):
+    # A `secret` is often but the name of one: only a symbol in it says that it is as short as people make them.
+    short = what == "a password" or ("secret" in what and any(character in "!@#$%^&*+?~" for character in value))
+    if not short or len(value) > 64 or not _looks_chosen(value):
         return False
-    # Bare words in code are names; a bare password has its digits strewn about.
-    return not named or _switches(value) >= max(4, 0.3 * len(value))
+    # Bare words in code are names; a bare password has its digits strewn about, or is a word and a year.
+    switches = _switches(value) if named else len(value)
+    strewn = switches >= max(4, 0.3 * len(value)) or (switches >= 2 and not _reads_aloud(value))
+    return strewn or _compiled(_WORD_AND_YEAR).fullmatch(value) is not None
+
+
+def _is_plain_password(value: str, *, in_shell: bool) -> bool:
+    """Whether a bare value in a command or a sentence, where no names of code stand, is a password."""
+    if len(value) < 8 or _is_filler(value) or _compiled(rf"{_HARMLESS}|.*(?:{_CODE}).*").fullmatch(value):
+        return False
+    if _looks_drawn(value) and (in_shell or _switches(value) >= 2):
+        return True
+    return len(_without_plain_words(value)) >= 5 and _compiled(_WORD_AND_YEAR).fullmatch(value.capitalize()) is not None
 
 
 def _is_used_password(user: str, password: str) -> bool:
     """Whether the password that goes with a user in an address or a connection string is a real one."""
-    if len(password) < 6 or password.lower() == user.lower() or _compiled(_HARMLESS).fullmatch(password):
+    own = password.lower().replace(user.lower() or " ", "")
+    if len(password) < 6 or len(own) < 4 or _compiled(_HARMLESS).fullmatch(password):
         return False
-    rest = _compiled(_PLAIN_WORDS).sub("", password.lower())
-    return _looks_chosen(password) or (len(rest) >= 6 and not _is_filler(password) and _switches(password) >= 2)
+    if _looks_chosen(password) or _looks_drawn(password):
+        return True
+    return len(_without_plain_words(password)) >= 6 and not _is_filler(password) and _switches(password) >= 2
 
 
 def _value(found: re.Match[str]) -> str:
@@ -250,11 +292,13 @@ def _is_basic(found: re.Match[str]) -> bool:
     return bool(colon) and (user + password).isascii() and password.isprintable() and _is_used_password(user, password)
 
 
-def _is_url_password(found: re.Match[str]) -> bool:
+def _is_login(found: re.Match[str]) -> bool:
     host = found["host"].lower()
-    if host in ("host", "hostname", "server") or _compiled(r"(?:.*\.)?example(?:\.\w+)?").fullmatch(host):
+    if _compiled(r"(?:.*\.)?example(?:\.\w+)?").fullmatch(host):
         return False
-    return _is_used_password(found["user"], found["value"])
+    if host in ("host", "hostname", "server") and not _looks_drawn(found["value"]):
+        return False
+    return _is_used_password(found["user"] or "", found["value"])
 
 
 def _token(what: str, *shapes: str) -> _Kind:
@@ -264,18 +308,21 @@ def _token(what: str, *shapes: str) -> _Kind:
     return _Kind(what, anchors, rf"(?<![A-Za-z0-9+/])(?:{pattern})(?![A-Za-z0-9])", _any)
 
 
-_UNBROKEN = (
+def _by_last_character(*kinds: _Kind) -> dict[str, list[tuple[str, _Kind]]]:
+    """The anchors and their kinds: a text without a character is not searched for the anchors that end with it."""
+    pairs = [(anchor, kind) for kind in kinds for anchor in kind.anchors]
+    return {last: [pair for pair in pairs if pair[0][-1] == last] for last in {anchor[-1]: 0 for anchor, _ in pairs}}
+
+
+_UNBROKEN = _by_last_character(
     _Kind("an AWS access key", ("AKIA", "ASIA"), r"(?<![A-Za-z0-9+/_-])A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9+/_-])", _any),
     _token("a GitHub token", *(f"gh{kind}_ [A-Za-z0-9]{{36,255}}+" for kind in "pousr"), r"github_pat_ \w{60,255}+"),
+    _Kind("a cofio token", ("cofio_",), r"(?<![A-Za-z0-9])cofio_(?P<value>[\w-]{43})(?![\w-])", _random),
     _token("a GitLab token", r"glpat- [\w.-]{20,}+", r"glrt- [\w-]{20,}+", r"gldt- [\w-]{20,}+"),
     _Kind("a Slack token", ("xox",), r"(?<![A-Za-z0-9])xox[abeoprs]-\d[\w-]{20,}+", _any),
     _token("a Slack token", r"xapp- \d-\w{8,}-\d+-\w{20,}+"),
-    _Kind(
-        "a Slack webhook",
-        ("hooks.slack.com/",),
-        r"hooks\.slack\.com/(?:services|workflows)/(?P<value>T\w{6,}+/\w{6,}+/\w{16,}+)",
-        _any,
-    ),
+    _Kind("a Slack webhook", ("hooks.slack.com/",),
+        r"hooks\.slack\.com/(?:services|workflows)/(?P<value>T\w{6,}+/\w{6,}+/\w{16,}+)", _any),
     _Kind("a Discord webhook", ("/api/webhooks/",), r"/api/webhooks/(?P<value>\d{17,20}/[\w-]{60,}+)", _any),
     _Kind("a Telegram bot token", (":AA",), r"(?<=\d{8}):AA[\w-]{32,34}(?![\w-])", _any),
     _token("a Stripe key", *(f"{kind}k_{mode}_ [A-Za-z0-9]{{16,}}+" for kind in "sr" for mode in ("live", "test"))),
@@ -303,33 +350,37 @@ _UNBROKEN = (
     _token("a Linear key", r"lin_api_ [A-Za-z0-9]{32,48}"),
     _token("a Notion token", r"secret_ [A-Za-z0-9]{43}", r"ntn_ [A-Za-z0-9]{40,50}"),
     _token("a Vault token", r"hvs. [\w-]{24,}+", r"hvb. [\w-]{24,}+"),
-    _token("a Groq key", r"gsk_ [A-Za-z0-9]{40,60}"),
+    _token("a key of an AI service", r"gsk_ [A-Za-z0-9]{40,60}", r"xai- [A-Za-z0-9]{40,}+", r"pplx- [A-Za-z0-9]{40,}+",
+        r"r8_ [A-Za-z0-9]{37}", r"nvapi- [\w-]{60,}+", r"lsv2_ (?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}",
+        r"tvly- (?:dev-|prod-)?[A-Za-z0-9]{32}", r"csk- [a-z0-9]{48}"),
+    _token("a token of a hosting service", r"sbp_ (?:v0_)?[0-9a-f]{40}", r"sb_secret_ [\w-]{31,}+",
+        r"nfp_ [A-Za-z0-9]{36}", r"fo1_ (?=[\w-]{0,20}[A-Z])[\w-]{40,}+", r"fm2_ [A-Za-z0-9+/]{60,}+",
+        r"pscale_ (?:tkn|pw|oauth)_[\w.-]{32,}+", r"HRKU- [\w-]{36,}+", r"pul- [0-9a-f]{40}",
+        r"tskey- [A-Za-z0-9-]{24,}+"),
+    _token("a token of a monitoring service", r"glsa_ [A-Za-z0-9]{32}_[0-9a-f]{8}", r"glc_ [A-Za-z0-9+/]{32,}+",
+        r"sntrys_ [\w+/=-]{40,}+", r"sntryu_ [0-9a-f]{64}", r"NRAK- [A-Z0-9]{27}", r"dt0c01. \w{24}\.[A-Z0-9]{64}"),
+    _token("a token of a registry", r"dckr_ [op]at_[\w-]{27,}+", r"rubygems_ [0-9a-f]{48}"),
+    _token("an Atlassian token", r"ATATT3 [\w-]{50,}+(?:=[0-9A-F]{8})?"),
+    _token("a token of a tool", r"figd_ [\w-]{36,}+", r"PMAK- [0-9a-f]{24}-[0-9a-f]{34}", r"ops_ eyJ[\w-]{80,}+"),
+    _Kind("a Terraform token", (".atlasv1.",), r"(?<=[A-Za-z0-9]{14})\.atlasv1\.[\w=-]{60,}+", _any),
     _token("an age key", r"AGE-SECRET-KEY-1 [0-9A-Z]{58}"),
     _Kind("a JSON web token", ("eyJ",), r"(?<![\w-])eyJ[\w-]{10,}+\.eyJ[\w-]{8,}+\.[\w-]{16,}+", _is_jwt),
     _Kind("a Discord bot token", (".",), r"\.[\w-]{6}\.[\w-]{27,38}(?![\w-])", _is_discord),
-    _Kind(
-        "a password in a URL",
-        ("://",),
-        r"://(?P<user>[^\s/:@\"'<>`]{0,64}+):(?P<value>[^\s/\"'<>`]{1,200})@(?P<host>[A-Za-z0-9.-]{1,80})",
-        _is_url_password,
-    ),
+    _Kind("a password in a URL", ("://",),
+        r"://(?P<user>[^\s/:@\"'<>`]{0,64}+):(?P<value>[^\s/\"'<>`]{1,200})@(?P<host>[A-Za-z0-9.-]{1,80})", _is_login),
 )  # fmt: skip
 """Kinds without a space in them; the long words of a text, few as they are, say which of them to look for."""
 
-_SPACED = (
-    _Kind(
-        "a private key",
-        ("BEGIN ",),
-        r"(?<=--|- )BEGIN (?:[A-Z0-9]{2,9} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}",
-        _has_key_body,
-    ),
+_SPACED = _by_last_character(
+    _Kind("a private key", ("BEGIN ",),
+        r"(?<=--|- )BEGIN (?:[A-Z0-9]{2,9} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}", _has_key_body),
     _Kind("a private key", ("PuTTY-User-Key-File-",), r"PuTTY-User-Key-File-\d: ", _has_private_lines),
-    _Kind(
-        "a Google service account key",
-        ("private_key_id",),
-        r"private_key_id\\?[\"']\s{0,9}:\s{0,9}\\?[\"'](?P<value>[0-9a-f]{40})(?![0-9a-f])",
-        _any,
-    ),
+    _Kind("a Google service account key", ("private_key_id",),
+        r"private_key_id\\?[\"']\s{0,9}:\s{0,9}\\?[\"'](?P<value>[0-9a-f]{40})(?![0-9a-f])", _any),
+    _Kind("a password in a command", ("curl ", "sshpass ", "mysql", "redis-cli "),
+        r"(?:curl (?:[^\n]|(?<=\\)\n){0,200}?(?<=\s)(?:-u|--user)[ =]?[\"']?(?P<user>[^\s:\"'/]{1,64}):"
+        r"|sshpass -p ?[\"']?|(?:mysql\w{0,9}|redis-cli) [^\n]{0,80}?(?<= )-(?:p|a )[\"']?)"
+        r"(?P<value>[^\s\"']{6,200}+)(?P<host>)", _is_login),
     _Kind("a bearer token", ("earer ",), r"(?<=[Bb])earer (?P<value>[\w.~+/-]{20,}+=*)", _random),
     _Kind("a password in a header", ("asic ",), r"(?<=[Bb])asic (?P<value>[A-Za-z0-9+/]{12,400}+={0,2})", _is_basic),
 )  # fmt: skip
@@ -343,7 +394,8 @@ _ASSIGNED = (
     r"(?P<suffix>[\w-]{0,30}+)"
     r"(?P<gap>[\"'`\])*\\]{0,4}+)[ \t]{0,16}"
     r"(?P<sign>:[ \t]{0,8}[A-Za-z][\w.\[\]|?, ]{0,30}[ \t]?=(?!=)|string[ \t]?=|=>|:=|[:=](?![:=])"
-    r"|is[ \t:]|was[ \t:]|\(|>|(?<=[ \t]))"
+    r"|(?:(?:for|of|on|in|to|at)(?:[ \t][\w.-]{1,24}+){1,3}[ \t]?)?(?:(?:is|was)(?:[ \t]now|[ \t]set to)?[ \t:]|:[ \t])"
+    r"|(?:,|\r?\n)\s{0,40}[\"']?value[\"']?[ \t]?:|\|(?!\|)|\(|>|(?<=[ \t]))"
     r"[ \t*]{0,16}(?:[bBrRuUfF@]?\\?(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{8,256}+)\\?(?P=quote)"
     r"|(?P<bare>[^\s\"'`,;&)}\]<>=\\]{8,256}+={0,2}+)(?P<after>[\s\"'`,;&)}\]<>=\\]|$))"
 )
@@ -354,12 +406,18 @@ _NOT_SUFFIX = (
     r"|usage|rotat|polic|scope|status|reset|iz|s$|map|list"
 )
 _NOT_PREFIX = (
-    r"next|page|contin|cursor|csrf|xsrf|public|sync|hash|encrypted|masked|fake|mock|dummy|example|sample|no_|stop|eos|bos|pad"
+    r"next|page|contin|cursor|csrf|xsrf|publi|sync|hash|encrypted|masked|fake|mock|dummy|example|sample|no_|stop|eos|bos|pad"
     r"|unk|cancel|invalid|wrong|bad"
 )
 _KEY_PREFIX = (
-    r"(?:api|access|secret|private|auth|encryption|signing|master|shared|account|service|client|aes|hmac|jwt)[_ -]?$"
+    r"(?:api|access|secret|private|auth|encryption|signing|master|shared|account|service|client|aes|hmac|jwt|openai|anthropic"
+    r"|claude|gemini|mistral|cohere|groq|deepseek|openrouter|perplexity|azure|stripe|sendgrid|twilio|datadog)[_ -]?$"
 )
+_NOT_KEY = (  # what stands before `_KEY` in capitals where the key opens nothing
+    r"cache|primary|foreign|partition|sort|row|group|site|gpg|pgp|ssh|host|dedup|idempot|object|index|unique|session"
+    r"|storage|lock|query|routing|feature|build|repo|apt|rpm|map|dict|json|meta|state|config|setting|event|trace|span"
+)
+_UUID_NAME = r"[A-Z0-9_]*[A-Z0-9]_(?:API_KEY|SECRET(?:_KEY)?|(?:API|AUTH|ACCESS)_TOKEN)"
 
 
 def _first_named(text: str, end: int) -> tuple[int, str]:
@@ -380,22 +438,30 @@ def _first_named(text: str, end: int) -> tuple[int, str]:
 
 def _assigned_secret(text: str, found: re.Match[str], group: str) -> str:
     """What the value that is assigned in `text` is, where it is a secret."""
-    before = text[max(0, found.start() - 32) : found.start()]
-    prefix = before[len(before.rstrip(_NAME_CHARACTERS)) :]
-    sign, quoted = found["sign"], group == "quoted"
-    if sign == "" and not prefix.startswith("--") and not (prefix == "" and before.endswith("--")):
+    before = text[max(0, found.start() - 64) : found.start()]
+    start = before.rstrip(_NAME_CHARACTERS)
+    prefix, sign, quoted = before[len(start) :], found["sign"], group == "quoted"
+    word, suffix, value = (text[slice(*found.span(part))] for part in ("word", "suffix", group))
+    name = prefix + word + suffix
+    in_shell = sign == "=" and name.isupper() and found.end("sign") == found.start(group)
+    if sign == "":
+        in_shell = start.endswith("ENV ") or _compiled(r"login\s+\S+\s+$").search(before) is not None
+    if not (sign or in_shell or name.startswith("--")) or not _is_beside(found, group):
         return ""
-    if (sign == "(" and not quoted) or (sign == ">" and found["after"] != "<"):
+    what = _named(prefix or (before[-16:] if word.lower() == "key" else ""), word, suffix)
+    value = value if quoted else value.removesuffix("**").rstrip(".:|")
+    told = in_shell or sign.rstrip(" \t:").endswith(("is", "was", "now", "to"))
+    plain = what == "a password" and told and not quoted and _is_plain_password(value, in_shell=in_shell)
+    if not what or not (plain or _is_telling(name, what, value, quoted=quoted)):
         return ""
-    value = text[slice(*found.span(group))]
-    if not quoted:
-        value = value.rstrip(".:*")
-    if prefix == "" and found["word"] == "key":
-        prefix = before[-10:]
-    what = _named(prefix, text[slice(*found.span("word"))], text[slice(*found.span("suffix"))])
-    if not what or not _is_telling(value, password=_is_password(what, value), quoted=quoted):
-        return ""
-    return "a password in a connection string" if what == "a password" and before[len(prefix) - 1 :] == ";" else what
+    return "a password in a connection string" if what == "a password" and start.endswith(";") else what
+
+
+def _is_beside(found: re.Match[str], group: str) -> bool:
+    """Whether a sign that is often another thing (a call, a comparison, a pipe) does tie the value to the name."""
+    if found["sign"] == "|":  # a row of a table
+        return found.string[found.end(group) : found.end(group) + 80].lstrip("`* \t").startswith("|")
+    return not (found["sign"] == "(" and group == "bare") and not (found["sign"] == ">" and found["after"] != "<")
 
 
 def _named_secret(name: str, value: str) -> str:
@@ -404,14 +470,9 @@ def _named_secret(name: str, value: str) -> str:
         return ""
     for found in _compiled("(?i:" + _WORD + ")").finditer(name):
         what = _named(name[: found.start()], found[0], name[found.end() :])
-        if what and _is_telling(value, password=_is_password(what, value), quoted=True):
+        if what and _is_telling(name, what, value, quoted=True):
             return what
     return ""
-
-
-def _is_password(what: str, value: str) -> bool:
-    """Whether the value may be as short and as plain as people make them; a `secret` is often but the name of one."""
-    return what == "a password" or ("secret" in what and any(character in "!@#$%^&*+?~" for character in value))
 
 
 def _named(prefix: str, word: str, suffix: str) -> str:
@@ -424,7 +485,8 @@ def _named(prefix: str, word: str, suffix: str) -> str:
         return ""
     kind = word.lower()
     if kind == "key":
-        return "a secret key" if _compiled(_KEY_PREFIX).search(low) else ""
+        env = word.isupper() and _compiled(r"[A-Z0-9]_$").search(prefix) and not _compiled(_NOT_KEY).search(low)
+        return "a secret key" if env or _compiled(_KEY_PREFIX).search(low) else ""
     if kind == "pass" and (not humps or (word.isupper() and not prefix)):  # a compass, the PASS of a test
         return ""
     if kind == "secret":

@@ -27,6 +27,7 @@ UPPER = string.ascii_uppercase + "234567"
 WORD = string.ascii_letters + string.digits
 URL = WORD + "-_"
 BASE64 = WORD + "+/"
+LOWER = string.ascii_lowercase
 PASSWORD = "hunter2" + "-Xy!93kd"
 
 Body = Callable[[str, int], str]
@@ -63,6 +64,18 @@ def discord(body: Body) -> str:
     """A bot's token: the number of the bot, a time and a signature."""
     number = body(string.digits[1:], 18)
     return f"{b64encode(number.encode()).decode()}.{body(URL, 6)}.{body(URL, 38)}"
+
+
+def uuid(body: Body) -> str:
+    """A random UUID."""
+    return "-".join(body(HEX, length) for length in (8, 4, 4, 4, 12))
+
+
+def human(body: Body) -> str:
+    """A password as people make them: a word, a number and a sign."""
+    number = int(body(HEX, 8), 16)
+    word = ("Winter", "October", "Dragon", "Coffee", "Berlin", "Pepper")[number % 6]
+    return f"{word}{number % 1913 + 100}{'!#$@?*'[number // 7 % 6]}"
 
 
 def github(kind: str) -> Made:
@@ -168,7 +181,55 @@ FOUND: dict[str, tuple[str, Made]] = {
     "notion old": ("a Notion token", lambda body: "sec" + "ret_" + body(WORD, 43)),
     "notion": ("a Notion token", lambda body: "nt" + "n_" + body(WORD, 46)),
     "vault": ("a Vault token", lambda body: "hv" + "s." + body(URL, 24)),
-    "groq": ("a Groq key", lambda body: "gs" + "k_" + body(WORD, 52)),
+    **{
+        name: ("a key of an AI service", make)
+        for name, make in {
+            "groq": lambda body: "gs" + "k_" + body(WORD, 52),
+            "xai": lambda body: "x" + "ai-" + body(WORD, 80),
+            "perplexity": lambda body: "pp" + "lx-" + body(WORD, 48),
+            "replicate": lambda body: "r" + "8_" + body(WORD, 37),
+            "nvidia": lambda body: "nv" + "api-" + body(URL, 64),
+            "langsmith": lambda body: "ls" + "v2_pt_" + body(HEX, 32) + "_" + body(HEX, 10),
+            "tavily": lambda body: "tv" + "ly-dev-" + body(WORD, 32),
+            "cerebras": lambda body: "cs" + "k-" + body(LOWER + string.digits, 48),
+        }.items()
+    },
+    **{
+        name: ("a token of a hosting service", make)
+        for name, make in {
+            "supabase": lambda body: "sb" + "p_" + body(HEX, 40),
+            "supabase secret": lambda body: "sb_" + "secret_" + body(URL, 31),
+            "netlify": lambda body: "nf" + "p_" + body(WORD, 36),
+            "fly": lambda body: "FlyV1 fm" + "2_" + body(BASE64, 160) + "=",
+            "fly old": lambda body: "fo" + "1_" + body(URL, 43),
+            "planetscale": lambda body: "psc" + "ale_tkn_" + body(URL, 43),
+            "planetscale password": lambda body: "psc" + "ale_pw_" + body(URL, 43),
+            "heroku": lambda body: "HR" + "KU-" + uuid(body),
+            "pulumi": lambda body: "pu" + "l-" + body(HEX, 40),
+            "tailscale": lambda body: "ts" + f"key-auth-k{body(WORD, 10)}CNTRL-{body(WORD, 32)}",
+        }.items()
+    },
+    **{
+        name: ("a token of a monitoring service", make)
+        for name, make in {
+            "grafana": lambda body: "gl" + f"sa_{body(WORD, 32)}_{body(HEX, 8)}",
+            "grafana cloud": lambda body: "gl" + "c_eyJ" + body(WORD, 90) + "==",
+            "sentry": lambda body: "snt" + f"rys_eyJ{body(WORD, 120)}==_{body(BASE64, 43)}",
+            "sentry user": lambda body: "snt" + "ryu_" + body(HEX, 64),
+            "new relic": lambda body: "NR" + "AK-" + body(UPPER, 27),
+            "dynatrace": lambda body: "dt0" + f"c01.{body(UPPER, 24)}.{body(UPPER, 64)}",
+        }.items()
+    },
+    "deepseek": ("an OpenAI key", lambda body: "s" + "k-" + body(HEX, 32)),
+    "docker": ("a token of a registry", lambda body: "dc" + "kr_pat_" + body(URL, 27)),
+    "docker organisation": ("a token of a registry", lambda body: "dc" + "kr_oat_" + body(URL, 32)),
+    "rubygems": ("a token of a registry", lambda body: "ruby" + "gems_" + body(HEX, 48)),
+    "atlassian": ("an Atlassian token", lambda body: "AT" + f"ATT3xFfGF0{body(URL, 180)}={body(HEX, 8).upper()}"),
+    "figma": ("a token of a tool", lambda body: "fi" + "gd_" + body(URL, 40)),
+    "postman": ("a token of a tool", lambda body: "PM" + f"AK-{body(HEX, 24)}-{body(HEX, 34)}"),
+    "1password": ("a token of a tool", lambda body: "op" + "s_eyJ" + body(WORD, 300)),
+    "terraform": ("a Terraform token", lambda body: body(WORD, 14) + ".at" + "lasv1." + body(URL, 67)),
+    "cofio": ("a cofio token", lambda body: "cof" + "io_" + body(URL, 43)),
     "age": ("an age key", lambda body: "AGE-SECRET" + "-KEY-1" + body(UPPER, 58)),
     "jwt": ("a JSON web token", jwt),
     "jwt in a header": ("a JSON web token", lambda body: "Authorization: Bearer " + jwt(body)),
@@ -200,11 +261,56 @@ FOUND: dict[str, tuple[str, Made]] = {
     "django": ("a secret key", lambda body: f"SECRET_KEY = 'dj-{body(WORD + '!@#%^*(-_=+', 47)}'"),
     "rails": ("a secret key", lambda body: f"SECRET_KEY_BASE={body(HEX, 128)}"),
     "client secret": ("a secret", lambda body: f'"client_secret": "{body(URL, 40)}"'),
+    "vendor key": ("a secret key", lambda body: f"AZURE_OPENAI_KEY={body(HEX, 32)}"),
+    "unknown vendor key": ("a secret key", lambda body: f"export ACME_KEY={body(WORD, 32)}"),
+    "vendor key in yaml": ("a secret key", lambda body: f"MISTRAL_KEY: {body(WORD, 32)}"),
+    "vendor key in code": ("a secret key", lambda body: f'openaiKey = "{body(WORD, 32)}"'),
+    "vendor key in words": ("a secret key", lambda body: f"Our OpenAI key is {body(WORD, 32)}."),
+    "key in a table": ("a secret key", lambda body: f"| OPENAI_KEY | {body(HEX, 32)} |"),
+    "key in a wide table": ("a secret key", lambda body: f"| `API_KEY`  | `{body(WORD, 32)}`     | prod |"),
+    "password in a table": ("a password", lambda body: f"| Password | {human(body)} |"),
+    "key for a place": ("a secret key", lambda body: f"The API key for staging is {body(WORD, 24)}."),
+    "token for a place": ("a token", lambda body: f"the token for the billing service is now {body(WORD, 24)}"),
+    "password for a place": ("a password", lambda body: f"Password for the staging box: {human(body)}"),
+    "uuid as a key": ("a secret key", lambda body: f"HEROKU_API_KEY={uuid(body)}"),
+    "human password": ("a password", lambda body: f"The password is {human(body)}"),
+    "human password after a colon": ("a password", lambda body: f"password: {human(body)}"),
+    "word and year": ("a password", lambda body: f"the wifi password is {human(body)[:-1].lower()}, ask Ann"),
+    "random password in words": ("a password", lambda body: f"password is {body(WORD, 12)}"),
+    "password before a command": ("a password", lambda body: f"PGPASSWORD={body(WORD, 10)} psql -h db"),
+    "lower case in a shell": ("a password", lambda body: f"DB_PASSWORD={body(LOWER, 16)}"),
+    "lower case in a url": ("a password in a URL", lambda body: f"postgres://app:{body(LOWER, 16)}@host"),
+    "curl": ("a password in a command", lambda body: f"curl -u admin:{body(WORD, 12)} https://api.corp/x"),
+    "curl with a quoted user": (
+        "a password in a command",
+        lambda body: f"curl -s https://api.corp/x --user 'ann:{human(body)}'",
+    ),
+    "sshpass": ("a password in a command", lambda body: f"sshpass -p '{human(body)}' ssh ann@box"),
+    "mysql": ("a password in a command", lambda body: f"mysqldump -u root -p{human(body)} app"),
+    "redis-cli": ("a password in a command", lambda body: f"redis-cli -h cache -a {body(WORD, 16)} ping"),
+    "netrc": ("a password", lambda body: f"machine api.corp login ann password {body(WORD, 12)}"),
+    "dockerfile": ("a secret key", lambda body: f"ENV OPENAI_API_KEY {body(WORD, 40)}"),
+    "named in json": ("a password", lambda body: f'{{"name": "DB_PASSWORD", "value": "{human(body)}"}}'),
     "token in a shell": ("a token", lambda body: f"export CI_TOKEN={body(WORD, 24)}"),
     "token in a query": ("a token", lambda body: f"https://api.corp/v1/x?token={body(HEX, 40)}&limit=3"),
     "token in php": ("a token", lambda body: f"'token' => '{body(WORD, 32)}',"),
     "token in escaped json": ("a token", lambda body: f'"{{\\"access_token\\": \\"{body(WORD, 32)}\\"}}"'),
 }
+
+
+SPREAD = {
+    "netrc": lambda body: f"machine api.corp\n  login ann@corp.com\n  password {human(body)}\n",
+    "yaml": lambda body: f"- name: DB_PASSWORD\n  value: {human(body)}\n",
+    "quoted yaml": lambda body: f'- name: API_TOKEN\n  value: "{body(WORD, 32)}"\n',
+    "json": lambda body: f'{{\n  "name": "API_TOKEN",\n  "value": "{body(WORD, 32)}"\n}}',
+    "curl": lambda body: f"curl -X POST \\\n  -u 'ann:{body(WORD, 12)}' https://api.corp/x",
+}
+
+
+@pytest.mark.parametrize("make", SPREAD.values(), ids=SPREAD)
+def test_a_secret_whose_name_stands_on_another_line_is_found(make: Made) -> None:
+    found = [find_secret(make(body_of(seed))) for seed in range(100)]
+    assert sum(each is None or each.line < 2 for each in found) <= 1
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -377,6 +483,44 @@ LET_THROUGH = [
     "Basic " + b64encode(b"\xfe\xff7:Xk93jLq2").decode(),
     "token: a1a1b1b1a1b1a1a1b1",
     "openssl rand -hex 32 > secret.key",
+    "token=btnSubmit2Form3Wrapper4",
+    "token: TS2304ErrorCannotFindName42",
+    "token = ES2022ModuleResolverHost3",
+    '{"token": "run-2024-06-01-A7b"}',
+    "token: 20240601T123005Z-batch7",
+    "ENV GPG_KEY A035C8C19219BA821ECEA86B64E628F8D684696D",
+    f"CACHE_KEY={SHA}",
+    f"CORRELATION_TOKEN={UUID}",
+    "STRIPE_PUBLISHABLE_KEY=pk_test_TYooMQauvdEDq54NiTphI7jx",
+    "FEATURE_KEY: newCheckout2024Flow",
+    "DONKEY=Fj39dKq82mXz01LwPq",
+    "| password | string | Base64-encoded, at least 12 characters |",
+    "| `GITHUB_TOKEN` | `${{ secrets.GITHUB_TOKEN }}` |",
+    "cat password | Fj39dKq82mXz01LwPq",
+    "The password is base64-encoded before it is sent.",
+    "The password is SHA256-hashed with a salt.",
+    "The password is case-insensitive.",
+    "password: Pbkdf2Sha256",
+    "Password: VARCHAR255",
+    "The API key for staging is in 1Password.",
+    "the token for the user is invalid",
+    "for token in tokens: process_each2(x)",
+    "POSTGRES_PASSWORD=mysecretpassword",
+    "PASSWORD=changeme123",
+    "postgres://app:correcthorsebatterystaple@db/app",
+    "amqp://rabbitmq:rabbitmqpwd@mq",
+    "postgres://app:asdfghjkl@db/app",
+    "curl -u user:password https://api.corp/x",
+    "curl --user admin:admin http://localhost",
+    "docker run -u node:node2 image",
+    "docker run --name db -p3306:3306 mysql:8 -p",
+    "mysql -u root -p app_production",
+    "sshpass -p $PASS ssh ann@box",
+    "machine api.corp login ann password <token>",
+    "- name: DB_PASSWORD\n  value: $(DB_PASSWORD)",
+    "cofio_export_2024_06_01.jsonl",
+    "fo1_forecast_horizon_one_of_the_year_2024_and_beyond",
+    "tskey-auth-...",
     "def test_wrong_password(client): client.login('ann', 'nope')",
 ]
 
@@ -486,6 +630,9 @@ def test_what_is_found_does_not_carry_the_secret() -> None:
         ({"tokens": [1, None, {"apiKey": body_of(1)(WORD, 32)}]}, "a secret key", 1),
         ({"passwords": "none", "password": [True, PASSWORD]}, "a password", 1),
         ({"client_secret": body_of(1)(HEX, 32)}, "a secret", 1),
+        ({"OPENAI_KEY": body_of(1)(HEX, 32)}, "a secret key", 1),
+        ({"HEROKU_API_KEY": uuid(body_of(1))}, "a secret key", 1),
+        ([{"name": "DB_PASSWORD", "value": PASSWORD}], "a password", 1),
         ([{"note": "one\ntwo\n" + "gh" + "p_" + body_of(1)(WORD, 36)}], "a GitHub token", 3),
         ({"s" + "k-ant-api03-" + body_of(1)(WORD, 93): True}, "an Anthropic key", 1),
         ("AK" + "IA" + body_of(1)(UPPER, 16), "an AWS access key", 1),
@@ -504,7 +651,9 @@ def test_a_secret_in_json_is_found(value: Json, what: str, line: int) -> None:
         {"password_hint": PASSWORD}, {"key": body_of(1)(WORD, 32)}, {"sha": DIGEST}, {"tokens": 4096},
         {"type": "string", "format": "password", "example": "changeme"},
         ["password", PASSWORD], {"secretName": "a-1-B-2-c"},
-        {"api_key": "a\nb"},
+        {"api_key": "a\nb"}, {"token": "run-2024-06-01-A7b"}, {"token": "thread-2024-06-01T12:30:05-A7b9"},
+        {"token": "btnSubmit2Form3Wrapper4"}, {"name": "DB_PASSWORD", "value": "${DB_PASSWORD}"},
+        {"name": 7, "value": "a"},
     ],
 )  # fmt: skip
 def test_json_without_secrets_is_let_through(value: Json) -> None:
@@ -530,6 +679,11 @@ HOSTILE = [
     "hooks.slack.com/services/Taaaaaaa/", "/api/webhooks/", "0123456789:AA", "<password>aaaaaaaa<",
     "password=a.a.a.a.a",
     "password='/a/a/a/a", "secret: a", "token : str ", "aws_secret_access_key ", "hvs.", "pypi-Ag", "github_pat_",
+    "curl ", "curl -u ", "curl -u a:", "curl -u a:aaaaaa ", "mysql -p ", "mysql ", "sshpass -p ", "redis-cli ",
+    "key for a ", "key for a b c is ", "password is now ", "password,\n  ", "password\n value:", "password | ",
+    "login a password ",
+    "ENV API_KEY aaaaaaaa ", "X_KEY=aaaaaaaaaaaaaaaaa ", "cofio_", "sntrys_", "fo1_", "tskey-a-", ".atlasv1.",
+    "20240601",
 ]  # fmt: skip
 
 
