@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -83,11 +85,11 @@ class Server(Protocol):
         """Take note of something that wants no answer; the id of the request that it takes back, if it does."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Call:
     """A request that may take time."""
 
-    id: Id
+    id: Json
     method: str
     params: Params
     answer: Callable[[Json], None]
@@ -100,8 +102,24 @@ class _Call:
 class Connection:
     """One client, from its first message until it goes."""
 
-    def __init__(self, server: Server, reads: BinaryIO, writes: BinaryIO) -> None:
+    def __init__(
+        self,
+        server: Server,
+        reads: BinaryIO,
+        writes: BinaryIO,
+        *,
+        dropped: Callable[[str], None] | None = None,
+        over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Nothing is read before `run`.
+
+        With `dropped`, whatever is no message gets no answer, and `dropped` is told why; and any JSON, null too, is the
+        id of a request. Without it, such a line is answered with an error, and an id is a string or a whole number.
+        `over` is asked before each message whether the client has said that it was the last.
+        """
         self._server = server
+        self._dropped = dropped
+        self._over = over
         self._reads = reads
         self._writes = writes
         self._writing = threading.Lock()
@@ -114,7 +132,7 @@ class Connection:
         """How many calls have been read."""
         self._watched = threading.Event()
         self._ended = threading.Event()
-        self._calls: dict[Id, _Call] = {}
+        self._calls: set[_Call] = set()
         self._last_change: threading.Event | None = None
 
     def run(self) -> int:
@@ -124,7 +142,7 @@ class Connection:
         threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
         self._ended.wait()
         until = time.monotonic() + GRACE
-        return sum(not call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls.values()))
+        return sum(not call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls))
 
     def _serve(self) -> None:
         """Read messages and answer them, until the client has gone or another thread does it."""
@@ -174,12 +192,15 @@ class Connection:
 
     def _next(self) -> list[_Call]:
         """Read a message, and answer it if that takes no time; the calls that it asks for otherwise."""
-        line = self._reads.readline(MAX_FRAME + 1)
+        line = b"" if self._over() else self._reads.readline(MAX_FRAME + 1)
         if not line:
             self._end()
         elif len(line) > MAX_FRAME:
-            known = self._skip_rest(line)
-            self._send(_error(known, INVALID_REQUEST, f"a message may have {MAX_FRAME:,} bytes, this one has more"))
+            known, problem = self._skip_rest(line), f"a message may have {MAX_FRAME:,} bytes, this one has more"
+            if known is None:
+                self._refuse(None, INVALID_REQUEST, problem, self._send)
+            else:
+                self._send(_error(known, INVALID_REQUEST, problem))
         elif line.strip():
             return self._receive(line)
         return []
@@ -204,12 +225,13 @@ class Connection:
             message: Json = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
         except (ValueError, RecursionError) as error:
             reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON"
-            self._send(_error(None, PARSE_ERROR, f"Parse error: the line is {reason}"))
+            self._refuse(None, PARSE_ERROR, f"Parse error: the line is {reason}", self._send)
             return calls
         if not isinstance(message, list):
             self._handle(message, self._send, calls)
         elif not self._server.batches:
-            self._send(_error(None, INVALID_REQUEST, "this protocol knows no batches: send one message a line"))
+            said = "this protocol knows no batches: send one message a line"
+            self._refuse(None, INVALID_REQUEST, said, self._send)
         elif not message:
             self._send(_error(None, INVALID_REQUEST, "the batch is empty"))
         else:
@@ -218,61 +240,72 @@ class Connection:
                 self._handle(each, gathered.answer, calls)
         return calls
 
+    def _refuse(self, known: Id | None, code: int, problem: str, answer: Callable[[Json], None]) -> None:
+        """Answer what is no message with an error, or drop it where that is the custom."""
+        if self._dropped is None:
+            answer(_error(known, code, problem))
+        else:
+            self._dropped(problem)
+            answer(None)
+
     def _handle(self, message: Json, answer: Callable[[Json], None], calls: list[_Call]) -> None:
         """Answer a request, take note of a notification; anything else is a mistake of the client's.
 
         `answer` is called once, with None where there is nothing to say: now or, for one of `calls`, later.
         """
         if not isinstance(message, dict):
-            answer(_error(None, INVALID_REQUEST, "a message is an object"))
+            self._refuse(None, INVALID_REQUEST, "a message is an object", answer)
             return
         method, params, given = message.get("method"), message.get("params", {}), message.get("id")
         if method is None and ("result" in message or "error" in message):
             answer(None)  # it answers a question that was never asked
             return
-        known = as_id(given)
+        lenient, known = self._dropped is not None, as_id(given)
+        params = {} if lenient and params is None else params
         if message.get("jsonrpc") != "2.0":
-            answer(_error(known, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"'))
-        elif not isinstance(method, str):
-            answer(_error(known, INVALID_REQUEST, "a message names its method"))
+            self._refuse(known, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', answer)
+        elif not isinstance(method, str) or (lenient and not method):
+            self._refuse(known, INVALID_REQUEST, "a message names its method", answer)
         elif "id" not in message:
             # What wants no answer gets none, however wrong it is.
             if isinstance(params, dict):
                 self._note(method, params)
             answer(None)
-        elif known is None:
+        elif known is None and not lenient:
             answer(_error(None, INVALID_REQUEST, "an id is a string or a whole number"))
         elif not isinstance(params, dict):
-            answer(_error(known, INVALID_PARAMS, "params is an object"))
+            answer(_error(given, INVALID_PARAMS, "params is an object"))
         else:
             lane = self._server.lane(method, params)
             if lane is Lane.AT_ONCE:
-                answer(self._result(known, method, params))
-                return
-            if len(self._calls) >= BUSY:
-                answer(_error(known, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
-                return
-            call = self._calls[known] = _Call(known, method, params, answer, self._last_change)
-            if lane is Lane.CHANGE:
-                self._last_change = call.done
-            calls.append(call)
+                answer(self._result(given, method, params))
+            elif len(self._calls) >= BUSY:
+                answer(_error(given, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
+            else:
+                calls.append(self._call(lane, _Call(given, method, params, answer, self._last_change)))
+
+    def _call(self, lane: Lane, call: _Call) -> _Call:
+        """The call, which those after it now know of."""
+        self._calls.add(call)
+        if lane is Lane.CHANGE:
+            self._last_change = call.done
+        return call
 
     def _note(self, method: str, params: Params) -> None:
         taken_back = self._server.notification(method, params)
-        call = self._calls.get(taken_back) if taken_back is not None else None
-        if call is not None:
-            call.cancelled = True
+        if taken_back is not None:
+            for call in list(self._calls):
+                call.cancelled |= call.id == taken_back
 
     def _run(self, call: _Call) -> None:
         if call.after is not None:
             call.after.wait()
         answer = None if call.cancelled else self._result(call.id, call.method, call.params)
         call.answer(None if call.cancelled else answer)
-        if self._calls.get(call.id) is call:
-            del self._calls[call.id]
+        self._calls.discard(call)
         call.done.set()
 
-    def _result(self, given: Id, method: str, params: Params) -> Json:
+    def _result(self, given: Json, method: str, params: Params) -> Json:
         try:
             return {"jsonrpc": "2.0", "id": given, "result": self._server.request(method, params)}
         except Refused as error:
@@ -315,11 +348,19 @@ class _Gathered:
                 self._send(self._answers)
 
 
-def _error(given: Id | None, code: int, message: str, data: Json = None) -> Json:
+def _error(given: Json, code: int, message: str, data: Json = None) -> Json:
     error: dict[str, Json] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
     return {"jsonrpc": "2.0", "id": given, "error": error}
+
+
+def private_stdout() -> BinaryIO:
+    """The stream to the client, and to nobody else: what any library prints goes to stderr from now on."""
+    sys.stdout.flush()
+    mine = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return os.fdopen(mine, "wb")
 
 
 def as_id(value: Json) -> Id | None:

@@ -412,6 +412,9 @@ def test_a_fault_of_the_loop_itself_ends_the_connection_and_nothing_hangs(stuck:
     wire.send(PING)
     wire.running.join(20)
     assert not wire.running.is_alive()
+    for thread in threading.enumerate():  # what it says of its end belongs to this test
+        if thread.name == "cofio-reading":
+            thread.join(20)
 
 
 def test_a_fault_of_ours_is_an_answer_and_not_the_end(stuck: Stuck, wire: Wire) -> None:

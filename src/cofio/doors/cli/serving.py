@@ -51,6 +51,13 @@ def _ready(args: Namespace, folder: Path, url: str) -> None:
     note(f"the memory in {folder} is served over MCP at the address above; Ctrl-C ends it")
 
 
+def animus(args: Namespace) -> int:
+    """Be the Animus plugin, or print its manifest."""
+    from ..animus import start
+
+    return start(manifest=args.manifest, error_codes=args.error_codes, store=args.store)
+
+
 def token(args: Namespace) -> int:
     """See to the tokens."""
     from .tokens import token as run
@@ -65,4 +72,6 @@ def skill(args: Namespace) -> int:
     return run(args)
 
 
-COMMANDS: dict[str, Callable[[Namespace], int]] = {"mcp": mcp, "serve": serve, "token": token, "skill": skill}
+COMMANDS: dict[str, Callable[[Namespace], int]] = {
+    "mcp": mcp, "animus": animus, "serve": serve, "token": token, "skill": skill,
+}  # fmt: skip

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from ...errors import CofioError, Invalid, NotFound
 from ...model import Json
@@ -27,6 +26,7 @@ from ..jsonrpc import (
     Params,
     Refused,
     as_id,
+    private_stdout,
 )
 from ..memory import Memory
 from .surface import CAPABILITIES, INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
@@ -169,7 +169,7 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
     """Serve the client on stdin and stdout until it closes its end; the exit code."""
     if sys.stdin.isatty():
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
-    reads, writes = sys.stdin.buffer, _private_stdout()
+    reads, writes = sys.stdin.buffer, private_stdout()
     memory = Memory(folder, settings, say=_say)
     left = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
     if left:
@@ -192,11 +192,3 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
 
 def _say(line: str) -> None:
     print(f"cofio: {line}", file=sys.stderr, flush=True)
-
-
-def _private_stdout() -> BinaryIO:
-    """The stream to the client, and to nobody else: what any library prints goes to stderr from now on."""
-    sys.stdout.flush()
-    mine = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return os.fdopen(mine, "wb")

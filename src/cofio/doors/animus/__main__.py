@@ -1,0 +1,5 @@
+"""Lets `python -m cofio.doors.animus` be the plugin."""
+
+from . import main
+
+raise SystemExit(main())

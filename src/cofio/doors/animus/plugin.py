@@ -1,0 +1,280 @@
+"""The plugin's process: one host, one project, on stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ...errors import CofioError, Invalid, NotFound, Unavailable
+from ...model import Draft, Json, Kind, encode_json
+from ..jsonrpc import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    Connection,
+    Id,
+    Lane,
+    Params,
+    Refused,
+    private_stdout,
+)
+from . import scopes
+from .home import Home
+from .params import invalid, read_page, read_place, read_root, read_text, read_ttl, refused
+from .protocol import MAX_TOP_K, MEMORY_METHODS, NAME, NOT_INITIALIZED, PROTOCOL, code_of, initialized
+from .scopes import Collision, Place
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ...engine import Engine
+    from ...query import Mode, Page
+
+PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
+FEW = 128  # records that are embedded on the way to a search by meaning: half a second's work
+LARGEST_ANSWER = 7 * 1024 * 1024  # bytes of keys and values; the host gives up on a frame of 8 MiB
+CLOSING = 0.4  # seconds after the last answer, by which the process has ended
+
+_CHANGES = ("memory/put", "memory/delete_scope", "shutdown")  # a shutdown ends after what was asked for before it
+_MODES = ("keyword", "hybrid", "semantic")
+_WRONG = {"data": "put.value", "key": "key", "query": "query.query", "scope": "scope"}
+
+
+class Server:
+    """Answers one host."""
+
+    batches = False
+
+    def __init__(
+        self, *, codes: str = "seed", store: str | None = None, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self._codes = codes
+        self._store = store
+        self._clock = clock
+        self._root: str | None = None
+        self._started = time.monotonic()
+        self._last_error: str | None = None
+        self._by_meaning = False
+        """Whether a query has loaded the model already."""
+        self.home: Home | None = None
+        self.left = False
+        """Whether the host has said `exit`."""
+        self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
+            "initialize": self._initialize,
+            "$/ping": lambda _: {},
+            "health/check": lambda _: self._health(),
+            "shutdown": lambda _: {},
+            "exit": lambda _: self._exit(),
+        }
+        self._memory: dict[str, Callable[[Home, Params], dict[str, Json]]] = {
+            "memory/put": self._put,
+            "memory/get": self._get,
+            "memory/query": self._query,
+            "memory/list_scopes": self._list_scopes,
+            "memory/delete_scope": self._delete_scope,
+        }
+
+    def lane(self, method: str, params: Params) -> Lane:
+        """How a request is run: what needs the memory, beside the reader."""
+        if method in _CHANGES:
+            return Lane.CHANGE
+        return Lane.LOOK if method in MEMORY_METHODS else Lane.AT_ONCE
+
+    def notification(self, method: str, params: Params) -> Id | None:
+        """Take note of `exit`; all else may be ignored, and cancelling is not offered."""
+        if method == "exit":
+            self.left = True
+        return None
+
+    def request(self, method: str, params: Params) -> Json:
+        """The result of a request.
+
+        Raises:
+            Refused: it is answered with an error.
+        """
+        if method in self._methods:
+            return self._methods[method](params)
+        if method not in self._memory:
+            raise refused(METHOD_NOT_FOUND, "method_not_found", f"method '{method}' not supported")
+        if self.home is None:
+            early = f"{method} was called before initialize"
+            if self._codes == "crate":
+                raise refused(NOT_INITIALIZED, "plugin_not_initialized", early)
+            raise self._fault("PROJECT_BINDING_MISMATCH", early)
+        try:
+            result = self._memory[method](self.home, params)
+        except Collision as error:
+            raise self._fault("MEMORY_SCOPE_COLLISION", str(error), scope_id=error.scope_id) from None
+        except Invalid as error:
+            raise invalid(f"{_WRONG.get(error.field, error.field)}: {error.problem}") from None
+        except CofioError as error:
+            self._last_error = str(error)
+            raise self._fault("BACKEND_UNAVAILABLE", str(error)) from None
+        self._last_error = None
+        return result
+
+    def _fault(self, error: str, message: str, **data: Json) -> Refused:
+        return refused(code_of(error, self._codes), error.lower(), message, **data)
+
+    def _initialize(self, params: Params) -> dict[str, Json]:
+        version = params.get("protocol_version")
+        if not isinstance(version, str) or not version:
+            raise refused(INVALID_REQUEST, "invalid_request", "host did not advertise a protocol_version")
+        if version.split(".")[0] != PROTOCOL.split(".")[0]:
+            said = f"incompatible protocol version: host={version}, plugin={PROTOCOL}"
+            raise refused(INVALID_REQUEST, "invalid_request", said)
+        asked = read_root(params)
+        if self._root is None or self.home is None:
+            self._root = asked or str(Path.cwd())
+            self.home = Home(os.path.realpath(self._root), self._store, clock=self._clock)
+        elif asked is not None and os.path.realpath(asked) != os.path.realpath(self._root):
+            said = f"plugin already bound to project_root='{self._root}', cannot rebind to '{asked}'"
+            raise self._fault("PROJECT_BINDING_MISMATCH", said)
+        return initialized()
+
+    def _health(self) -> dict[str, Json]:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {
+            "status": "healthy" if self._last_error is None else "degraded",
+            "uptime_ms": int((time.monotonic() - self._started) * 1000),
+            "memory_usage_bytes": peak if sys.platform == "darwin" else peak * 1024,
+            "last_error": self._last_error,
+        }
+
+    def _exit(self) -> dict[str, Json]:
+        self.left = True
+        return {}
+
+    def _put(self, home: Home, params: Params) -> dict[str, Json]:
+        key = read_text(params, "put", "key")
+        place, ttl = read_place(params), read_ttl(params)
+        if "value" not in params:
+            raise invalid("put.value is required; it may be null")
+        engine = home.engine(make=True)
+        assert engine is not None
+        if scopes.known(engine, place) is None:
+            Draft(scope=place.scope, kind=Kind.ITEM, key=key, data=params["value"])  # what is refused makes no scope
+            scopes.claim(engine, place)
+        record = engine.put(place.scope, key, data=params["value"], kind=Kind.ITEM, source=scopes.SOURCE, ttl=ttl)
+        try:
+            scopes.claim(engine, place)  # it may have been deleted in between
+        except Collision:  # and the id taken by another scope
+            with suppress(NotFound):
+                engine.delete(record.id)
+            raise
+        return {"ack": True, "indexed_immediately": True, "record_id": record.id}
+
+    def _get(self, home: Home, params: Params) -> dict[str, Json]:
+        key = read_text(params, "get", "key")
+        place = read_place(params)
+        engine = home.engine()
+        if engine is None:
+            return {"found": False}
+        scopes.known(engine, place)
+        record = engine.get(place.scope, key, kind=Kind.ITEM)
+        return {"found": False} if record is None else {"found": True, "value": record.data}
+
+    def _query(self, home: Home, params: Params) -> dict[str, Json]:
+        text, top_k, mode = read_text(params, "query", "query"), params.get("top_k"), params.get("mode")
+        if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k <= 0:
+            raise invalid("query.top_k must be a positive integer")
+        if mode is not None and mode not in _MODES:
+            raise invalid(f"query.mode must be one of {', '.join(_MODES)}")
+        place = read_place(params)
+        if top_k > MAX_TOP_K:
+            said = f"query.top_k={top_k} exceeds backend max {MAX_TOP_K}"
+            raise self._fault("QUERY_TOP_K_EXCEEDED", said, max_query_top_k=MAX_TOP_K)
+        engine = home.engine()
+        if engine is None:
+            return {"results": []}
+        entry = scopes.known(engine, place)
+        # A model takes longer to load than all else together: it is not for a process that answers one query.
+        chosen = cast("Mode", mode or ("hybrid" if self._by_meaning else "keyword"))
+        page = _search(engine, place, text, top_k, chosen)
+        self._by_meaning |= bool(page.searched.semantic)
+        if entry is None and not page:
+            return {"results": []}
+        results, degraded = _fitting(page), page.degraded
+        if len(results) < len(page):
+            missing = f"{len(page) - len(results)} more were found, which do not fit into one answer"
+            degraded = f"{degraded}; {missing}" if degraded else missing
+        return {"results": results, "metadata": {"mode": chosen, "degraded": degraded}}
+
+    def _list_scopes(self, home: Home, params: Params) -> dict[str, Json]:
+        project, size = params.get("project_id"), params.get("page_size")
+        if not isinstance(project, str | None):
+            raise invalid("list_scopes.project_id must be a string or null")
+        if not isinstance(size, int) or isinstance(size, bool) or size <= 0:
+            size = PAGE_SIZE
+        size, page = min(size, MAX_PAGE_SIZE), read_page(params.get("cursor"))
+        engine = home.engine()
+        if engine is None:
+            return {"scopes": []}
+        first = (page - 1) * size
+        found: list[Json] = list(islice(scopes.listed(engine, project), first, first + size + 1))
+        result: dict[str, Json] = {"scopes": found[:size]}
+        return result | ({"next_cursor": str(page + 1)} if len(found) > size else {})
+
+    def _delete_scope(self, home: Home, params: Params) -> dict[str, Json]:
+        place = read_place(params)
+        engine = home.engine()
+        if engine is not None:
+            scopes.delete(engine, place)
+        return {"ack": True}
+
+
+def _search(engine: Engine, place: Place, text: str, top_k: int, mode: Mode) -> Page:
+    from ...query import Query
+
+    query = Query(text, scope=place.scope, exact=True, kinds=(Kind.ITEM,), mode=mode, limit=top_k)
+    if mode != "keyword":
+        with suppress(Unavailable):  # the search finds out, too, and says so
+            engine.settle(limit=FEW)
+    return engine.search(query)
+
+
+def _fitting(page: Page) -> list[Json]:
+    """The best hits, as many as the host can read in one answer; the first in any case."""
+    results: list[Json] = []
+    left = LARGEST_ANSWER
+    for hit in page:
+        left -= len(encode_json(hit.record.data).encode()) + len((hit.record.key or "").encode())
+        if left < 0 and results:
+            break
+        results.append({"key": hit.record.key or "", "value": hit.record.data, "score": hit.score})
+    return results
+
+
+def run(*, codes: str, store: str | None = None) -> int:
+    """Serve the host on stdin and stdout until it says `exit` or closes its end; the exit code."""
+    reads, writes = sys.stdin.buffer, private_stdout()
+    server = Server(codes=codes, store=store)
+    lost = Connection(server, reads, writes, dropped=_say, over=lambda: server.left).run()
+    if lost:
+        _say(f"the host has gone, and {lost} of its calls with it")
+
+    def close() -> None:
+        if server.home is not None:
+            server.home.close()
+        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
+            writes.close()
+
+    closing = threading.Thread(target=close, daemon=True)
+    closing.start()
+    closing.join(CLOSING)
+    if lost or closing.is_alive():
+        # Whatever still runs must not hold up the end; what was acknowledged is on the disk.
+        os._exit(0)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(f"{NAME}: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,42 @@
+"""docs/animus.md names every method, error and variable, and its session prints what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from cofio.doors.animus.protocol import ERRORS, METHODS, VARIABLES, code_of
+
+PAGE = Path(__file__).parents[3] / "docs" / "animus.md"
+_ID = re.compile(r'"record_id":"\w{26}"')
+
+
+def test_the_page_names_all_that_there_is() -> None:
+    text = PAGE.read_text()
+    for name in (*METHODS, *ERRORS, *VARIABLES, "--manifest", "--error-codes"):
+        assert f"`{name}" in text or f" {name}" in text, name
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    for name in ERRORS:
+        row = next((line for line in rows if f"`{name}`" in line), None)
+        if row is not None:
+            assert f"| {code_of(name, 'seed')} | {code_of(name, 'crate')} |" in row
+        else:
+            assert f"`{name}` ({code_of(name, 'seed')})" in text
+
+
+def test_the_session_by_hand_prints_what_the_page_says(root: Path, tmp_path: Path) -> None:
+    for name, module in (("animus-memory-cofio", "cofio.doors.animus"), ("cofio", "cofio")):
+        command = tmp_path / "bin" / name
+        command.parent.mkdir(exist_ok=True)
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m {module} "$@"\n')
+        command.chmod(0o755)
+    (block,) = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    lines = block.splitlines()
+    script = "\n".join(line[2:] for line in lines if line.startswith("$ "))
+    environ = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "COFIO_EMBEDDER": "none"}
+    done = subprocess.run(["bash", "-c", script], cwd=root, env=environ, capture_output=True, text=True)
+    printed = [line for line in lines if not line.startswith("$ ")]
+    assert [_ID.sub("ID", line) for line in done.stdout.splitlines()] == [_ID.sub("ID", line) for line in printed]

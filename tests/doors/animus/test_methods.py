@@ -1,0 +1,746 @@
+"""The methods: what each takes and gives, and the words with which it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cofio import Engine, Settings
+from cofio.doors.animus import scopes
+from cofio.doors.animus.protocol import ERRORS, code_of
+from cofio.doors.mcp import tools
+from cofio.model import MAX_DATA
+
+from .conftest import BLOCKS, INVALID, NOT_FOUND, WRONG, Answer, Inside, check_answer, handshake, scope
+
+PING: Answer = {"jsonrpc": "2.0", "id": "p", "method": "$/ping"}
+PONG: Answer = {"jsonrpc": "2.0", "id": "p", "result": {}}
+CALLS: dict[str, Answer] = {
+    "memory/put": {"key": "k", "value": 1}, "memory/get": {"key": "k"}, "memory/query": {"query": "zebra", "top_k": 1},
+    "memory/delete_scope": {},
+}  # fmt: skip
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64) | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@pytest.fixture
+def crate(root: Path) -> Iterator[Inside]:
+    """A plugin with the crate's error codes."""
+    host = Inside(codes="crate")
+    host.initialize(root)
+    yield host
+    host.close()
+
+
+# Frames.
+
+
+@pytest.mark.requirement("frames.unparsable")
+@pytest.mark.requirement("frames.invalid")
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"{", b"not json", b"\xff\xfe{}", b"[1,", b'{"a": NaN}', b"[" * 100_000, b"5", b'"text"', b"null", b"{}", b"[]",
+        b'[{"jsonrpc":"2.0","id":1,"method":"$/ping"}]',
+        b'{"jsonrpc":"1.0","id":1,"method":"$/ping"}', b'{"id":1,"method":"$/ping"}',
+        b'{"jsonrpc":"2.0","id":1}', b'{"jsonrpc":"2.0","id":1,"method":5}', b'{"jsonrpc":"2.0","id":1,"method":""}',
+    ],
+)  # fmt: skip
+def test_what_is_no_frame_is_told_and_dropped(bare: Inside, frame: bytes) -> None:
+    bare.send(frame, PING)
+    assert bare.next() == PONG
+    assert len(bare.dropped) == 1
+
+
+@pytest.mark.requirement("frames.blank")
+@pytest.mark.requirement("frames.notification")
+@pytest.mark.requirement("cancel")
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"", b"   ", b"\r", b'{"jsonrpc":"2.0","method":"nope"}', b'{"jsonrpc":"2.0","method":"memory/put"}',
+        b'{"jsonrpc":"2.0","method":"initialized","params":null}', b'{"jsonrpc":"2.0","method":"$/progress"}',
+        b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":"p"}}', b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    ],
+)  # fmt: skip
+def test_what_wants_no_answer_gets_none(bare: Inside, frame: bytes) -> None:
+    bare.send(frame, PING)
+    assert bare.next() == PONG
+    assert bare.dropped == []
+
+
+@pytest.mark.requirement("frames.null-id")
+@pytest.mark.requirement("frames.id")
+@pytest.mark.parametrize("given", [None, 0, -1, 2**63, 1.5, "text", "", True, [1, "x"], {"a": None}])
+@pytest.mark.parametrize(
+    ("method", "more"), [("$/ping", {}), ("nope", {}), ("memory/get", {}), ("$/ping", {"params": []})]
+)
+def test_an_id_comes_back_as_it_was(host: Inside, given: object, method: str, more: Answer) -> None:
+    host.send({"jsonrpc": "2.0", "id": given, "method": method, **more})
+    answer = host.next()
+    assert json.dumps(answer["id"]) == json.dumps(given)
+    check_answer(method, answer)
+
+
+def test_several_requests_may_have_one_id(host: Inside) -> None:
+    host.put(scope(), "k", 1)
+    get = {"jsonrpc": "2.0", "id": None, "method": "memory/get", "params": {"scope": scope(), "key": "k"}}
+    host.send(get, get, get)
+    assert [host.next()["result"]["value"] for _ in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.requirement("frames.params")
+def test_params_may_be_null_or_missing_and_hold_more_than_is_known(bare: Inside, root: Path) -> None:
+    assert bare.result("$/ping") == {}
+    bare.send({"jsonrpc": "2.0", "id": 1, "method": "$/ping", "params": None, "traceparent": "00-0"})
+    assert bare.next()["result"] == {}
+    bare.result("initialize", {**handshake(root), "new": {"deep": [1]}})
+    bare.put({**scope(), "org_id": "o"}, "k", 1, priority="high")
+    assert bare.get(scope(), "k") == {"found": True, "value": 1}
+
+
+# The life of a process.
+
+
+@pytest.mark.requirement("initialize.shape")
+@pytest.mark.requirement("initialize.capabilities")
+@pytest.mark.requirement("initialize.serves")
+def test_the_handshake_is_in_both_shapes(bare: Inside, root: Path) -> None:
+    result = bare.result("initialize", handshake(root))
+    capability = {
+        "crate_version": "0.1.0",
+        "extra": {"native_ttl": True, "native_key_get": True, "strong_consistency": True, "max_query_top_k": 50},
+    }
+    assert result["protocol_version"] == "1.1.0"
+    assert result["plugin_info"]["plugin_kind"] == "memory_store"
+    assert result["kind_capabilities"] == {"memory_store": capability}
+    assert result["capabilities"]["memory_store"] == capability
+    assert result["capabilities"]["methods"] == [
+        "memory/put", "memory/get", "memory/query", "memory/list_scopes", "memory/delete_scope", "health/check",
+    ]  # fmt: skip
+    assert result["capabilities"]["cancellation"] is False
+    assert result["kinds"] == ["memory_store"]
+    assert result["server_info"] == {"name": "animus-memory-cofio", "version": result["plugin_info"]["version"]}
+    assert bare.get(scope(), "k") == {"found": False}  # nobody has said `initialized`
+
+
+@pytest.mark.requirement("initialize.version")
+@pytest.mark.parametrize("version", ["1.0.0", "1.1.0", "1.2.0-rc.1", "1"])
+def test_a_host_of_the_same_major_version_is_served(bare: Inside, version: str, root: Path) -> None:
+    bare.result("initialize", handshake(root, version))
+
+
+@pytest.mark.requirement("initialize.version")
+@pytest.mark.parametrize("version", ["2.0.0", "0.9.0", "11.0.0", "one"])
+def test_a_host_of_another_major_version_is_refused(bare: Inside, version: str, root: Path) -> None:
+    code, message, data = bare.error("initialize", handshake(root, version))
+    assert (code, data["category"]) == (WRONG, "invalid_request")
+    assert message == f"incompatible protocol version: host={version}, plugin=1.1.0"
+    assert bare.error("memory/get", {"scope": scope(), "key": "k"})[0] == -32307
+
+
+@pytest.mark.requirement("initialize.no-version")
+@pytest.mark.parametrize("params", [None, {}, {"protocol_version": ""}, {"protocol_version": None},
+                                    {"protocol_version": 1}])  # fmt: skip
+def test_a_host_that_says_no_version_is_refused(bare: Inside, params: object) -> None:
+    assert bare.error("initialize", params)[:2] == (WRONG, "host did not advertise a protocol_version")
+
+
+@pytest.mark.requirement("initialize.again")
+@pytest.mark.requirement("initialize.rebind")
+def test_a_process_is_bound_to_one_root_for_life(host: Inside, root: Path) -> None:
+    for same in (root, f"{root}/", f"{root}/../{root.name}"):
+        assert host.result("initialize", handshake(same))["kinds"] == ["memory_store"]
+    host.result("initialize", handshake())  # who names no root means no other
+    code, message, data = host.error("initialize", handshake("/elsewhere"))
+    assert (code, data["category"]) == (-32307, "project_binding_mismatch")
+    assert message == f"plugin already bound to project_root='{root}', cannot rebind to '/elsewhere'"
+    assert host.put(scope(), "k", 1)["ack"]  # and the first binding holds
+
+
+@pytest.mark.requirement("initialize.unbound")
+def test_without_a_binding_the_working_folder_is_the_project(bare: Inside, root: Path) -> None:
+    bare.initialize()
+    bare.put(scope(), "k", 1)
+    assert (root / ".cofio" / "memory.db").exists()
+    assert bare.error("initialize", handshake("/elsewhere"))[0] == -32307
+    bare.result("initialize", handshake(root))
+
+
+@pytest.mark.requirement("initialize.bad-root")
+@pytest.mark.parametrize(
+    "binding",
+    [{}, {"project_root": ""}, {"project_root": 5}, {"project_root": "a\0b"}, {"project_root": "\ud800"}, 5, []],
+)
+def test_a_binding_without_a_root_is_refused(bare: Inside, binding: object) -> None:
+    code, message, _ = bare.error("initialize", {**handshake(), "init_extensions": {"project_binding": binding}})
+    assert (code, message) == (INVALID, "initialize requires init_extensions.project_binding.project_root")
+
+
+@pytest.mark.requirement("initialize.first")
+@pytest.mark.parametrize("method", ["put", "get", "query", "list_scopes", "delete_scope"])
+def test_nothing_is_served_before_the_handshake(bare: Inside, method: str) -> None:
+    code, _, data = bare.error(f"memory/{method}", {"scope": scope(), "key": "k"})
+    assert (code, data) == (-32307, {"category": "project_binding_mismatch"})
+    crate = Inside(codes="crate")
+    code, _, data = crate.error(f"memory/{method}", {})
+    crate.close()
+    assert (code, data) == (-32000, {"category": "plugin_not_initialized"})
+
+
+@pytest.mark.requirement("ping")
+@pytest.mark.requirement("health")
+def test_ping_and_health_are_answered_before_and_after_the_handshake(bare: Inside, root: Path) -> None:
+    for _ in range(2):
+        assert bare.result("$/ping") == {}
+        health = bare.result("health/check")
+        assert health["status"] == "healthy"
+        assert health["last_error"] is None
+        assert health["memory_usage_bytes"] > 1_000_000
+        assert health["uptime_ms"] >= 0
+        bare.initialize(root)
+
+
+@pytest.mark.requirement("shutdown")
+def test_shutdown_comes_after_what_was_asked_for_before_it(host: Inside) -> None:
+    puts = [
+        {"jsonrpc": "2.0", "id": number, "method": "memory/put",
+         "params": {"scope": scope(), "key": f"k{number}", "value": number}}
+        for number in range(30)
+    ]  # fmt: skip
+    host.send(*puts, {"jsonrpc": "2.0", "id": "s", "method": "shutdown"})
+    answers = [host.next() for _ in range(31)]
+    assert answers[-1] == {"jsonrpc": "2.0", "id": "s", "result": {}}
+    assert host.result("$/ping") == {}  # the process stays until exit
+
+
+@pytest.mark.requirement("exit.request")
+@pytest.mark.requirement("exit.notification")
+def test_exit_ends_the_connection_and_a_request_is_answered_first(root: Path) -> None:
+    for message, answered in (({"id": 7}, [{"jsonrpc": "2.0", "id": 7, "result": {}}]), ({}, [])):
+        host = Inside()
+        host.send({"jsonrpc": "2.0", "method": "exit", **message})
+        host.running.join(30)
+        assert not host.running.is_alive()
+        host.ours.close()
+        assert [json.loads(line) for line in host.reads] == answered
+        host.close()
+
+
+@pytest.mark.requirement("unknown")
+@pytest.mark.parametrize("method", ["memory/explode", "$/cancelRequest", "initialized", "tools/list", "Memory/Get"])
+def test_an_unknown_method_is_refused(host: Inside, method: str) -> None:
+    code, message, data = host.error(method, {})
+    assert (code, message) == (NOT_FOUND, f"method '{method}' not supported")
+    assert data == {"category": "method_not_found"}
+
+
+# Scopes.
+
+
+@pytest.mark.requirement("scope.object")
+@pytest.mark.requirement("scope.task")
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (None, "scope must be an object"), ("p", "scope must be an object"), ([], "scope must be an object"),
+        ({}, "scope.project_id must be a non-empty string"),
+        ({"project_id": ""}, "scope.project_id must be a non-empty string"),
+        ({"project_id": 5}, "scope.project_id must be a non-empty string"),
+        ({"project_id": "p", "agent_id": 5}, "scope.agent_id must be a string or null"),
+        ({"project_id": "p", "agent_id": "a", "task_id": {}}, "scope.task_id must be a string or null"),
+        ({"project_id": "p", "task_id": "t"}, "scope.task_id requires scope.agent_id"),
+        ({"project_id": "p", "agent_id": "", "task_id": "t"}, "scope.task_id requires scope.agent_id"),
+    ],
+)  # fmt: skip
+def test_a_bad_scope_is_refused_in_the_words_of_the_reference(host: Inside, where: object, said: str) -> None:
+    for method, more in CALLS.items():
+        code, message, data = host.error(method, {"scope": where, **more})
+        assert (code, message, data) == (INVALID, said, {"category": "invalid_params"})
+    assert host.scopes() == []
+
+
+@pytest.mark.requirement("scope.empty")
+def test_an_empty_agent_or_task_is_none(host: Inside) -> None:
+    host.put({"project_id": "p", "agent_id": "", "task_id": None}, "k", "of the project")
+    host.put({"project_id": "p", "agent_id": "a", "task_id": ""}, "k", "of the agent")
+    assert host.get(scope("p"), "k")["value"] == "of the project"
+    assert host.get(scope("p", "a"), "k")["value"] == "of the agent"
+    assert host.scopes() == [scope("p"), scope("p", "a")]
+
+
+@pytest.mark.requirement("scope.exact")
+def test_a_call_sees_its_own_scope_alone(host: Inside) -> None:
+    places = [scope("p"), scope("p", "a"), scope("p", "a", "t"), scope("p", "b"), scope("q")]
+    for number, place in enumerate(places):
+        host.put(place, "same", f"zebra {number}")
+        host.put(place, f"own{number}", "zebra")
+    for number, place in enumerate(places):
+        assert host.get(place, "same")["value"] == f"zebra {number}"
+        assert sorted(host.query(place, "zebra")) == sorted(["same", f"own{number}"])
+        assert host.get(place, f"own{(number + 1) % 5}") == {"found": False}
+
+
+@pytest.mark.requirement("scope.collision")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (scope("P"), scope("p")), (scope("p__agent_a"), scope("p", "a")), (scope("p", "A"), scope("p", "a")),
+        (scope("p", "a__task_t"), scope("p", "a", "t")), (scope("x" * 65), scope("x" * 64)), (scope("é x"), scope("x")),
+    ],
+)  # fmt: skip
+def test_two_scopes_with_one_id_collide_and_are_never_one_memory(host: Inside, first: Answer, second: Answer) -> None:
+    host.put(first, "k", "of the first zebra")
+    for method, more in CALLS.items():
+        code, message, data = host.error(method, {"scope": second, **more})
+        assert (code, data["category"]) == (-32303, "memory_scope_collision")
+        assert data["scope_id"] in message
+    assert host.get(first, "k")["value"] == "of the first zebra"
+    assert host.scopes() == [first]
+    host.result("memory/delete_scope", {"scope": first})
+    host.put(second, "k", "of the second")  # the id is free again
+    assert host.scopes() == [second]
+    assert host.error("memory/get", {"scope": first, "key": "k"})[0] == -32303
+
+
+@pytest.mark.requirement("scope.collision")
+@pytest.mark.parametrize("late", [True, False])
+def test_a_put_whose_id_is_taken_in_the_middle_of_it_leaves_nothing(
+    host: Inside, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    claim, mine = scopes.claim, scopes.Place("p")
+    host.put(scope("p"), "k", 1)
+
+    def robbed(engine: Engine, place: scopes.Place) -> None:
+        """Between the put and the look after it, others delete the scope and take its id."""
+        monkeypatch.undo()
+        if late:
+            scopes.delete(engine, mine)
+        else:
+            entry = scopes.known(engine, mine)
+            assert entry
+            engine.delete(entry.id)
+        claim(engine, scopes.Place("P"))
+        claim(engine, place)
+
+    monkeypatch.setattr(scopes, "claim", robbed)
+    assert host.error("memory/put", {"scope": scope("p"), "key": "k", "value": 2})[0] == -32303
+    assert host.scopes() == [scope("P")]
+    assert host.get(scope("P"), "k") == {"found": False}
+    host.result("memory/delete_scope", {"scope": scope("P")})
+    assert host.get(scope("p"), "k") == {"found": False}
+
+
+# put and get.
+
+
+@pytest.mark.requirement("put.result")
+@pytest.mark.requirement("get.found")
+@pytest.mark.requirement("put.value")
+def test_a_value_comes_back_as_it_was(host: Inside) -> None:
+    values: list[object] = [
+        None,
+        True,
+        0,
+        -1.5,
+        2**70,
+        "",
+        "text\n\u2028😀",
+        [],
+        {},
+        {"a": [1, None, {"b": "ü"}]},
+        [[[]]],
+    ]
+    for value in values:
+        result = host.put(scope(), "k", value)
+        assert (result["ack"], result["indexed_immediately"]) == (True, True)
+        assert result["record_id"]
+        assert host.get(scope(), "k") == {"found": True, "value": value}
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(key=TEXT.filter(bool), value=JSON)
+def test_any_key_and_any_value_come_back(host: Inside, key: str, value: Any) -> None:
+    host.put(scope(), key, value)
+    assert host.get(scope(), key) == {"found": True, "value": value}
+
+
+@pytest.mark.requirement("put.key")
+@pytest.mark.requirement("get.key")
+@pytest.mark.parametrize("key", [None, "", 5, [], {"a": 1}])
+def test_a_key_is_checked_before_the_scope(host: Inside, key: object) -> None:
+    assert host.error("memory/put", {"key": key})[:2] == (INVALID, "put.key must be a non-empty string")
+    assert host.error("memory/get", {"key": key})[:2] == (INVALID, "get.key must be a non-empty string")
+
+
+@pytest.mark.requirement("put.value")
+def test_a_value_is_required(host: Inside) -> None:
+    assert host.error("memory/put", {"scope": scope(), "key": "k"})[0] == INVALID
+    assert host.get(scope(), "k") == {"found": False}
+
+
+@pytest.mark.requirement("put.again")
+def test_the_last_value_stands(host: Inside) -> None:
+    first = host.put(scope(), "k", "the zebra", ttl_secs=60)
+    second = host.put(scope(), "k", "the yak")
+    assert first["record_id"] == second["record_id"]
+    assert host.get(scope(), "k")["value"] == "the yak"
+    assert host.query(scope(), "zebra") == []
+    assert host.query(scope(), "yak") == ["k"]
+
+
+@pytest.mark.requirement("put.ttl")
+def test_an_entry_ends_when_its_time_is_up(host: Inside, advance: Callable[[float], None]) -> None:
+    host.put(scope(), "short", "zebra", ttl_secs=60)
+    host.put(scope(), "long", "zebra", ttl_secs=3600)
+    host.put(scope(), "ever", "zebra", ttl_secs=None)
+    host.put(scope(), "over", "zebra", ttl_secs=0)
+    advance(59)
+    assert host.get(scope(), "short")["found"]
+    assert host.get(scope(), "over") == {"found": False}
+    advance(2)
+    assert host.get(scope(), "short") == {"found": False}
+    assert sorted(host.query(scope(), "zebra")) == ["ever", "long"]
+    host.put(scope(), "short", "zebra again")  # the key is free
+    advance(10**9)
+    assert sorted(host.query(scope(), "zebra")) == ["ever", "short"]
+
+
+@pytest.mark.requirement("put.ttl-huge")
+@pytest.mark.parametrize("ttl", [2**64 - 1, 2**63, 365_000 * 86_400, 365_000 * 86_400 + 1])
+def test_any_time_that_u64_holds_is_taken(host: Inside, ttl: int, advance: Callable[[float], None]) -> None:
+    host.put(scope(), "k", 1, ttl_secs=ttl)
+    advance(10**9)
+    assert host.get(scope(), "k")["found"]
+
+
+@pytest.mark.requirement("put.ttl-huge")
+@pytest.mark.parametrize("ttl", [-1, 2**64, 1.5, "60", True, []])
+def test_what_u64_does_not_hold_is_no_time(host: Inside, ttl: object) -> None:
+    code, message, _ = host.error("memory/put", {"scope": scope(), "key": "k", "value": 1, "ttl_secs": ttl})
+    assert (code, message) == (INVALID, "put.ttl_secs must be a non-negative integer or null")
+    assert host.get(scope(), "k") == {"found": False}
+
+
+@pytest.mark.requirement("put.limits")
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("k", "x" * MAX_DATA, "put.value: longer than the limit of 1,048,576 characters of JSON"),
+        ("k", "a\0b", "put.value: holds a NUL character"),
+        ("k" * 1025, 1, "key: longer than the limit of 1,024 characters"),
+        ("a\0b", 1, "key: holds a NUL character"),
+    ],
+)  # fmt: skip
+def test_what_is_too_large_is_refused_with_its_limit_and_nothing_changes(
+    host: Inside, key: str, value: object, said: str
+) -> None:
+    host.put(scope(), "k", "before")
+    assert host.error("memory/put", {"scope": scope(), "key": key, "value": value})[:2] == (INVALID, said)
+    assert host.get(scope(), "k")["value"] == "before"
+    host.put(scope(), "k" * 1024, "x" * (MAX_DATA - 2))
+    assert host.get(scope(), "k" * 1024)["value"] == "x" * (MAX_DATA - 2)
+
+
+@pytest.mark.requirement("put.limits")
+def test_a_put_that_is_refused_makes_no_scope(host: Inside) -> None:
+    host.error("memory/put", {"scope": scope("new"), "key": "k", "value": "x" * MAX_DATA})
+    assert host.scopes() == []
+
+
+@pytest.mark.requirement("get.missing")
+def test_what_is_not_there_is_no_error(host: Inside) -> None:
+    assert host.get(scope("never seen"), "k") == {"found": False}
+    host.put(scope(), "k", None)
+    assert host.get(scope(), "other") == {"found": False}
+    assert host.get(scope(), "k") == {"found": True, "value": None}
+
+
+@pytest.mark.requirement("get.direct")
+def test_a_key_is_found_among_a_thousand(host: Inside) -> None:
+    for number in range(1000):
+        host.put(scope(), f"k{number}", "all alike")
+    assert host.get(scope(), "k0") == {"found": True, "value": "all alike"}
+
+
+# query.
+
+
+@pytest.mark.requirement("query.results")
+@pytest.mark.requirement("put.immediate")
+def test_a_query_finds_keys_values_and_words_within_values_best_first(host: Inside) -> None:
+    host.put(scope(), "api-style", {"rule": "use snake_case", "why": ["consistency", 42]})
+    host.put(scope(), "sky", "the sky is blue")
+    host.put(scope(), "both", "a blue sky in a blue, blue picture of the sky")
+    assert host.query(scope(), "what about the api?") == ["api-style"]
+    assert host.query(scope(), "consistency") == ["api-style"]
+    assert host.query(scope(), "42") == ["api-style"]
+    result = host.result("memory/query", {"scope": scope(), "query": "blue sky", "top_k": 5})
+    scores = [each["score"] for each in result["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert {each["key"]: each["value"] for each in result["results"]}["sky"] == "the sky is blue"
+    assert len(host.query(scope(), "blue sky", 1)) == 1
+
+
+@pytest.mark.requirement("query.text")
+@pytest.mark.parametrize("query", [None, "", 5, ["a"]])
+def test_a_query_is_a_text(host: Inside, query: object) -> None:
+    assert host.error("memory/query", {"query": query})[:2] == (INVALID, "query.query must be a non-empty string")
+
+
+@pytest.mark.requirement("query.text")
+def test_a_query_may_hold_any_words_up_to_its_limit(host: Inside) -> None:
+    host.put(scope(), "k", "zebra")
+    for query in ("AND OR NOT", '"*', " ", "zebra" + " x" * 4997):
+        host.query(scope(), query)
+    code, message, _ = host.error("memory/query", {"scope": scope(), "query": "x" * 10_001, "top_k": 1})
+    assert (code, message) == (INVALID, "query.query: longer than the limit of 10,000 characters")
+
+
+@pytest.mark.requirement("query.top-k")
+@pytest.mark.parametrize("top_k", [None, 0, -1, 1.5, 5.0, "5", True, []])
+def test_top_k_is_checked_before_the_scope(host: Inside, top_k: object) -> None:
+    said = "query.top_k must be a positive integer"
+    assert host.error("memory/query", {"query": "x", "top_k": top_k})[:2] == (INVALID, said)
+
+
+@pytest.mark.requirement("query.most")
+def test_more_than_fifty_are_refused_and_not_cut(host: Inside) -> None:
+    host.put(scope(), "k", "zebra")
+    assert host.query(scope(), "zebra", 50) == ["k"]
+    code, message, data = host.error("memory/query", {"scope": scope(), "query": "x", "top_k": 51})
+    assert (code, message) == (-32306, "query.top_k=51 exceeds backend max 50")
+    assert data == {"category": "query_top_k_exceeded", "max_query_top_k": 50}
+    assert host.error("memory/query", {"scope": {}, "query": "x", "top_k": 51})[0] == INVALID
+
+
+@pytest.mark.requirement("query.unknown-scope")
+def test_an_unknown_scope_has_no_results(host: Inside) -> None:
+    for _ in range(2):  # without a memory, and with one
+        assert host.result("memory/query", {"scope": scope("never"), "query": "x", "top_k": 1}) == {"results": []}
+        host.put(scope("other"), "k", "x")
+
+
+@pytest.mark.requirement("query.mode")
+def test_a_query_is_by_words_until_meaning_is_asked_for_and_says_which(host: Inside) -> None:
+    host.put(scope(), "k", "the staging database moved")
+
+    def asked(**more: object) -> Answer:
+        found: Answer = host.result("memory/query", {"scope": scope(), "query": "staging", "top_k": 5, **more})
+        assert [each["key"] for each in found["results"]] == ["k"]
+        metadata: Answer = found["metadata"]
+        return metadata
+
+    assert asked() == {"mode": "keyword", "degraded": None}
+    assert asked(mode="keyword") == {"mode": "keyword", "degraded": None}
+    assert asked(mode=None) == {"mode": "keyword", "degraded": None}
+    # What had no vector yet gets it on the way.
+    assert asked(mode="hybrid") == {"mode": "hybrid", "degraded": None}
+    assert asked(mode="semantic") == {"mode": "semantic", "degraded": None}
+    assert asked() == {"mode": "hybrid", "degraded": None}  # now that the model is there, it costs nothing
+    code, message, _ = host.error("memory/query", {"scope": scope(), "query": "x", "top_k": 1, "mode": "magic"})
+    assert (code, message) == (INVALID, "query.mode must be one of keyword, hybrid, semantic")
+
+
+@pytest.mark.requirement("query.fits")
+def test_of_large_values_the_best_that_the_host_can_read_are_given(host: Inside) -> None:
+    for number in range(12):
+        host.put(scope(), f"k{number}", "zebra " + "é" * 500_000)
+    host.send({"jsonrpc": "2.0", "id": 1, "method": "memory/query",
+               "params": {"scope": scope(), "query": "zebra", "top_k": 50}})  # fmt: skip
+    line = host.reads.readline()
+    result = json.loads(line)["result"]
+    assert len(line) < 8 * 1024 * 1024
+    assert len(result["results"]) == 7
+    assert result["metadata"]["degraded"] == "5 more were found, which do not fit into one answer"
+
+
+@pytest.mark.requirement("query.mode")
+def test_a_query_says_that_there_is_no_model(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", "minilm")
+    monkeypatch.setenv("COFIO_MODELS", str(root / "none"))
+    host = Inside()
+    host.initialize(root)
+    host.put(scope(), "k", "zebra")
+    asked = {"scope": scope(), "query": "zebra", "top_k": 1}
+    assert host.result("memory/query", asked)["metadata"] == {"mode": "keyword", "degraded": None}
+    result = host.result("memory/query", {**asked, "mode": "hybrid"})
+    host.close()
+    assert [each["key"] for each in result["results"]] == ["k"]
+    assert "searched by words only" in result["metadata"]["degraded"]
+
+
+# list_scopes and delete_scope.
+
+
+@pytest.mark.requirement("list.pages")
+@pytest.mark.requirement("list.size")
+@pytest.mark.requirement("list.bad")
+def test_scopes_come_in_pages(host: Inside) -> None:
+    for number in range(5):
+        host.put(scope(f"p{number}"), "k", 1)
+    pages, cursor = [], None
+    while True:
+        result = host.result("memory/list_scopes", {"page_size": 2, "cursor": cursor})
+        pages.append(([each["project_id"] for each in result["scopes"]], result.get("next_cursor")))
+        if (cursor := result.get("next_cursor")) is None:
+            break
+    assert pages == [(["p0", "p1"], "2"), (["p2", "p3"], "3"), (["p4"], None)]
+    assert "next_cursor" not in host.result("memory/list_scopes", {"page_size": 5})
+    for bad in ("", "x", "-1", "0", "1.5", "²", 2, "9" * 5000):
+        assert len(host.scopes(page_size=2, cursor=bad)) == 2
+    assert host.scopes(page_size=2, cursor="999999999") == []
+    for bad_size in (None, 0, -5, 1.5, "2", True):
+        assert len(host.scopes(page_size=bad_size)) == 5
+    assert len(host.scopes(page_size=2**32)) == 5
+
+
+@pytest.mark.requirement("list.size")
+def test_a_page_has_a_hundred_scopes_and_never_more_than_five_hundred(root: Path, host: Inside) -> None:
+    with Engine.open(root / ".cofio") as engine:
+        for number in range(501):
+            scopes.claim(engine, scopes.Place(f"p{number}"))
+    assert len(host.scopes()) == 100
+    assert len(host.scopes(page_size=501)) == 500
+    assert len(host.scopes(page_size=501, cursor="2")) == 1
+
+
+@pytest.mark.requirement("list.project")
+def test_the_filter_compares_projects_as_they_are_normalised(host: Inside) -> None:
+    for place in (scope("Alpha Beta!"), scope("Alpha Beta!", "a__b"), scope("alpha"), scope("alpha2"),
+                  scope("p", "a__b"), scope("p__agent_a", "b")):  # fmt: skip
+        host.put(place, "k", 1)
+    assert host.scopes(project_id="alpha   BETA") == [scope("Alpha Beta!"), scope("Alpha Beta!", "a__b")]
+    assert host.scopes(project_id="alpha") == [scope("alpha")]
+    assert host.scopes(project_id="p__agent_a") == [scope("p__agent_a", "b")]
+    assert host.scopes(project_id="p") == [scope("p", "a__b")]
+    assert host.scopes(project_id="nobody") == []
+    assert host.scopes(project_id="\ud800") == []
+    assert len(host.scopes(project_id="")) == len(host.scopes(project_id=None)) == 6
+    assert host.error("memory/list_scopes", {"project_id": 5})[0] == INVALID
+
+
+@pytest.mark.requirement("delete")
+def test_deleting_is_exact_and_idempotent(host: Inside) -> None:
+    places = [scope("p"), scope("p", "a"), scope("p", "a", "t")]
+    assert host.result("memory/delete_scope", {"scope": scope("p")}) == {"ack": True}
+    for place in places:
+        for number in range(3):
+            host.put(place, f"k{number}", "zebra")
+    for _ in range(2):
+        assert host.result("memory/delete_scope", {"scope": scope("p", "a")}) == {"ack": True}
+    assert host.get(scope("p", "a"), "k0") == {"found": False}
+    assert host.query(scope("p", "a"), "zebra") == []
+    assert host.scopes() == [scope("p"), scope("p", "a", "t")]
+    assert len(host.query(scope("p"), "zebra")) == len(host.query(scope("p", "a", "t"), "zebra")) == 3
+
+
+# Errors.
+
+
+@pytest.mark.requirement("errors.codes")
+@pytest.mark.requirement("errors.category")
+def test_both_editions_of_the_codes_name_the_same_errors(host: Inside, crate: Inside) -> None:
+    assert [code_of(name, "seed") for name in ERRORS] == list(range(-32301, -32308, -1))
+    assert [code_of(name, "crate") for name in ERRORS] == list(range(-32401, -32408, -1))
+    host.put(scope("P"), "k", 1)
+    for each, block in ((host, BLOCKS["seed"]), (crate, BLOCKS["crate"])):
+        wrong = {
+            "memory_scope_collision": each.error("memory/get", {"scope": scope("p"), "key": "k"}),
+            "query_top_k_exceeded": each.error("memory/query", {"scope": scope("P"), "query": "x", "top_k": 51}),
+            "project_binding_mismatch": each.error("initialize", handshake("/elsewhere")),
+        }
+        assert {name: data["category"] for name, (_, _, data) in wrong.items()} == {name: name for name in wrong}
+        assert [code - block for code, _, _ in wrong.values()] == [-3, -6, -7]
+        assert each.error("memory/get", {"scope": scope()})[0] == INVALID  # the others are the same in both
+
+
+@pytest.mark.requirement("errors.backend")
+@pytest.mark.requirement("health")
+def test_a_store_that_fails_is_told_and_tried_again(root: Path) -> None:
+    (root / ".cofio").write_text("a file where the folder should be")
+    host = Inside()
+    host.initialize(root)
+    code, message, data = host.error("memory/put", {"scope": scope(), "key": "k", "value": 1})
+    assert (code, data) == (-32304, {"category": "backend_unavailable"})
+    health = host.result("health/check")
+    assert (health["status"], health["last_error"]) == ("degraded", message)
+    (root / ".cofio").unlink()
+    assert host.put(scope(), "k", 1)["ack"]
+    assert host.result("health/check")["status"] == "healthy"
+    host.close()
+
+
+@pytest.mark.requirement("errors.backend")
+def test_a_bad_setting_or_root_is_the_backends_fault(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Inside()
+    lost.initialize(root / "missing")
+    assert lost.get(scope(), "k") == {"found": False}
+    code, message, _ = lost.error("memory/put", {"scope": scope(), "key": "k", "value": 1})
+    lost.close()
+    assert code == -32304
+    assert "is not a folder" in message
+    assert not (root / "missing").exists()
+    long = Inside()
+    long.initialize("/" + "x" * 5000)
+    assert long.error("memory/get", {"scope": scope(), "key": "k"})[0] == -32304
+    long.close()
+    monkeypatch.setenv("COFIO_FLOOR", "high")
+    wrong = Inside()
+    wrong.initialize(root)
+    assert wrong.error("memory/put", {"scope": scope(), "key": "k", "value": 1})[0] == -32304
+    wrong.close()
+
+
+# The memory.
+
+
+@pytest.mark.requirement("store.project")
+def test_only_a_put_makes_a_memory(host: Inside, root: Path) -> None:
+    host.get(scope(), "k")
+    host.query(scope(), "k")
+    assert host.scopes() == []
+    host.result("memory/delete_scope", {"scope": scope()})
+    assert list(root.iterdir()) == []
+    host.put(scope(), "k", 1)
+    assert (root / ".cofio" / "memory.db").exists()
+
+
+@pytest.mark.requirement("store.project")
+def test_the_memory_is_the_nearest_of_the_repository(root: Path) -> None:
+    (root / ".git").mkdir()
+    (root / ".cofio").mkdir()
+    (root / "package").mkdir()
+    host = Inside()
+    host.initialize(root / "package")
+    host.put(scope(), "k", 1)
+    host.close()
+    assert (root / ".cofio" / "memory.db").exists()
+    assert not (root / "package" / ".cofio").exists()
+
+
+@pytest.mark.requirement("store.shared")
+def test_an_mcp_client_finds_what_was_put(host: Inside, root: Path) -> None:
+    host.put(scope("p", "a"), "deploy-day", {"rule": "we deploy on Fridays"})
+    with Engine.open(root / ".cofio", settings=Settings(embedder="hashed", sync="normal")) as engine:
+        answer = tools.call(lambda: engine, "search_context", {"query": "deploy on which day", "everywhere": True})
+        assert "] deploy-day\n" in answer.text
+        assert "we deploy on Fridays" in answer.text
+        assert "animus/p/a" in answer.text
+        home = tools.call(lambda: engine, "search_context", {"query": "deploy on which day"})
+        assert "deploy-day" not in home.text
+        assert (
+            "proj_p" not in tools.call(lambda: engine, "search_context", {"query": "proj_p", "everywhere": True}).text
+        )

@@ -1,0 +1,468 @@
+"""The plugin as the host starts it: a process of its own, often for one call, with little of the host's environment."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from cofio.doors.animus.home import GATHERED
+from cofio.doors.animus.plugin import Server
+from cofio.doors.animus.protocol import VARIABLES
+from cofio.doors.jsonrpc import Connection
+from cofio.engine import Engine
+from cofio.settings import Settings
+
+from .conftest import BLOCKS, INVALID, LONGEST, PLUGIN, Answer, Inside, Process, check, handshake, passed_on, scope
+
+Start = Callable[..., Process]
+COMMANDS = {
+    "module": PLUGIN,
+    "script": [sys.executable, "-c", "from cofio.doors.animus import main; raise SystemExit(main())"],
+    "cofio": [sys.executable, "-m", "cofio", "animus"],
+}
+HEAVY = {
+    "numpy",
+    "apsw",
+    "tantivy",
+    "onnxruntime",
+    "tokenizers",
+    "Stemmer",
+    "mcp",
+    "rich",
+    "yaml",
+    "asyncio",
+    "argparse",
+}
+LIMIT = 8 * 1024 * 1024
+
+
+def command(
+    *arguments: str, environ: dict[str, str] | None = None, which: str = "module"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the plugin's command to its end, with the environment that the host gives for a manifest."""
+    return subprocess.run(
+        [*COMMANDS[which], *arguments], env=passed_on() if environ is None else environ, capture_output=True,
+        timeout=LONGEST, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+# The command.
+
+
+@pytest.mark.requirement("manifest.print")
+@pytest.mark.requirement("manifest.schema")
+@pytest.mark.requirement("manifest.methods")
+@pytest.mark.requirement("command.script")
+@pytest.mark.parametrize("which", COMMANDS)
+@pytest.mark.parametrize("flag", ["--manifest", "-m"])
+def test_the_manifest_is_one_line_that_fits_the_schema(which: str, flag: str) -> None:
+    done = command(flag, which=which)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"}\n")
+    assert done.stdout.count(b"\n") == 1
+    manifest = json.loads(done.stdout)
+    check("PluginManifest", manifest)
+    assert (manifest["name"], manifest["plugin_kind"]) == ("animus-memory-cofio", "memory_store")
+    assert manifest["protocol_version"] == "1.1.0"
+    assert manifest["capabilities"] == [
+        "initialize", "$/ping", "health/check", "shutdown", "exit", "memory/put", "memory/get", "memory/query",
+        "memory/list_scopes", "memory/delete_scope",
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("manifest.bare")
+@pytest.mark.requirement("manifest.steady")
+def test_the_manifest_needs_no_variable_and_leaves_nothing_behind(root: Path) -> None:
+    plain = command("--manifest", environ={})
+    other = command("--manifest", environ=passed_on(COFIO_STORE="/x", COFIO_ANIMUS_ERROR_CODES="no", COFIO_FLOOR="?"))
+    assert plain.returncode == other.returncode == 0
+    assert plain.stdout == other.stdout
+    assert len(plain.stdout) < 1024 * 1024
+    assert list(root.iterdir()) == []
+
+
+@pytest.mark.requirement("manifest.variables")
+def test_every_variable_that_the_plugin_reads_is_declared(root: Path) -> None:
+    declared = {each["name"]: each for each in json.loads(command("-m").stdout)["env_required"]}
+    served = {"host", "port", "allow_secrets"}  # of the doors that are not this one
+    assert {f"COFIO_{each.name.upper()}" for each in fields(Settings) if each.name not in served} <= set(declared)
+    assert {"COFIO_STORE", "AGENT_STORE_PATH", "COFIO_ANIMUS_ERROR_CODES", "XDG_CACHE_HOME"} <= set(declared)
+    assert not any(each["required"] for each in declared.values())
+    assert [name for name, each in declared.items() if each["sensitive"]] == ["COFIO_EMBED_KEY"]
+    assert set(declared) == set(VARIABLES)
+
+
+@pytest.mark.requirement("command.help")
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_is_on_stderr(flag: str) -> None:
+    done = command(flag)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"--manifest" in done.stderr
+    assert b"--error-codes" in done.stderr
+
+
+@pytest.mark.requirement("command.tty")
+@pytest.mark.parametrize("which", COMMANDS)
+def test_without_a_host_it_says_so_in_one_line(which: str) -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(COMMANDS[which], stdin=theirs, env=passed_on(), capture_output=True, timeout=LONGEST)
+    os.close(ours)
+    os.close(theirs)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [(["--nope"], {}), (["x"], {}), (["--error-codes"], {}), (["--error-codes", "zep"], {}), (["--error-codes="], {}),
+     ([], {"COFIO_ANIMUS_ERROR_CODES": "zep"})],
+)  # fmt: skip
+def test_wrong_usage_is_told_in_one_line(arguments: list[str], variables: dict[str, str]) -> None:
+    done = command(*arguments, environ=passed_on(**variables))
+    # An empty choice is no choice.
+    assert (done.returncode, done.stderr.count(b"\n")) == ((0, 0) if arguments == ["--error-codes="] else (2, 1))
+    assert done.stdout == b""
+
+
+@pytest.mark.requirement("command.script")
+def test_the_script_is_declared() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"]["animus-memory-cofio"] == "cofio.doors.animus:main"
+
+
+# A host.
+
+
+@pytest.mark.requirement("host")
+@pytest.mark.requirement("errors.codes")
+@pytest.mark.parametrize(
+    ("arguments", "variables", "codes", "bound"),
+    [
+        ([], {}, "seed", True), (["--error-codes", "crate"], {}, "crate", True),
+        ([], {"COFIO_ANIMUS_ERROR_CODES": "crate"}, "crate", True), (["--error-codes=seed"], {}, "seed", False),
+    ],
+)  # fmt: skip
+def test_a_host_finds_all_as_it_expects(
+    root: Path, start: Start, arguments: list[str], variables: dict[str, str], codes: str, bound: bool
+) -> None:
+    block, host = BLOCKS[codes], start(*arguments, **variables)
+    project, agent, task = scope("Host Project!"), scope("Host Project!", "A__α"), scope("Host Project!", "A__α", "T/1")
+    early = host.error("memory/get", {"scope": project, "key": "k"})
+    assert early[0] == (block - 7 if codes == "seed" else -32000)
+    host.initialize(root if bound else None)
+    assert host.result("$/ping") == {}
+    assert host.result("health/check")["status"] == "healthy"
+    host.send(b"", b"not json")
+    assert host.result("$/ping") == {}
+    values: list[tuple[dict[str, str], str, object]] = [
+        (project, "k1", {"a": [1, None, "ü\n"]}), (agent, "k1", "of the agent"), (task, "k1", None),
+        (project, "k2", "the sky is blue"),
+    ]  # fmt: skip
+    for where, key, value in values:
+        assert host.put(where, key, value, ttl_secs=3600)["ack"]
+    for where, key, value in values:
+        assert host.get(where, key) == {"found": True, "value": value}
+    assert host.get(project, "absent") == {"found": False}
+    assert host.query(project, "what colour is the sky", 5) == ["k2"]
+    assert host.result("memory/query", {"scope": scope("new"), "query": "x", "top_k": 1}) == {"results": []}
+    assert host.error("memory/query", {"scope": project, "query": "x", "top_k": 51})[0] == block - 6
+    assert host.error("memory/get", {"scope": scope("host-project"), "key": "k1"})[0] == block - 3
+    assert host.error("memory/put", {"scope": project, "key": "", "value": 1})[0] == INVALID
+    first = host.result("memory/list_scopes", {"project_id": "host   PROJECT", "page_size": 2})
+    second = host.result("memory/list_scopes", {"project_id": "host-project", "page_size": 2, "cursor": "2"})
+    assert (first["next_cursor"], first["scopes"] + second["scopes"]) == ("2", [project, agent, task])
+    for _ in range(2):
+        assert host.result("memory/delete_scope", {"scope": agent}) == {"ack": True}
+    assert host.get(project, "k1")["found"]
+    assert host.get(task, "k1")["found"]
+    assert host.error("initialize", handshake("/elsewhere"))[0] == block - 7
+    assert host.result("shutdown") == {}
+    host.notify("exit")
+    assert host.process.wait(LONGEST) == 0
+    assert (root / ".cofio" / "memory.db").exists()
+
+
+@pytest.mark.requirement("exit.request")
+@pytest.mark.requirement("exit.notification")
+@pytest.mark.parametrize("asked", [True, False])
+def test_exit_ends_the_process_though_stdin_stays_open(start: Start, asked: bool) -> None:
+    host = start()
+    host.initialize()
+    host.put(scope(), "k", 1)
+    if asked:
+        assert host.result("exit") == {}
+    else:
+        host.notify("exit")
+    assert host.process.wait(LONGEST) == 0
+
+
+@pytest.mark.requirement("end.second")
+@pytest.mark.parametrize("work", ["nothing", "handshake", "puts", "meaning"])
+@pytest.mark.parametrize("how", ["eof", "exit"])
+def test_it_is_gone_within_a_second(start: Start, work: str, how: str) -> None:
+    host = start(COFIO_EMBEDDER="minilm")
+    if work != "nothing":
+        host.initialize()
+    if work in ("puts", "meaning"):
+        for number in range(100):
+            host.put(scope(), f"k{number}", f"text number {number}")
+    if work == "meaning":
+        host.query(scope(), "number", mode="hybrid")
+    if how == "exit":
+        host.notify("exit")
+    else:
+        host.writes.close()
+    said = time.monotonic()
+    host.process.wait(LONGEST)
+    # The one promise about the clock. The machine may be busy, so twice.
+    assert time.monotonic() - said < 2
+    assert host.process.returncode == 0
+
+
+def imported(log: bytes) -> set[str]:
+    """The modules of an `-X importtime` log."""
+    return {line.rpartition(b"|")[2].strip().decode() for line in log.splitlines() if line.startswith(b"import time:")}
+
+
+@pytest.mark.requirement("spawn.light")
+def test_nothing_heavy_is_imported_before_it_is_needed(root: Path) -> None:
+    def loaded(*calls: tuple[str, Answer], arguments: tuple[str, ...] = ()) -> set[str]:
+        frames = [
+            {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            for method, params in (("initialize", handshake(root)), *calls)
+        ]
+        sent = b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
+        begun = [sys.executable, "-X", "importtime", "-m", "cofio.doors.animus", *arguments]
+        done = subprocess.run(begun, input=sent, env=passed_on(COFIO_EMBEDDER="minilm"), capture_output=True)
+        assert done.stdout.count(b"\n") == (len(frames) if not arguments else 1)
+        assert b'"error"' not in done.stdout
+        return imported(done.stderr)
+
+    asked = {"scope": scope(), "query": "sky", "top_k": 1}
+    assert not loaded() & (HEAVY | {"cofio.engine", "cofio.query", "cofio.backends", "hashlib", "importlib.metadata"})
+    assert not loaded(arguments=("-m",)) & (HEAVY | {"cofio.model", "cofio.doors.jsonrpc", "dataclasses", "threading"})
+    put = loaded(("memory/put", {"scope": scope(), "key": "k", "value": "the sky is blue"}))
+    keyword = loaded(("memory/query", asked))
+    assert "apsw" in put & keyword
+    assert not (put | keyword) & (HEAVY - {"apsw", "tantivy", "Stemmer"})
+
+
+@pytest.mark.requirement("frames.stderr")
+def test_nothing_but_answers_is_on_stdout(root: Path, start: Start) -> None:
+    host = start()
+    host.send(b"not json", b'{"jsonrpc":"2.0","id":1}')
+    host.initialize()
+    host.put(scope(), "k", 1)
+    code, out, err = host.end()
+    assert (code, out) == (0, b"")
+    assert err.count(b"animus-memory-cofio: ") == 2
+
+
+@pytest.mark.requirement("frames.stderr")
+def test_what_a_library_prints_is_not_on_stdout(root: Path) -> None:
+    noisy = (
+        "from cofio.doors.animus import main, plugin\n"
+        "health = plugin.Server._health\n"
+        "plugin.Server._health = lambda self: print('from a library') or health(self)\n"
+        "raise SystemExit(main())\n"
+    )
+    sent = b'{"jsonrpc":"2.0","id":1,"method":"health/check"}\n'
+    done = subprocess.run([sys.executable, "-c", noisy], input=sent, env=passed_on(), capture_output=True)
+    check("HealthCheckResult", json.loads(done.stdout)["result"])
+    assert b"from a library" in done.stderr
+
+
+# What may come in.
+
+
+def session(root: Path) -> list[bytes]:
+    """The frames of a short session."""
+    calls: list[tuple[str, Answer]] = [
+        ("initialize", handshake(root)),
+        ("memory/put", {"scope": scope(), "key": "k", "value": "é"}),
+        ("memory/get", {"scope": scope(), "key": "k"}),
+    ]
+    return [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}, ensure_ascii=False).encode()
+        for number, (method, params) in enumerate(calls)
+    ]
+
+
+def whole(frames: list[bytes], cut: int) -> int:
+    """How many frames are complete in the first bytes of a session."""
+    ends = [sum(len(frame) + 1 for frame in frames[: number + 1]) - 1 for number in range(len(frames))]
+    return sum(end <= cut for end in ends)
+
+
+@pytest.mark.requirement("frames.eof")
+def test_wherever_a_session_is_cut_what_was_whole_is_answered(root: Path) -> None:
+    frames = session(root)
+    sent = b"\n".join(frames) + b"\n"
+    for cut in range(len(sent) + 1):
+        server, out, dropped = Server(), io.BytesIO(), list[str]()
+        left = Connection(server, io.BytesIO(sent[:cut]), out, dropped=dropped.append).run()
+        if server.home is not None:
+            server.home.close()
+        answers = [json.loads(line) for line in out.getvalue().splitlines()]
+        assert left == 0
+        assert sorted(each["id"] for each in answers) == list(range(whole(frames, cut)))
+        assert all("result" in each for each in answers)
+
+
+@pytest.mark.requirement("frames.eof")
+def test_wherever_a_session_is_cut_the_process_ends_well(root: Path) -> None:
+    frames = session(root)
+    sent = b"\n".join(frames) + b"\n"
+    ends = [sum(len(frame) + 1 for frame in frames[:number]) for number in range(4)]
+    for cut in sorted({0, 1, *(end + by for end in ends for by in (-1, 0, 1)), *range(0, len(sent), 97)}):
+        if 0 <= cut <= len(sent):
+            done = subprocess.run(PLUGIN, input=sent[:cut], env=passed_on(), capture_output=True, timeout=LONGEST)
+            assert done.returncode == 0, done.stderr
+            assert len([json.loads(line) for line in done.stdout.splitlines()]) == whole(frames, cut)
+
+
+@pytest.mark.requirement("frames.size")
+def test_a_frame_of_eight_mebibytes_is_taken(start: Start) -> None:
+    host = start()
+    host.initialize()
+    value = "😀" * ((LIMIT - 200) // 12)  # twelve bytes each, as the host's JSON may escape them
+    message = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "memory/put",
+        "params": {"scope": scope(), "key": "k", "value": value},
+    }
+    frame = json.dumps(message)
+    assert LIMIT - 200 < len(frame) <= LIMIT
+    host.send(frame.encode())
+    assert host.next()["result"]["ack"]
+    assert host.get(scope(), "k")["value"] == value
+    # One that the memory does not hold is refused in words, and the next is served.
+    for key, large in (("value", "x" * (LIMIT - 300)), ("key", "x" * (LIMIT - 300)), ("other", ["x"] * 1_000_000)):
+        params = {"scope": scope(), "key": "l", "value": 1, key: large}
+        answer = host.ask("memory/put", params)
+        assert ("result" in answer) == (key == "other")
+        if key != "other":
+            assert answer["error"]["code"] == INVALID
+            assert "longer than the limit of" in answer["error"]["message"]
+    host.send(b'{"jsonrpc":"2.0","id":"big","method":"$/ping","params":{"x":"' + b"y" * 3 * LIMIT + b'"}}')
+    assert host.next()["id"] == "big"  # larger than any frame may be: refused, by its id
+    assert host.result("$/ping") == {}
+
+
+# Many at once.
+
+
+def one_call(root: Path, number: int) -> None:
+    """What the host does for every single call: a process, a handshake, the call, and the end."""
+    for method, params in (("put", {"key": f"k{number}", "value": number}), ("get", {"key": f"k{number}"})):
+        host = Process(root)
+        try:
+            host.initialize(root)
+            answer = host.result(f"memory/{method}", {"scope": scope("p", "a"), **params})
+            assert answer.get("value", number) == number
+            assert host.result("shutdown") == {}
+            host.notify("exit")
+            assert host.process.wait(LONGEST) == 0
+        finally:
+            host.close()
+
+
+@pytest.mark.requirement("store.concurrent")
+def test_a_hundred_processes_on_one_project_lose_nothing(root: Path, start: Start) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        for done in [pool.submit(one_call, root, number) for number in range(50)]:
+            done.result()
+    host = start()
+    host.initialize(root)
+    assert [host.get(scope("p", "a"), f"k{number}")["value"] for number in range(50)] == list(range(50))
+    assert host.scopes() == [scope("p", "a")]
+
+
+@pytest.mark.requirement("store.concurrent")
+@pytest.mark.requirement("put.immediate")
+def test_two_writers_lose_nothing_and_see_each_other(root: Path, start: Start) -> None:
+    hosts = [start(), start()]
+    faults: list[BaseException] = []
+
+    def work(me: int) -> None:
+        try:
+            hosts[me].initialize(root)
+            for number in range(60):
+                hosts[me].put(scope(), f"k{me}-{number}", f"unique{me}x{number}")
+                hosts[me].put(scope(), "same", me)
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONGEST)
+    assert faults == []
+    for me, host in enumerate(hosts):
+        other = 1 - me
+        for number in range(60):
+            assert host.get(scope(), f"k{other}-{number}")["value"] == f"unique{other}x{number}"
+        assert host.query(scope(), f"unique{other}x59") == [f"k{other}-59"]
+        assert host.get(scope(), "same")["value"] in (0, 1)
+
+
+@pytest.mark.requirement("scope.collision")
+def test_of_processes_that_put_to_colliding_scopes_one_kind_wins(root: Path, start: Start) -> None:
+    names = ["P", "p", "p!", "P"]
+    hosts = [start() for _ in names]
+    answers: list[Answer] = [{} for _ in names]
+
+    def work(me: int) -> None:
+        hosts[me].initialize(root)
+        answers[me] = hosts[me].ask("memory/put", {"scope": scope(names[me]), "key": "k", "value": names[me]})
+
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(len(names))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONGEST)
+    (winner,) = {name for name, answer in zip(names, answers, strict=True) if "result" in answer}
+    assert all("result" in answer for name, answer in zip(names, answers, strict=True) if name == winner)
+    assert {answer["error"]["code"] for answer in answers if "error" in answer} == {-32303}
+    assert hosts[0].scopes() == [scope(winner)]
+
+
+@pytest.mark.requirement("store.durable")
+def test_kill_9_loses_nothing_that_was_acknowledged(root: Path, start: Start) -> None:
+    host = start(COFIO_SYNC="full")
+    host.initialize(root)
+    for number in range(40):
+        host.put(scope(), f"k{number}", f"unique{number}")
+    host.process.send_signal(signal.SIGKILL)
+    host.process.wait(LONGEST)
+    again = start()
+    again.initialize(root)
+    for number in range(40):
+        assert again.get(scope(), f"k{number}")["value"] == f"unique{number}"
+        assert again.query(scope(), f"unique{number}") == [f"k{number}"]
+
+
+def test_what_many_short_processes_put_is_indexed_in_the_end(root: Path) -> None:
+    host = Inside()
+    host.initialize(root)
+    for number in range(GATHERED):
+        host.put(scope(), f"k{number}", f"unique{number}")
+    host.close()
+    with Engine.open(root / ".cofio", settings=Settings(background=False, embedder="none")) as engine:
+        assert engine.stats()["waiting_for_index"] == 0

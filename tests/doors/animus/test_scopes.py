@@ -1,0 +1,181 @@
+"""Scopes: how their ids are made, and that no two of them are ever one."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cofio import Conflict, Engine, Kind, LimitExceeded, Scope, Settings
+from cofio.doors.animus import scopes
+from cofio.doors.animus.scopes import Collision, Place, normalize
+
+from .conftest import INVALID, Inside, scope
+
+
+@pytest.mark.requirement("normalize")
+@pytest.mark.parametrize(
+    ("segment", "expected"),
+    [
+        ("PROJECT-X", "project-x"), ("abc_123-XYZ", "abc_123-xyz"), ("hello world!?", "hello-world"),
+        ("a@@@b", "a-b"), ("---hello---", "hello"), ("café-😀-end", "caf-end"), ("a" * 100, "a" * 64),
+        ("a" * 63 + "-b", "a" * 63 + "-"), ("", "e3b0c44298fc1c14"), ("!!!@@@###", "509ee51cdb5b686a"),
+        ("   ", "0aad7da77d2ed59c"), ("---", "cb3f91d54eee30e5"), ("!!!", "e84c538e7fe25073"),
+        ("@@@", "2ec847d8a31a988b"), ("task_id::42", "task_id-42"), ("混合 latin 文字", "latin"),
+        ("İstanbul", "i-stanbul"),
+    ],
+)  # fmt: skip
+def test_a_name_is_normalised_as_the_protocol_says(segment: str, expected: str) -> None:
+    assert normalize(segment) == expected
+
+
+@pytest.mark.requirement("scope.id")
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        (Place("Alpha"), "proj_alpha"),
+        (Place("Alpha", "A 1"), "proj_alpha__agent_a-1"),
+        (Place("Project With Spaces!", "Researcher-α", "TASK-1"),
+         "proj_project-with-spaces__agent_researcher__task_task-1"),
+    ],
+)  # fmt: skip
+def test_an_id_is_made_of_the_normalised_names(place: Place, expected: str) -> None:
+    assert place.id == expected
+
+
+@given(st.text())
+def test_a_normalised_name_is_short_and_plain_and_stays_as_it_is(segment: str) -> None:
+    plain = normalize(segment)
+    assert re.fullmatch("[a-z0-9_-]{1,64}", plain)
+    if not plain.endswith("-"):  # one that was cut behind a dash would lose it
+        assert normalize(plain) == plain
+
+
+NAMES = st.sampled_from(
+    ["p", "P", "p!", "p__agent_a", "p-", "a", "A", "a__b", "a__task_t", "é", "è", "x" * 65, "x" * 66]
+)
+PLACES = st.builds(lambda names: Place(*names), st.lists(NAMES, min_size=1, max_size=3).map(tuple))
+
+
+class Model:
+    """What the memory must be: a dictionary for each scope, of which those with the same id exclude each other."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, Place] = {}
+        self.values: dict[Place, dict[str, int]] = {}
+
+    def collides(self, place: Place) -> bool:
+        return self.owners.get(place.id, place) != place
+
+
+@pytest.mark.requirement("scope.collision")
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.sampled_from(["put", "get", "delete"]), PLACES, st.sampled_from("kl")), max_size=25))
+def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Place, str]]) -> None:
+    model = Model()
+    chosen = Settings(background=False, embedder="none", sync="normal")
+    with tempfile.TemporaryDirectory() as folder, Engine.open(folder, settings=chosen) as engine:
+        for number, (verb, place, key) in enumerate(steps):
+            if model.collides(place):
+                with pytest.raises(Collision):
+                    scopes.delete(engine, place) if verb == "delete" else scopes.known(engine, place)
+                with pytest.raises(Collision):
+                    scopes.claim(engine, place)
+            elif verb == "put":
+                scopes.claim(engine, place)
+                engine.put(place.scope, key, data=number)
+                model.owners[place.id] = place
+                model.values.setdefault(place, {})[key] = number
+            elif verb == "delete":
+                scopes.delete(engine, place)
+                model.owners.pop(place.id, None)
+                model.values.pop(place, None)
+            for known, values in model.values.items():
+                held = {each.key: each.data for each in engine.list(known.scope, exact=True, kinds=(Kind.ITEM,))}
+                assert held == values
+        assert sorted(map(str, scopes.listed(engine, None))) == sorted(str(each.data) for each in model.values)
+
+
+def test_an_entry_that_another_process_makes_first_is_looked_at_again(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = memory.put
+
+    def late(*given: object, **more: object) -> object:
+        monkeypatch.undo()
+        put(scopes.REGISTRY, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
+        raise Conflict("proj_p")
+
+    monkeypatch.setattr(memory, "put", late)
+    with pytest.raises(Collision):
+        scopes.claim(memory, Place("p"))
+
+
+def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place("p")
+    scopes.claim(memory, place)
+    memory.put(place.scope, "old", data=1)
+    delete = memory.delete
+
+    def slow(id: str) -> None:
+        delete(id)
+        if memory.get(place.scope, "new") is None:
+            memory.put(place.scope, "new", data=2)
+
+    monkeypatch.setattr(memory, "delete", slow)  # what another process does meanwhile
+    scopes.delete(memory, place)
+    assert [each.key for each in memory.list(place.scope)] == ["new"]
+    assert list(scopes.listed(memory, None)) == [{"project_id": "p"}]
+
+
+def test_two_threads_that_claim_one_id_get_one_owner(memory: Engine) -> None:
+    places = [Place("P"), Place("p")] * 4
+    owners: list[Place] = []
+
+    def claim(place: Place) -> None:
+        try:
+            scopes.claim(memory, place)
+        except Collision:
+            return
+        owners.append(place)
+
+    threads = [threading.Thread(target=claim, args=(place,)) for place in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(owners)) == 1
+    assert len(owners) == 4
+
+
+@pytest.mark.requirement("scope.raw")
+def test_any_name_round_trips(host: Inside) -> None:
+    names = ["Probe Project!", "a/b%2F", "naïve ☃", " spaced ", "..", "\t", "x" * 256, "𝔘𝔫𝔦", "p__agent_a"]
+    for name in names:
+        host.put(scope(name), "k", name)
+        host.put(scope("one", name, name), "k", name)
+    assert [host.get(scope(name), "k")["value"] for name in names] == names
+    assert host.scopes() == [each for name in names for each in (scope(name), scope("one", name, name))]
+
+
+@pytest.mark.requirement("scope.limits")
+@pytest.mark.parametrize("name", ["x" * 257, "a\0b", "\ud800"])
+def test_a_name_that_cannot_be_kept_is_refused(host: Inside, name: str) -> None:
+    for where in (scope(name), scope("p", name), scope("p", "a", name)):
+        code, message, _ = host.error("memory/put", {"scope": where, "key": "k", "value": 1})
+        assert code == INVALID
+        assert message.startswith("scope: ")
+        assert host.error("memory/get", {"scope": where, "key": "k"})[0] == INVALID
+    assert host.scopes() == []
+
+
+def test_a_place_knows_its_limit() -> None:
+    with pytest.raises(LimitExceeded):
+        _ = Place("x" * 257).scope
+    assert Place("p", "a", "t").scope == Scope("animus", "p", "a", "t")
