@@ -22,6 +22,8 @@ check: .venv/.dev
 bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks
 	@$(BIN)/python -m benchmarks.mcp
+	@$(BIN)/python -m benchmarks.memory_tool
+	@$(BIN)/python -m benchmarks.animus
 
 torture: .venv/.model .venv/.dev
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults

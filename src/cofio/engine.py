@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from . import search as searching
-from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Made, Progress, Put
+from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Made, Progress, Put, Vacant
 from .embed import Embedder, open_embedder
 from .errors import Invalid, LimitExceeded, NotFound, Unavailable
 from .indexing import Indexing
@@ -250,6 +250,19 @@ class Engine:
     def drop(self, scope: Scope) -> int:
         """Forget the scope and everything under it; the number of records forgotten."""
         return cast(int, self._apply([Drop(scope=_scope(scope))])[0])
+
+    def apply(self, changes: Sequence[Change]) -> Answers:
+        """Make several changes in one transaction: all of them, or none.
+
+        They are `Put`, `Edit`, `Delete`, `Drop` and `Vacant` of `cofio.backends`, made in order; `if_version` is the
+        version that a record must still have. The answer for each: the record as it now is, or how many were forgotten.
+
+        Raises:
+            NotFound: something that was to be edited or deleted is not there.
+            Conflict: a record is not at its `if_version`, or a key is taken.
+            Invalid: something else than changes, or more than 100,000 of them.
+        """
+        return self._apply(_changes(changes))
 
     # Reading.
 
@@ -504,6 +517,31 @@ def _drafts(drafts: object) -> list[Draft]:
             raise Invalid("drafts", f"expected Draft, got {type(draft).__name__}")
     if len(batch) > MAX_BATCH:
         raise LimitExceeded("drafts", MAX_BATCH, "drafts")
+    return batch
+
+
+def _changes(changes: object) -> list[Change]:
+    if isinstance(changes, str | bytes | Mapping) or not isinstance(changes, Iterable):
+        raise Invalid("changes", f"expected changes, got {type(changes).__name__}")
+    batch = list(changes)
+    if len(batch) > MAX_BATCH:
+        raise LimitExceeded("changes", MAX_BATCH, "changes")
+    for change in batch:
+        if isinstance(change, Put):
+            _drafts([change.draft])
+            _version(change.if_version)
+        elif isinstance(change, Edit | Delete):
+            _id(change.id)
+            _version(change.if_version)
+        elif isinstance(change, Drop):
+            _scope(change.scope)
+        elif isinstance(change, Vacant):
+            _scope(change.scope)
+            member(Kind, "kind", change.kind)
+            check_text("first", change.first, MAX_KEY + 1)  # the end of a range may be a key and one character more
+            check_text("past", change.past, MAX_KEY + 1)
+        else:
+            raise Invalid("changes", f"expected Put, Edit, Delete, Drop or Vacant, got {type(change).__name__}")
     return batch
 
 

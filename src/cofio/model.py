@@ -54,6 +54,8 @@ class Kind(StrEnum):
     PROFILE = "profile"
     CASE = "case"
     SKILL = "skill"
+    REVISION = "revision"
+    """An earlier state of a record: listed and read, but never found by words or by meaning."""
 
 
 class Importance(StrEnum):

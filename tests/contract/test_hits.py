@@ -251,7 +251,8 @@ def test_a_search_sees_only_the_kinds_it_asks_for(memory: Engine, remember: Call
     remember(*(Draft(scope=DEMO, text="walrus", kind=kind, id=kind.value) for kind in Kind))
     for mode in MODES:
         for kind in Kind:
-            assert ids(memory.search(Query("walrus", kinds=(kind,), mode=mode))) == [kind.value]
+            found = [] if kind is Kind.REVISION else [kind.value]  # which no search finds
+            assert ids(memory.search(Query("walrus", kinds=(kind,), mode=mode))) == found
         several = memory.search(Query("walrus", kinds=(Kind.FACT, Kind.NOTE), mode=mode))
         assert set(ids(several)) == {"fact", "note"}
-        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind)
+        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind) - 1

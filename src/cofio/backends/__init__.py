@@ -73,7 +73,17 @@ class Drop:
     scope: Scope
 
 
-Change: TypeAlias = Put | Edit | Delete | Drop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vacant:
+    """Go on only while no record of the scope and kind has a key from `first` up to, and without, `past`."""
+
+    scope: Scope
+    kind: Kind
+    first: str
+    past: str
+
+
+Change: TypeAlias = Put | Edit | Delete | Drop | Vacant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +210,7 @@ class Backend(Protocol):
     def apply(self, changes: Sequence[Change], now: datetime) -> list[Record | int]:
         """Make all of the changes, durably, or none.
 
-        The answer for each: the record as it now is, or for Delete and Drop how many were forgotten.
+        The answer for each: the record as it now is, or for Delete, Drop and Vacant how many were forgotten.
 
         Raises:
             NotFound, Conflict, Invalid: a change cannot be made.

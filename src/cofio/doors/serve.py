@@ -27,6 +27,7 @@ from ..settings import Settings
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
 from .memory import Memory
+from .memory_tool import http as memory_tool
 from .tokens import Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -98,8 +99,10 @@ def _name(address: str) -> str | None:
         return None
 
 
-def app(mcp: Server[Any], *, hosts: Iterable[str], tokens: Tokens, strict: bool) -> ASGIApp:
-    """The application: the doors, and the guard before them."""
+def app(
+    mcp: Server[Any], *, routes: Iterable[Route] = (), hosts: Iterable[str], tokens: Tokens, strict: bool
+) -> ASGIApp:
+    """The application: MCP and the `routes` of the other doors, and the guard before them."""
     manager = sessions(mcp)
 
     @asynccontextmanager
@@ -108,13 +111,13 @@ def app(mcp: Server[Any], *, hosts: Iterable[str], tokens: Tokens, strict: bool)
             yield
 
     async def home(_: Request) -> JSONResponse:
-        return JSONResponse({"name": "cofio", "version": __version__, "mcp": "/mcp"})
+        return JSONResponse({"name": "cofio", "version": __version__, "mcp": "/mcp", "memory_tool": memory_tool.PATH})
 
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    routes = [Route("/", home), Route("/health", health), Route("/mcp", StreamableHTTPASGIApp(manager))]
-    return Guard(Starlette(routes=routes, lifespan=running), hosts=hosts, tokens=tokens, strict=strict)
+    served = [Route("/", home), Route("/health", health), Route("/mcp", StreamableHTTPASGIApp(manager)), *routes]
+    return Guard(Starlette(routes=served, lifespan=running), hosts=hosts, tokens=tokens, strict=strict)
 
 
 def run(
@@ -144,7 +147,8 @@ def run(
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
-        application = app(mcp, hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict)
+        files = memory_tool.routes(lambda: memory.engine)
+        application = app(mcp, routes=files, hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict)
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0
 

@@ -112,6 +112,24 @@ def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Pa
     assert "Traceback" not in err
 
 
+def test_files_of_claude_s_memory_tool_are_kept_and_found_through_mcp(start: Start, tmp_path: Path) -> None:
+    server = start()
+    made = {"command": "create", "path": "/memories/zebra.md", "file_text": "The zebra has stripes."}
+    json_type = {"Content-Type": "application/json"}
+    status, _, body = server.get("/api/v1/memory-tool?owner=alice", made, **json_type)
+    assert (status, json.loads(body)) == (
+        200, {"content": "File created successfully at: /memories/zebra.md", "is_error": False},
+    )  # fmt: skip
+    call = LIST | {"method": "tools/call"}
+    params = LIST["params"] | {"name": "search_context", "arguments": {"query": "zebra", "everywhere": True}}  # type: ignore[operator]
+    headers = MCP | {"Mcp-Method": "tools/call", "Mcp-Name": "search_context"}
+    found = server.get("/mcp", call | {"params": params}, **headers)[2]
+    assert "files/alice" in json.loads(found)["result"]["content"][0]["text"]
+    Tokens(tmp_path / ".cofio").add("laptop")
+    assert server.get("/api/v1/memory-tool", made, **json_type)[0] == 401
+    assert server.get("/api/v1/memory-tool", made, Host="evil.example", **json_type)[0] == 421
+
+
 def test_with_json_it_says_so_in_json(start: Start, tmp_path: Path) -> None:
     server = start("--json", "--port", "0", "--store", str(tmp_path / "else"))
     said = json.loads(server.said)

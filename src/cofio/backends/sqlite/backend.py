@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...errors import Invalid, Unavailable
-from ...model import Draft, Record
+from ...model import Draft, Kind, Record
 from ...text import embed_text
 from .. import Bounds, Change, EmbedBatch, Made, Progress, Put, ToEmbed
 from . import checks
@@ -160,7 +160,7 @@ class SqliteBackend:
                 return None
             rows = fetch(
                 connection,
-                "SELECT record.no, record.text_seq, seq, title, text, tags, record.data FROM record"
+                "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
                 " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
                 " WHERE seq > ? AND vector.text_seq IS NOT record.text_seq ORDER BY seq LIMIT ?",
                 (number, seen, limit),
@@ -319,8 +319,10 @@ class SqliteBackend:
         raise Unavailable("another process is indexing this store and does not let go; try again later")
 
 
-def _to_embed(row: tuple[int, int, int, str, str, str, str]) -> ToEmbed:
-    no, text_seq, _, title, text, tags, data = row
+def _to_embed(row: tuple[int, int, int, str, str, str, str, str]) -> ToEmbed:
+    no, text_seq, _, kind, title, text, tags, data = row
+    if kind == Kind.REVISION:  # it is not to be found
+        return ToEmbed(no, text_seq, "")
     return ToEmbed(no, text_seq, embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data)))
 
 
@@ -351,7 +353,7 @@ def _keep_made(connection: apsw.Connection, changes: Sequence[Change]) -> None:
 def _keep(connection: apsw.Connection, number: int, vseq: int, draft: Draft, made: Made) -> bool:
     """Keep one vector, if the draft's record now has the draft's text, and no vector of it; whether it was kept."""
     row = connection.execute(
-        "SELECT record.no, record.text_seq, seq, title, text, tags, record.data FROM record"
+        "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
         " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
         " WHERE id = ? AND vector.text_seq IS NOT record.text_seq",
         (number, draft.id),

@@ -15,7 +15,7 @@ import apsw
 from ...errors import Conflict, Invalid, NotFound
 from ...model import Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
 from ...text import embed_text, record_words
-from .. import Change, Delete, Drop, Edit, Put
+from .. import Change, Delete, Drop, Edit, Put, Vacant
 from .database import fetch
 from .filters import EPOCH, micros
 
@@ -114,9 +114,11 @@ class Prepared(NamedTuple):
 
 def prepare(draft: Draft) -> Prepared:
     """Take a draft's text apart."""
-    found_by = record_words(
-        title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
-    )
+    found_by = []
+    if draft.kind is not Kind.REVISION:
+        found_by = record_words(
+            title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
+        )
     return Prepared(
         " ".join(found_by),
         len(found_by),
@@ -149,6 +151,8 @@ class Changing:
                 answers.append(self._edit(change))
             elif isinstance(change, Delete):
                 answers.append(self._delete(change))
+            elif isinstance(change, Vacant):
+                answers.append(self._vacant(change))
             else:
                 answers.append(self._drop(change))
         self._keep_counters()
@@ -301,6 +305,16 @@ class Changing:
     def _delete(self, delete: Delete) -> int:
         self._live(delete.id, delete.if_version)
         return self._forget(delete.id)
+
+    def _vacant(self, vacant: Vacant) -> int:
+        held = self._do(
+            "SELECT key, version FROM record WHERE scope = ? AND kind = ? AND key >= ? AND key < ?"
+            " AND (expires_at IS NULL OR expires_at > ?) LIMIT 1",
+            (self._scope_no(vacant.scope), vacant.kind, vacant.first, vacant.past, self._at),
+        ).get
+        if held is not None:
+            raise Conflict(held[0], expected=0, found=held[1])
+        return 0
 
     def _drop(self, drop: Drop) -> int:
         under = (drop.scope.path, drop.scope.path + b"\xff")

@@ -174,7 +174,8 @@ class SqliteView:
             assert brief.position is not None
             nos.update(
                 no for (no,) in self._connection.execute(
-                    "SELECT no FROM record WHERE parent = ? AND position BETWEEN ? AND ? AND scope = ?",
+                    "SELECT no FROM record WHERE parent = ? AND position BETWEEN ? AND ? AND scope = ?"
+                    " AND kind <> 'revision'",
                     (brief.parent, brief.position - reach, brief.position + reach, brief.scope),
                 )
             )  # fmt: skip

@@ -24,6 +24,7 @@ import apsw
 import tantivy
 
 from ...errors import Unavailable
+from ...model import Kind
 from ...text import record_words
 from .. import Progress
 from .database import Database, begin, fetch
@@ -432,7 +433,9 @@ _SCHEMA = _schema()
 def _document(row: tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]) -> tantivy.Document:
     no, seq, path, kind, key, source, author, tags_json, title, data, text = row
     tags = json.loads(tags_json)
-    found_by = record_words(title=title, text=text, tags=tags, author=author, key=key, data=json.loads(data))
+    found_by = []
+    if kind != Kind.REVISION:
+        found_by = record_words(title=title, text=text, tags=tags, author=author, key=key, data=json.loads(data))
     document = tantivy.Document()
     document.add_unsigned("no", no)
     document.add_unsigned("seq", seq)

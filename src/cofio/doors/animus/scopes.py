@@ -114,13 +114,12 @@ def delete(engine: Engine, place: Place) -> None:
     Raises:
         Collision: the id is another scope's.
     """
+    from ...backends import Delete
+
     entry = known(engine, place)
     while page := engine.headings(place.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE):
-        for each in page:
-            with suppress(NotFound):  # another process deletes it, too
-                engine.delete(each.id)
-        if len(page) < PAGE:
-            break
+        with suppress(NotFound):  # another process deletes them, too: look again
+            engine.apply([Delete(id=each.id) for each in page])
     if entry is not None:
         with suppress(NotFound):
             engine.delete(entry.id)

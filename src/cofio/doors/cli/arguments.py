@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case or skill"
+KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, skill or revision"
 IMPORTANCES = "low, medium, high or critical"
 
 _TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
@@ -79,6 +79,7 @@ def parser() -> Parser:
     _finding(command)
     _keeping(command)
     _serving(command, common)
+    _filing(command, common)
     model = command("model", "See or install the model that finds by meaning.", "cofio model install")
     verbs = model.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
     status = "Whether the model is installed, and where."
@@ -226,9 +227,20 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
     config.add_argument("--file", metavar="PATH", help="the client's file, where it is not in the usual place")
     config.add_argument("--name", default="cofio", help="what the client is to call this memory (default: cofio)")
 
+    animus = command(
+        "animus",
+        "Be the memory_store plugin of the Animus host that starts it, on stdin and stdout.",
+        "cofio animus --manifest\nln -s $(which animus-memory-cofio) ~/.animus/plugins/",
+    )
+    animus.add_argument("-m", "--manifest", action="store_true", help="print the plugin's manifest and end")
+    animus.add_argument(
+        "--error-codes", choices=("seed", "crate"),
+        help="the errors of memory are -323xx or -324xx (default: COFIO_ANIMUS_ERROR_CODES, else seed)",
+    )  # fmt: skip
+
     serve = command(
         "serve",
-        "Serve the memory over HTTP: MCP at /mcp.",
+        "Serve the memory over HTTP: MCP at /mcp, Claude's memory tool at /api/v1/memory-tool.",
         "cofio serve\ncofio serve --port 9000\ncofio token add laptop && cofio serve --host 0.0.0.0",
     )
     serve.add_argument(
@@ -267,6 +279,51 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
     where.add_argument("--global", action="store_true", dest="everywhere", help="for all projects: ~/.claude/skills")
     where.add_argument("--path", metavar="PATH", help="in this file, or as SKILL.md in this folder")
     install.add_argument("--force", action="store_true", help="in place of another file that is there")
+
+
+def _filing(command: Callable[[str, str, str], Parser], common: Parser) -> None:
+    files = command(
+        "files",
+        "See to the files of Claude's memory tool: read, write, copy them in and out, and go back.",
+        "cofio files ls\ncofio files push notes/ --owner pm",
+    )
+    verbs = files.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+
+    def verb(name: str, help: str, example: str, **arguments: str) -> Parser:
+        made = verbs.add_parser(name, help=help, description=help, example=f"cofio files {example}", parents=[common])
+        for each, means in arguments.items():
+            made.add_argument(each, metavar=each.upper(), help=means)
+        made.add_argument("--owner", default="default", metavar="NAME", help="whose files (default: default)")
+        return made
+
+    path = "the file, as /memories/notes/a.md or notes/a.md"
+    listing = verb("ls", "List the files of a directory and all under it.", "ls notes")
+    listing.add_argument("path", nargs="?", default="/memories", metavar="PATH", help="the directory (default: all)")
+    verb("cat", "Print what a file holds.", "cat notes/a.md", path=path)
+    write = verb("write", "Make a file, or replace what it holds.", "write notes/a.md < a.md", path=path)
+    write.add_argument(
+        "text", nargs="?", metavar="TEXT", help="what it is to hold; left out or -, it is read from stdin"
+    )
+    verb(
+        "edit", "Replace a text that stands in one place of a file.", "edit notes/a.md Friday Monday",
+        path=path, old="the text to replace", new="what to put there",
+    )  # fmt: skip
+    verb(
+        "mv", "Move a file or a directory to where there is nothing.", "mv notes/a.md notes/b.md",
+        old="the file or directory", new="its new path",
+    )  # fmt: skip
+    verb("rm", "Remove a file, or a directory with all under it.", "rm notes", path="the file or directory")
+    verb("log", "Show what a file held before, the latest first.", "log notes/a.md", path=path)
+    restore = verb("restore", "Give a file a text that it held before.", "restore notes/a.md", path=path)
+    restore.add_argument(
+        "revision", nargs="?", metavar="REVISION", help="its id, as `cofio files log` shows it (default: the latest)"
+    )
+    for name, does in (
+        ("pull", "Copy files out into a folder; what is there under the same names is replaced."),
+        ("push", "Copy the files of a folder in; what is here under the same names is replaced."),
+    ):
+        copying = verb(name, does, f"{name} backup/ --path notes", folder="a folder on this machine")
+        copying.add_argument("--path", default="/memories", metavar="PATH", help="which directory (default: all)")
 
 
 def _bounds(command: Parser) -> None:

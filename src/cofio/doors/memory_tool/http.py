@@ -1,0 +1,82 @@
+"""The memory tool over HTTP, for agents in any language: the input of a `tool_use` comes in, its result goes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from ...engine import Engine
+from ...errors import Invalid, Unavailable
+from ...model import Scope
+from .commands import Result, dispatch
+from .tree import home
+
+PATH = "/api/v1/memory-tool"
+MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped
+THREADS = 8  # commands that are in the engine at once
+
+
+class _TooLong(Exception):
+    """More came in than any command needs."""
+
+
+def routes(engine: Callable[[], Engine]) -> list[Route]:
+    """The door's one address. `engine` gives the memory when a command needs it, and may raise Unavailable."""
+    door = _Door(engine)
+    return [Route(PATH, door.answer, methods=["POST"])]
+
+
+class _Door:
+    """Answers commands, beside the event loop."""
+
+    def __init__(self, engine: Callable[[], Engine]) -> None:
+        self._engine = engine
+        self._limiter: CapacityLimiter | None = None
+
+    async def answer(self, request: Request) -> JSONResponse:
+        """The result of the command in the body; 400 when there is none in it."""
+        try:
+            scope = home(request.query_params.get("owner", "default"))
+            command = _command(await _body(request))
+        except (ValueError, RecursionError) as error:  # JSON in another encoding, or nested beyond all reason
+            return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
+        except Invalid as error:
+            return _answer(Result(f"Error: {error}", is_error=True), 400)
+        except _TooLong:
+            return _answer(Result(f"Error: The body is longer than {MAX_BODY:,} bytes", is_error=True), 413)
+        if self._limiter is None:  # made within the loop that it limits
+            self._limiter = CapacityLimiter(THREADS)
+        try:
+            return _answer(await to_thread.run_sync(partial(self._run, scope, command), limiter=self._limiter), 200)
+        except Unavailable as error:
+            return _answer(Result(f"Error: {error}", is_error=True), 503)
+
+    def _run(self, scope: Scope, command: dict[str, object]) -> Result:
+        return dispatch(self._engine(), scope, command)
+
+
+async def _body(request: Request) -> bytes:
+    """What came in, read no further than it may go."""
+    read = bytearray()
+    async for piece in request.stream():
+        read += piece
+        if len(read) > MAX_BODY:
+            raise _TooLong
+    return bytes(read)
+
+
+def _command(body: bytes) -> dict[str, object]:
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise Invalid("body", f"expected an object, got {type(found).__name__}")
+    return found
+
+
+def _answer(result: Result, status: int) -> JSONResponse:
+    return JSONResponse({"content": result.content, "is_error": result.is_error}, status)

@@ -1,0 +1,57 @@
+"""The programs of docs/memory-tool.md run, the first against a Messages API on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cofio import Engine
+from cofio.doors.memory_tool import home
+from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
+
+from .conftest import MessagesApi, Tool
+
+PAGE = (Path(__file__).parents[3] / "docs" / "memory-tool.md").read_text()
+PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.requirement("docs.program")
+def test_every_program_of_the_page_runs(folder: Path, messages_api: Callable[[list[Any]], MessagesApi]) -> None:
+    api = messages_api(
+        [
+            {"command": "view", "path": "/memories"},
+            {"command": "create", "path": "/memories/coffee.md", "file_text": "Black.\n"},
+        ]
+    )
+    environ = os.environ | {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "x", "COFIO_EMBEDDER": "none"}
+    assert len(PROGRAMS) >= 4
+    printed = ""
+    for program in PROGRAMS:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program], cwd=folder, env=environ, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        printed += done.stdout
+    assert printed.startswith("memory: {'command': 'view', 'path': '/memories'}\n")
+    assert "done\n" in printed
+    assert [is_error for _, is_error in api.results] == [False, False]
+    with Engine.open(folder / "my-memory") as engine:
+        assert Tool(engine, home("alice")).files["/memories/coffee.md"] == "Black.\n"
+
+
+@pytest.mark.requirement("docs.program")
+def test_every_option_is_on_the_page() -> None:
+    assert signature(MemoryTool.__init__) == signature(AsyncMemoryTool.__init__)
+    for name, option in signature(MemoryTool.__init__).parameters.items():
+        if option.kind is option.KEYWORD_ONLY:
+            shown = f'"{option.default}"' if isinstance(option.default, str) else str(option.default)
+            assert f"| `{name}` | `{shown}` |" in PAGE
