@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,30 +21,12 @@ SCRIPTS = "".join(
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text(SCRIPTS, max_size=40)
 
 
-@pytest.fixture(scope="module")
-def tokenized() -> apsw.Connection:
-    """A table of the same make as the tail, and what it makes of a text."""
-    connection = apsw.Connection(":memory:")
-    connection.execute("CREATE VIRTUAL TABLE tail USING fts5 (words, content = '', tokenize = 'ascii')")
-    connection.execute("CREATE VIRTUAL TABLE vocabulary USING fts5vocab (tail, instance)")
-    return connection
-
-
 @given(text=texts)
 def test_words_are_never_empty_never_hold_space_and_are_not_too_long(text: str) -> None:
     for word in words(text):
         assert word
         assert not any(character.isspace() for character in word)
         assert len(word) <= MAX_WORD
-
-
-@given(text=texts)
-def test_words_pass_through_the_tail_as_they_are(tokenized: apsw.Connection, text: str) -> None:
-    expected = words(text)
-    tokenized.execute("INSERT INTO tail (tail) VALUES ('delete-all')")
-    tokenized.execute("INSERT INTO tail (rowid, words) VALUES (1, ?)", (" ".join(expected),))
-    rows = tokenized.execute("SELECT term FROM vocabulary ORDER BY offset").fetchall()
-    assert [term for (term,) in rows] == expected
 
 
 @given(text=texts)

@@ -23,8 +23,9 @@ from . import checks
 from .database import Database, fetch, translated
 from .filters import micros, within
 from .records import COLUMNS, Changing, prepare, record_of, steady
+from .tail import Tail
 from .view import SqliteView, seen_seq
-from .words import Loaded, State, WordIndex
+from .words import Look, State, WordIndex
 
 if TYPE_CHECKING:
     from .. import Vector
@@ -86,17 +87,18 @@ class SqliteBackend:
         """A consistent look that includes every write acknowledged before it was taken."""
         if not words:
             with self._database.reading() as connection:
-                yield SqliteView(self, connection, State.read(connection), None, now)
+                state = State.read(connection)
+                yield SqliteView(self, connection, Look(state, None, Tail(state.seq)), now)
             return
         with self._database.borrowed() as connection:
-            yield SqliteView(self, connection, *self.look(connection), now)
+            yield SqliteView(self, connection, self.look(connection), now)
 
-    def look(self, connection: apsw.Connection) -> tuple[State, Loaded | None]:
+    def look(self, connection: apsw.Connection) -> Look:
         """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
         for _ in range(100):
-            state, loaded = self._words.look(connection)
-            if state.tail_seq <= state.indexed_seq or state.records > REBUILD_AT_ONCE:
-                return state, loaded
+            look = self._words.look(connection)
+            if look.state.tail_seq <= look.state.indexed_seq or look.state.records > REBUILD_AT_ONCE:
+                return look
             connection.execute("ROLLBACK")
             try:
                 with self.lease() as mine:
@@ -108,7 +110,7 @@ class SqliteBackend:
                 time.sleep(0.1)  # whoever has it is about to do this
         return self._words.look(connection)  # what can be found without the index is found
 
-    def mend(self, connection: apsw.Connection, state: State) -> tuple[State, Loaded | None]:
+    def mend(self, connection: apsw.Connection, state: State) -> Look:
         """Give up an index that turned out to be damaged, and begin another snapshot with a new one."""
         connection.execute("ROLLBACK")
         self._words.forget(state.index)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from ...model import Scope
 from .. import Progress
 from .database import Database, fetch
 from .records import moment, steady
@@ -157,27 +158,32 @@ def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
 def _index(database: Database, words: WordIndex) -> Iterator[str]:
     """The word index and the tail together must hold exactly the records, each once and as it is now."""
     with database.borrowed() as connection:
-        state, loaded = words.look(connection)
+        state, loaded, tail = words.look(connection)
         try:
             entries = loaded.entries() if loaded else []
             torn = words.damage(loaded) if loaded else []
         except Damaged as error:
             entries, torn = [], [str(error)]
         truth: dict[int, int] = dict(connection.execute("SELECT no, seq FROM record"))
-        tail = {no for (no,) in connection.execute("SELECT id FROM tail_docsize")}
+        new = set(
+            connection.execute(
+                "SELECT seq, record.no, path FROM record JOIN scope ON scope.no = record.scope WHERE seq > ?",
+                (state.tail_seq,),
+            )
+        )
         gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
+    waiting = {(seq, *tail.versions[seq][:2]) for seq in tail.records(tail.scopes(Scope()), state.seq)}
     held = dict(entries)
-    missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and no not in tail)
+    missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and seq <= state.tail_seq)
     extra = sum(1 for no in held if no not in truth and no not in gone) + len(entries) - len(held)
-    lost_tail = sum(1 for no, seq in truth.items() if seq > max(state.tail_seq, state.indexed_seq) and no not in tail)
     if torn:
         yield f"the word index is damaged: {', '.join(torn)}"
     if missing:
         yield f"{missing} records are missing from the word index"
     if extra:
         yield f"the word index holds {extra} records that were deleted or changed"
-    if lost_tail:
-        yield f"{lost_tail} new records are missing from the tail"
+    if new != waiting:
+        yield f"{len(new ^ waiting)} new records and those that this process has of them differ; start it anew"
 
 
 def _codes(database: Database, folder: Path) -> Iterator[str]:

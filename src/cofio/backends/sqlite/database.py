@@ -97,7 +97,7 @@ class Database:
 
     @contextmanager
     def fresh(self) -> Iterator[apsw.Connection]:
-        """A new connection with a read transaction: full-text integrity checks trust what a connection has cached."""
+        """A new connection with a read transaction, for checks: one in use believes the pages that it has cached."""
         with translated(self.path):
             connection = self._connect()
             try:

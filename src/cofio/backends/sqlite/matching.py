@@ -8,15 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import apsw
 import tantivy
 
 from ...model import Scope
 from ...query import AllOf, Filter, Where
 from .. import Bounds, Match
-from .database import fetch
-from .filters import within_scope
-from .words import Loaded, State, facet
+from .tail import Version
+from .words import Loaded, Look, facet
 
 K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; the tail is scored with them too
 MILD_K1, MILD_B = 0.6, 0.2  # memories are short: how long one is should count for less
@@ -32,20 +30,21 @@ class WordSearch:
 
     def __init__(
         self,
-        connection: apsw.Connection,
-        state: State,
-        loaded: Loaded | None,
+        look: Look,
         words: Sequence[str],
         bounds: Bounds,
         allowed: Sequence[int] | None,
     ) -> None:
+        state, loaded, tail = look
         self._loaded = loaded
         self._bounds = bounds
         self._allowed = allowed
         frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
         if len(words) > MOST_WORDS:
             words = sorted(words, key=lambda word: (frequency[word] == 0, frequency[word]))[:MOST_WORDS]
-        tail, tail_total = _tail(connection, state, words, bounds)
+        scopes = tail.scopes(bounds.scope, exact=bounds.exact)
+        tail_total = len(tail.records(scopes, state.seq))
+        fresh = {word: tail.holding(word, scopes, state.seq) for word in words}
         scoped = [each for each in _scope_facets(bounds) if loaded and not loaded.all_have(each)]
         everywhere = loaded.searcher.num_docs if loaded else 0
         total = tail_total + (loaded.holding(scoped) if scoped else loaded.records) if loaded else tail_total
@@ -53,7 +52,7 @@ class WordSearch:
         for word in words:
             known = frequency[word]
             inside = loaded.holding(scoped, word) if loaded and known and scoped else known
-            holding = inside + len(tail.get(word, ()))
+            holding = inside + len(fresh[word])
             # A word that nobody has is no rarer than one that a single record has.
             weight = _idf(max(1, holding), max(total, holding, 1))
             shares.append((word, weight, weight / _idf(known, max(known, everywhere)) if inside else 1.0))
@@ -61,7 +60,7 @@ class WordSearch:
         self._words = shares
         self._ideal = sum(weight for _, weight, _ in self._words[:TELLING])
         self._average = state.average
-        self.tail = self._score_tail(tail, state)
+        self.tail = self._scored(fresh)
 
     def match(self, no: int, score: float, length: int) -> Match:
         """The candidate with tantivy's BM25 score turned into what is wanted of it, given the record's length.
@@ -102,37 +101,15 @@ class WordSearch:
             must.append((tantivy.Occur.Must, query.const_score_query(few, 0.0)))
         return query.boolean_query(must)
 
-    def _score_tail(self, tail: dict[str, dict[int, tuple[int, int]]], state: State) -> dict[int, float]:
-        scores: dict[int, float] = {}
+    def _scored(self, fresh: dict[str, list[tuple[int, Version, int]]]) -> list[tuple[int, int, float]]:
+        """The tail's records that hold any of the words, the best first, as `indexed` gives the index's."""
+        scores: dict[tuple[int, int], float] = {}
         for word, weight, _ in self._words:
-            for no, (count, length) in tail.get(word, {}).items():
-                norm = _norm(K1, B, length / state.average)
-                scores[no] = scores.get(no, 0.0) + weight * count * (K1 + 1) / (count + norm)
-        return scores
-
-
-def _tail(
-    connection: apsw.Connection, state: State, words: Sequence[str], bounds: Bounds
-) -> tuple[dict[str, dict[int, tuple[int, int]]], int]:
-    """For each word, the records of the tail that hold it within the scope, how often, and how long they are;
-    and how many records of the scope the tail has in all.
-    """
-    if state.seq <= state.indexed_seq:
-        return {}, 0
-    condition = within_scope(bounds)
-    total = connection.execute(
-        f"SELECT count(*) FROM record WHERE seq > ? AND {condition.sql}", (state.indexed_seq, *condition.values)
-    ).get
-    found = {}
-    for word in words:
-        rows = fetch(
-            connection,
-            "SELECT no, tf, words FROM (SELECT doc, count(*) AS tf FROM tail_word WHERE term = ? GROUP BY doc)"
-            f" JOIN record ON no = doc WHERE {condition.sql}",
-            (word, *condition.values),
-        )
-        found[word] = {no: (count, length) for no, count, length in rows}
-    return found, total
+            for seq, version, count in fresh[word]:
+                norm = _norm(K1, B, version.length / self._average)
+                key = version.no, seq
+                scores[key] = scores.get(key, 0.0) + weight * count * (K1 + 1) / (count + norm)
+        return [(no, seq, score) for (no, seq), score in sorted(scores.items(), key=lambda each: -each[1])]
 
 
 def _norm(k1: float, b: float, ratio: float) -> float:

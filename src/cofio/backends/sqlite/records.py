@@ -1,4 +1,4 @@
-"""How records are stored and changed: rows, keys, versions, duplicates, tags, and each change's entry in the tail."""
+"""How records are stored and changed: rows, keys, versions, duplicates and tags."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def record_of(row: Row) -> Record:
         title=row[4],
         text=row[5],
         data=None if row[6] == "null" else json.loads(row[6]),
-        tags=_tags(row[7]),
+        tags=tags_of(row[7]),
         importance=_importances[row[8]],
         author=row[9],
         source=row[10],
@@ -69,7 +69,7 @@ def record_of(row: Row) -> Record:
 def heading_of(row: HeadingRow) -> Heading:
     """The heading of a row of HEADING."""
     return Heading(
-        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], _tags(row[5]), _importances[row[6]], row[7],
+        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], tags_of(row[5]), _importances[row[6]], row[7],
         moment(row[8]),
     )  # fmt: skip
 
@@ -80,7 +80,8 @@ def _scope(path: bytes) -> Scope:
 
 
 @lru_cache(maxsize=4096)  # the same few sets of tags come again and again
-def _tags(stored: str) -> tuple[str, ...]:
+def tags_of(stored: str) -> tuple[str, ...]:
+    """A record's tags from their stored form."""
     return tuple(json.loads(stored))
 
 
@@ -101,11 +102,10 @@ def steady(now: int, updated: int) -> int:
 
 
 class Prepared(NamedTuple):
-    """What is worked out of a draft before the store is locked: its words as the tail takes them, their number, the
-    digest of its text, and its tags and data as JSON.
+    """What is worked out of a draft before the store is locked: how many words it is found by, the digest of its
+    text, and its tags and data as JSON.
     """
 
-    words: str
     length: int
     digest: bytes
     tags: str
@@ -120,7 +120,6 @@ def prepare(draft: Draft) -> Prepared:
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
         )
     return Prepared(
-        " ".join(found_by),
         len(found_by),
         digest(draft),
         encode_json(list(draft.tags)) if draft.tags else "[]",
@@ -286,7 +285,7 @@ class Changing:
         self, no: int, text_seq: int, record_id: str, scope: int, draft: Draft, *,
         created: int, updated: int, version: int, again: bool = False,
     ) -> None:  # fmt: skip
-        """Write a record's row, tags and entry in the tail."""
+        """Write a record's row and tags."""
         ready = self._prepared.get(id(draft)) or prepare(draft)
         self._words += ready.length
         self._do(
@@ -300,7 +299,6 @@ class Changing:
         )  # fmt: skip
         for tag in {tag.casefold() for tag in draft.tags}:
             self._do("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
-        self._do(f"INSERT {'OR REPLACE ' if again else ''}INTO tail (rowid, words) VALUES (?, ?)", (no, ready.words))
 
     def _delete(self, delete: Delete) -> int:
         self._live(delete.id, delete.if_version)
@@ -336,7 +334,6 @@ class Changing:
             tags = self._do("SELECT tags FROM record WHERE no = ?", (no,)).get
             self._untag(no, json.loads(tags))
             self._do("DELETE FROM record WHERE no = ?", (no,))
-            self._do("DELETE FROM tail WHERE rowid = ?", (no,))
             for (embedder,) in fetch(self._connection, "SELECT no FROM embedder"):
                 self._do("DELETE FROM vector WHERE embedder = ? AND no = ?", (embedder, no))
             self._do("INSERT INTO gone (seq, no) VALUES (?, ?)", (self._seq, no))

@@ -15,7 +15,7 @@ from .database import fetch
 from .filters import Condition, micros, within, within_scope
 from .matching import WordSearch, narrowed
 from .records import COLUMNS, HEADING, heading_of, moment, record_of, steady
-from .words import Damaged, Loaded, State, watched
+from .words import Damaged, Look, watched
 
 if TYPE_CHECKING:
     from .. import Vector
@@ -33,14 +33,11 @@ _BRIEF = "no, id, scope, parent, position, author, created_at, words, seq, text_
 class SqliteView:
     """One consistent look at a store."""
 
-    def __init__(
-        self, backend: SqliteBackend, connection: apsw.Connection, state: State, loaded: Loaded | None, now: datetime
-    ) -> None:
+    def __init__(self, backend: SqliteBackend, connection: apsw.Connection, look: Look, now: datetime) -> None:
         self._backend = backend
         self._connection = connection
-        self._state = state
-        self._loaded = loaded
-        self._at = steady(micros(now), state.updated)
+        self._look = look
+        self._at = steady(micros(now), look.state.updated)
         self._known: dict[int, Brief] = {}
         self._loaded_codes: dict[str, list[Codes]] = {}
         self._passing: list[int] | None = None
@@ -93,30 +90,36 @@ class SqliteView:
         except Damaged:
             # No more than candidates has been read so far: a later look can take the place of this one.
             self._known.clear()
-            self._state, self._loaded = self._backend.mend(self._connection, self._state)
+            self._look = self._backend.mend(self._connection, self._look.state)
             return self._keyword(words, bounds, limit)
 
     def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates from the tail and from the index, as long as the row agrees."""
         with watched():
-            search = WordSearch(self._connection, self._state, self._loaded, words, bounds, self._few(bounds))
+            search = WordSearch(self._look, words, bounds, self._few(bounds))
         condition = within(bounds, self._at, by_row=True)
-        found = {no: search.tail[no] for no in self._seen(search.tail, condition)}
+        found: dict[int, float] = {}
+        depth, done = limit, 0
+        while done < len(search.tail) and len(found) < limit:
+            found |= self._unchanged(search.tail[done:depth], condition)
+            depth, done = depth * DEEPER, depth
         depth, done = limit, 0
         while True:
             with watched():
                 hits = search.indexed(depth)
-            fresh = {no: (seq, score) for no, seq, score in hits[done:]}
-            for no in self._seen(fresh, condition):
-                seq, score = fresh[no]
-                if self._known[no].seq == seq:  # else the record has changed since, and is in the tail
-                    found[no] = score
+            found |= self._unchanged(hits[done:], condition)
             if len(hits) < depth or len(found) >= limit:
                 break
             depth, done = depth * DEEPER, len(hits)
         matches = [search.match(no, score, self._known[no].words) for no, score in found.items()]
         matches.sort(key=lambda match: (-match.score, -match.no))
         return matches[:limit]
+
+    def _unchanged(self, hits: Sequence[tuple[int, int, float]], condition: Condition) -> dict[int, float]:
+        """Of hits, the scores of those that are within bounds and have not changed since."""
+        self._seen([no for no, _, _ in hits], condition)
+        known = self._known
+        return {no: score for no, seq, score in hits if no in known and known[no].seq == seq}
 
     def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
         """The nearest candidates by vector, the best of them scored exactly."""
@@ -196,7 +199,7 @@ class SqliteView:
         vectors, many = 0, False
         if embedder is not None:
             number, seen = seen_seq(self._connection, embedder)
-            if seen < self._state.seq:
+            if seen < self._look.state.seq:
                 condition = within_scope(bounds)
                 looked, vectors = self._connection.execute(
                     f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
@@ -205,7 +208,7 @@ class SqliteView:
                     (*condition.values, seen, MANY, number),
                 ).get
                 many = looked == MANY
-        return Backlog(lost_words=self._state.tail_seq > self._state.indexed_seq, vectors=vectors, many=many)
+        return Backlog(lost_words=self._look.state.tail_seq > self._look.state.indexed_seq, vectors=vectors, many=many)
 
     def _one(self, where: str, *values: str | bytes) -> Record | None:
         row = self._connection.execute(

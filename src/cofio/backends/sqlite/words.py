@@ -1,9 +1,9 @@
 """The word index: tantivy in a folder beside the database, and the tail of what it does not have yet.
 
 The database is the truth. `indexed_seq` says up to which change the index has everything; a change after that
-is in the tail, which is written in the change's own transaction. Order makes it safe: the index commits first,
-then one transaction publishes the new `indexed_seq` and trims the tail. A reader takes its snapshot of the
-database only with an index at least as new as the snapshot names, so each record is in one or the other.
+is in the tail, which each process reads from the records. Order makes it safe: the index commits first, then one
+transaction publishes the new `indexed_seq`. A reader takes its snapshot of the database only with an index at
+least as new as the snapshot names, and with the tail as of that snapshot, so each record is in one or the other.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import tantivy
 
 from ...errors import Unavailable
-from ...model import Kind
-from ...text import record_words
 from .. import Progress
 from .database import Database, begin, fetch
+from .records import tags_of
 from .soundness import Soundness
+from .tail import Tail, row_words
 
 HEAP = 30_000_000
 MOST_COUNTS = 10_000  # counts that are kept of an index before they are begun anew
@@ -121,6 +122,16 @@ class _Writer:
     known: int
 
 
+class Look(NamedTuple):
+    """What a search works on: a snapshot's state, the index that has all that the snapshot says it has, and the
+    words of the rest.
+    """
+
+    state: State
+    loaded: Loaded | None
+    tail: Tail
+
+
 class Damaged(Exception):
     """The index is missing, torn, or another store's; or tantivy failed for some other reason."""
 
@@ -158,24 +169,44 @@ class WordIndex:
         self._loaded: Loaded | None = None
         self._writer: _Writer | None = None
         self._soundness = Soundness(folder / "sound.json")
+        self._catching_up = threading.Lock()
+        self._tail = Tail(0)
 
-    def look(self, connection: apsw.Connection) -> tuple[State, Loaded | None]:
+    def look(self, connection: apsw.Connection) -> Look:
         """Begin a snapshot of the database for which there is an index that has all that the snapshot says it has."""
+        usable = True
         for _ in range(100):
             begin(connection)
             state = State.read(connection)
-            loaded = self._loaded
-            if not state.index:
-                return state, None
-            if loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq:
-                return state, loaded
-            connection.execute("ROLLBACK")
-            try:
-                self._load(state)
-            except Unavailable:  # damaged, on a disk so full that this cannot even be noted
-                begin(connection)
-                return replace(State.read(connection), index="", indexed_seq=0), None
+            if not usable:
+                state = replace(state, index="", indexed_seq=0)
+            loaded = self._loaded if state.index else None
+            fits = loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq
+            if fits or not state.index:
+                tail = self._caught_up(connection, state)
+                if tail is not None:
+                    return Look(state, loaded, tail)
+                connection.execute("ROLLBACK")
+            else:
+                connection.execute("ROLLBACK")
+                try:
+                    self._load(state)
+                except Unavailable:  # damaged, on a disk so full that this cannot even be noted
+                    usable = False
         raise Unavailable("the word index keeps changing under this reader; run `cofio doctor`")
+
+    def _caught_up(self, connection: apsw.Connection, state: State) -> Tail | None:
+        """The tail as of a snapshot; None when it has been caught up with a later one, which is to be had."""
+        with self._catching_up:
+            tail = self._tail
+            if tail.low > state.tail_seq or tail.upto > state.seq:
+                return None
+            if tail.low < state.tail_seq or tail.upto < state.seq:
+                self._tail = Tail(state.tail_seq)  # if this fails, the next one begins anew
+                tail = tail.after(state.tail_seq)
+                tail.catch_up(connection, state.seq)
+                self._tail = tail
+            return tail
 
     def align(self) -> None:
         """See to it that the index knows of no later change than the database, which may have been put back.
@@ -188,9 +219,12 @@ class WordIndex:
             self._load(state)
 
     def take_in(self, limit: int) -> int:
-        """Index up to `limit` changed records, publish, and trim the tail; how many changes were taken."""
+        """Index up to `limit` changed records and publish; how many changes were taken."""
         with self._database.reading() as connection:
             state = State.read(connection)
+            with self._catching_up:
+                if self._tail.low < state.tail_seq:  # a process that searches no more must not keep it for ever
+                    self._tail = self._tail.after(state.tail_seq)
             if state.indexed_seq >= state.seq:
                 return 0
             rows = fetch(
@@ -216,9 +250,7 @@ class WordIndex:
                     writer.open.add_document(_document(row))
                 writer.open.add_document(_mark(writer.known, state.store))
                 writer.open.commit()
-            self._database.write(
-                lambda connection: _publish(connection, writer.name, state.index, state.indexed_seq, upto)
-            )
+            self._database.write(lambda connection: _publish(connection, writer.name, state.index, upto))
         self._sweep(writer.name)
         return len(rows) + len(gone)
 
@@ -242,7 +274,7 @@ class WordIndex:
                 writer.open.add_document(_mark(state.seq, state.store))
                 writer.open.commit()
             self.release_writer()
-            self._database.write(lambda connection: _publish(connection, name, None, 0, state.seq))
+            self._database.write(lambda connection: _publish(connection, name, None, state.seq))
         self._sweep(name)
         if progress:
             progress("words", done, done)
@@ -364,20 +396,13 @@ class WordIndex:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _publish(connection: apsw.Connection, name: str, was: str | None, before: int, upto: int) -> None:
-    """Say that the index has every change up to `upto`, and take those out of the tail.
+def _publish(connection: apsw.Connection, name: str, was: str | None, upto: int) -> None:
+    """Say that the index has every change up to `upto`, which takes those out of the tail.
 
     Not if the store's index is no longer the one that it `was`: then a reader found it damaged meanwhile.
     """
     if was is not None and was != connection.execute("SELECT index_name FROM state").get:
         return
-    newest = connection.execute("SELECT seq FROM state").get
-    if newest == upto:
-        connection.execute("INSERT INTO tail (tail) VALUES ('delete-all')")
-    else:
-        connection.execute(
-            "DELETE FROM tail WHERE rowid IN (SELECT no FROM record WHERE seq > ? AND seq <= ?)", (before, upto)
-        )
     connection.execute("DELETE FROM gone WHERE seq <= ?", (upto,))
     connection.execute(
         "UPDATE state SET index_name = ?1, indexed_seq = ?2, indexed_at = updated, tail_seq = max(tail_seq, ?2)",
@@ -431,16 +456,12 @@ _SCHEMA = _schema()
 
 
 def _document(row: tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]) -> tantivy.Document:
-    no, seq, path, kind, key, source, author, tags_json, title, data, text = row
-    tags = json.loads(tags_json)
-    found_by = []
-    if kind != Kind.REVISION:
-        found_by = record_words(title=title, text=text, tags=tags, author=author, key=key, data=json.loads(data))
+    no, seq, path, kind, key, source, author, tags, title, data, text = row
     document = tantivy.Document()
     document.add_unsigned("no", no)
     document.add_unsigned("seq", seq)
-    document.add_text("body", " ".join(found_by))
-    document.add_text("facet", " ".join(_facets(path, kind, source, author, tags)))
+    document.add_text("body", " ".join(row_words(title, text, tags, author, key, data)))
+    document.add_text("facet", " ".join(_facets(path, kind, source, author, tags_of(tags))))
     return document
 
 

@@ -1,4 +1,4 @@
--- Canonical: scope, record, tag. Derived: tail, gone, embedder, vector, segment (all can be rebuilt from record).
+-- Canonical: scope, record, tag. Derived: gone, embedder, vector, segment (all can be rebuilt from record).
 -- Times are microseconds since 1970 UTC. seq numbers every change in the order of commit.
 
 CREATE TABLE state (
@@ -61,10 +61,6 @@ CREATE TABLE tag (
     no  INTEGER NOT NULL REFERENCES record (no),
     PRIMARY KEY (tag, no)
 ) WITHOUT ROWID;
-
--- The words of what the word index does not have yet: rowid = record.no.
-CREATE VIRTUAL TABLE tail USING fts5 (words, content = '', contentless_delete = 1, tokenize = 'ascii');
-CREATE VIRTUAL TABLE tail_word USING fts5vocab (tail, instance);
 
 -- What the word index has yet to forget.
 CREATE TABLE gone (

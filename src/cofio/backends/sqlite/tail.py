@@ -1,0 +1,121 @@
+"""The tail: the words of what the word index does not have yet, kept in memory and read from the records themselves.
+
+Nothing is written for it. The changes after the state's `tail_seq` are its content, and a process takes in those that
+it has not seen when a search begins, from the search's own snapshot.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import apsw
+
+from ...model import Scope
+from ...text import record_words
+from .database import fetch
+from .records import tags_of
+
+SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew
+_COLUMNS = (
+    "seq, no, (SELECT path FROM scope WHERE scope.no = record.scope), title, text, tags, author, key, data FROM record"
+)
+
+
+class Version(NamedTuple):
+    """A record as one change left it."""
+
+    no: int
+    path: bytes
+    length: int
+
+
+class Tail:
+    """The words of every change after `low`, up to `upto`.
+
+    It only grows, and all that it holds is marked with the change that brought it: a snapshot that it was once
+    caught up with finds in it what it found then, whatever has been added for later ones. What is indexed by now is
+    left out of the next tail (`after`), and a snapshot that still needs it has this one.
+    """
+
+    def __init__(self, low: int) -> None:
+        self.low = low
+        self.upto = low
+        self.versions: dict[int, Version] = {}
+        self._newest: dict[int, int] = {}
+        self._ended: dict[int, int] = {}
+        """Which change replaced or deleted a version."""
+        self._holding: defaultdict[str, list[int]] = defaultdict(list)
+        """The versions that hold a word, in order; as often as they hold it."""
+        self._inside: defaultdict[bytes, list[int]] = defaultdict(list)
+        """The versions in a scope, in order."""
+
+    def after(self, low: int) -> Tail:
+        """What is left of the tail once the changes up to `low` are in the word index."""
+        worn = len(self._ended) > len(self._newest) + SPARE
+        if low == self.low and not worn:
+            return self
+        left = Tail(low)
+        if low >= self.upto or worn:
+            return left
+        left.upto = self.upto
+        left.versions = {seq: version for seq, version in self.versions.items() if seq > low}
+        left._newest = {no: seq for no, seq in self._newest.items() if seq > low}
+        left._ended = {seq: end for seq, end in self._ended.items() if seq > low}
+        left._holding.update((word, kept) for word, seqs in self._holding.items() if (kept := _later(seqs, low)))
+        left._inside.update((path, kept) for path, seqs in self._inside.items() if (kept := _later(seqs, low)))
+        return left
+
+    def catch_up(self, connection: apsw.Connection, upto: int) -> None:
+        """Take in the changes since, as a snapshot at the change `upto` has them."""
+        paths = {path: path for path in self._inside}
+        for seq, no, path, *fields in connection.execute(f"SELECT {_COLUMNS} WHERE seq > ? ORDER BY seq", (self.upto,)):
+            found_by = row_words(*fields)
+            self._end(no, seq)
+            self._newest[no] = seq
+            self.versions[seq] = Version(no, paths.setdefault(path, path), len(found_by))
+            self._inside[path].append(seq)
+            for word in found_by:
+                self._holding[word].append(seq)
+        for seq, no in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
+            self._end(no, seq)
+        self.upto = upto
+
+    def scopes(self, scope: Scope, *, exact: bool = False) -> set[bytes]:
+        """The paths of the scope, unless the tail has nothing in it, and of those under it."""
+        paths = list(self._inside)  # another thread may be adding to them
+        return {path for path in paths if (path == scope.path if exact else path.startswith(scope.path))}
+
+    def records(self, scopes: Iterable[bytes], upto: int) -> list[int]:
+        """The last change of each record of these scopes, in a snapshot at `upto`."""
+        return [seq for path in scopes for seq in self._present(self._inside[path], upto)]
+
+    def holding(self, word: str, scopes: set[bytes], upto: int) -> list[tuple[int, Version, int]]:
+        """The versions of these scopes that hold the word in a snapshot at `upto`, and how often."""
+        counted = Counter(self._present(self._holding.get(word, []), upto))
+        found = ((seq, self.versions[seq], count) for seq, count in counted.items())
+        return [each for each in found if each[1].path in scopes]
+
+    def _present(self, seqs: list[int], upto: int) -> list[int]:
+        """Those of the versions that are a record's own in a snapshot at `upto`."""
+        known = seqs[: bisect_right(seqs, upto)]
+        ended = self._ended
+        return [seq for seq in known if ended.get(seq, upto + 1) > upto] if ended else known
+
+    def _end(self, no: int, seq: int) -> None:
+        before = self._newest.pop(no, None)
+        if before is not None:
+            self._ended[before] = seq
+
+
+def row_words(title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
+    """The words that a row's record is found by."""
+    content = None if text else json.loads(data)
+    return record_words(title=title, text=text, tags=tags_of(tags), author=author, key=key, data=content)
+
+
+def _later(seqs: list[int], low: int) -> list[int]:
+    return seqs[bisect_right(seqs, low) :]
