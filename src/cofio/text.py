@@ -34,12 +34,13 @@ _WORD = re.compile(
     rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}{_SYMBOLS}])[^\W_]|[{_INDIC}])+(?:'[^\W_{_UNSPACED}]+)*"
 )
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
+_ASCII_PLAIN = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 _ACCENTS = re.compile(  # Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
 )
 _LANGUAGE = re.compile(r"\b([A-Za-z])(\+\+|#)")
-_CAMEL = re.compile(r"[a-z0-9][A-Z]")
+_CAMEL = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")  # in this order: there are fewer capitals to look at
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
@@ -77,8 +78,8 @@ def words(text: str) -> list[str]:
     """The words of `text` as they are indexed, in order, repeats included."""
     plain = _split(text, single=True)
     if _CAMEL.search(text):
-        names = [run for run in _RUN.findall(text) if len(run) <= LONGEST_NAME and _CAMEL.search(run)]
-        plain += [part.lower() for name in names for part in _CAMEL_PART.findall(name)]
+        runs = [run for run in _RUN.findall(text) if not run.islower() and len(run) <= LONGEST_NAME]
+        plain += [part.lower() for run in runs if _CAMEL.search(run) for part in _CAMEL_PART.findall(run)]
     return _finish(plain)
 
 
@@ -132,7 +133,7 @@ def _split(text: str, *, single: bool) -> list[str]:
     if "+" in text or "#" in text:
         text = _LANGUAGE.sub(lambda name: f" {name[1]}{'sharp' if name[2] == '#' else 'plusplus'} ", text)
     if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
+        return _ASCII_WORD.findall(text.lower()) if "'" in text else text.translate(_ASCII_PLAIN).split()
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
     folded = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", folded)))
     found: list[str] = []

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import apsw
 
-from ...model import Scope
 from .. import Progress
 from .database import Database, fetch
 from .records import moment, steady
@@ -172,7 +171,7 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
             )
         )
         gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
-    waiting = {(seq, *tail.versions[seq][:2]) for seq in tail.records(tail.scopes(Scope()), state.seq)}
+    waiting = {(seq, *tail.versions[seq][:2]) for seq in tail.records(b"", False, state.seq)}
     held = dict(entries)
     missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and seq <= state.tail_seq)
     extra = sum(1 for no in held if no not in truth and no not in gone) + len(entries) - len(held)

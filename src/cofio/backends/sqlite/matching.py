@@ -42,9 +42,9 @@ class WordSearch:
         frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
         if len(words) > MOST_WORDS:
             words = sorted(words, key=lambda word: (frequency[word] == 0, frequency[word]))[:MOST_WORDS]
-        scopes = tail.scopes(bounds.scope, exact=bounds.exact)
-        tail_total = len(tail.records(scopes, state.seq))
-        fresh = {word: tail.holding(word, scopes, state.seq) for word in words}
+        path, exact = bounds.scope.path, bounds.exact
+        tail_total = len(tail.records(path, exact, state.seq))
+        fresh = {word: tail.holding(word, path, exact, state.seq) if tail_total else [] for word in words}
         scoped = [each for each in _scope_facets(bounds) if loaded and not loaded.all_have(each)]
         everywhere = loaded.searcher.num_docs if loaded else 0
         total = tail_total + (loaded.holding(scoped) if scoped else loaded.records) if loaded else tail_total

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import apsw
 
-from ...model import Scope
 from ...text import record_words
 from .database import fetch
 from .records import tags_of
@@ -50,8 +49,8 @@ class Tail:
         """Which change replaced or deleted a version."""
         self._holding: defaultdict[str, list[int]] = defaultdict(list)
         """The versions that hold a word, in order; as often as they hold it."""
-        self._inside: defaultdict[bytes, list[int]] = defaultdict(list)
-        """The versions in a scope, in order."""
+        self._inside: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
+        """The versions in a scope, in order: in it and all under it, or exactly in it."""
 
     def after(self, low: int) -> Tail:
         """What is left of the tail once the changes up to `low` are in the word index."""
@@ -66,38 +65,36 @@ class Tail:
         left._newest = {no: seq for no, seq in self._newest.items() if seq > low}
         left._ended = {seq: end for seq, end in self._ended.items() if seq > low}
         left._holding.update((word, kept) for word, seqs in self._holding.items() if (kept := _later(seqs, low)))
-        left._inside.update((path, kept) for path, seqs in self._inside.items() if (kept := _later(seqs, low)))
+        left._inside.update((scope, kept) for scope, seqs in self._inside.items() if (kept := _later(seqs, low)))
         return left
 
     def catch_up(self, connection: apsw.Connection, upto: int) -> None:
         """Take in the changes since, as a snapshot at the change `upto` has them."""
-        paths = {path: path for path in self._inside}
         for seq, no, path, *fields in connection.execute(f"SELECT {_COLUMNS} WHERE seq > ? ORDER BY seq", (self.upto,)):
             found_by = row_words(*fields)
             self._end(no, seq)
             self._newest[no] = seq
-            self.versions[seq] = Version(no, paths.setdefault(path, path), len(found_by))
-            self._inside[path].append(seq)
+            scopes = _scopes(path)
+            self.versions[seq] = Version(no, scopes[0][0], len(found_by))
+            for scope in scopes:
+                self._inside[scope].append(seq)
             for word in found_by:
                 self._holding[word].append(seq)
         for seq, no in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
             self._end(no, seq)
         self.upto = upto
 
-    def scopes(self, scope: Scope, *, exact: bool = False) -> set[bytes]:
-        """The paths of the scope, unless the tail has nothing in it, and of those under it."""
-        paths = list(self._inside)  # another thread may be adding to them
-        return {path for path in paths if (path == scope.path if exact else path.startswith(scope.path))}
+    def records(self, path: bytes, exact: bool, upto: int) -> list[int]:
+        """The last change of each record in a scope and, unless `exact`, under it, in a snapshot at `upto`."""
+        return self._present(self._inside.get((path, exact), []), upto)
 
-    def records(self, scopes: Iterable[bytes], upto: int) -> list[int]:
-        """The last change of each record of these scopes, in a snapshot at `upto`."""
-        return [seq for path in scopes for seq in self._present(self._inside[path], upto)]
-
-    def holding(self, word: str, scopes: set[bytes], upto: int) -> list[tuple[int, Version, int]]:
-        """The versions of these scopes that hold the word in a snapshot at `upto`, and how often."""
+    def holding(self, word: str, path: bytes, exact: bool, upto: int) -> list[tuple[int, Version, int]]:
+        """Those of these records' versions that hold the word, and how often."""
         counted = Counter(self._present(self._holding.get(word, []), upto))
-        found = ((seq, self.versions[seq], count) for seq, count in counted.items())
-        return [each for each in found if each[1].path in scopes]
+        found = [(seq, self.versions[seq], count) for seq, count in counted.items()]
+        if exact:
+            return [each for each in found if each[1].path == path]
+        return [each for each in found if each[1].path.startswith(path)] if path else found
 
     def _present(self, seqs: list[int], upto: int) -> list[int]:
         """Those of the versions that are a record's own in a snapshot at `upto`."""
@@ -115,6 +112,13 @@ def row_words(title: str, text: str, tags: str, author: str, key: str | None, da
     """The words that a row's record is found by."""
     content = None if text else json.loads(data)
     return record_words(title=title, text=text, tags=tags_of(tags), author=author, key=key, data=content)
+
+
+@lru_cache(maxsize=1000)
+def _scopes(path: bytes) -> list[tuple[bytes, bool]]:
+    """What a version in that scope is inside of."""
+    ends = [end for end, byte in enumerate(path, 1) if not byte]
+    return [(path, True), *((path[:end], False) for end in (0, *ends))]
 
 
 def _later(seqs: list[int], low: int) -> list[int]:

@@ -1,0 +1,274 @@
+"""What the word index does not have yet: each look finds what there was when it was taken, and nothing else."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio import Draft, Engine, Query, Scope, Settings
+from cofio.backends import Bounds
+from cofio.backends.sqlite import SqliteBackend, tail
+from cofio.backends.sqlite.view import SqliteView
+from cofio.text import query_words
+
+QUIET = Settings(background=False, embedder="none", sync="normal")
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+ROOT = Scope()
+SCOPES = (Scope("a"), Scope("a", "b"), Scope("ab"))
+WORDS = ("apple", "pear", "plum")
+
+words = st.sampled_from(WORDS)
+scopes = st.sampled_from(SCOPES)
+picks = st.integers(0, 20)
+acts = st.one_of(
+    st.tuples(st.just("write"), scopes, words),
+    st.tuples(st.just("edit"), picks, words),
+    st.tuples(st.just("move"), picks, scopes),
+    st.tuples(st.just("delete"), picks),
+    st.tuples(st.just("index"), st.integers(1, 4)),
+    st.tuples(st.just("forget")),
+    st.tuples(st.just("look"), st.booleans()),
+)
+
+
+class Store:
+    """A folder with two backends on it, as two processes have them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.backends = [SqliteBackend(folder, sync="normal") for _ in range(2)]
+        self.memory = Engine(self.backends[0], settings=QUIET, clock=lambda: NOW)
+
+    def look(self, at: int) -> Any:
+        """A look at the store by one of the backends."""
+        return self.backends[at].reading(NOW, words=True)
+
+    def index(self, limit: int) -> int:
+        """Take some changes into the word index."""
+        with self.backends[0].lease() as mine:
+            assert mine
+            return self.backends[0].index_words(limit)
+
+    def close(self) -> None:
+        """Close both."""
+        self.memory.close()
+        self.backends[1].close()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A store, empty."""
+    opened = Store(tmp_path)
+    yield opened
+    opened.close()
+
+
+def found(view: SqliteView, word: str, scope: Scope = ROOT, *, exact: bool = False) -> set[str]:
+    """The ids of the records that a look finds by a word."""
+    matches = view.keyword(query_words(word), Bounds(scope=scope, exact=exact, kinds=(), filter=None), 100_000)
+    return {record.id for record in view.records([match.no for match in matches]).values()}
+
+
+def scores(view: SqliteView, word: str) -> dict[int, float]:
+    """The scores of the records that a look finds by a word."""
+    bounds = Bounds(scope=Scope("a"), exact=False, kinds=(), filter=None)
+    return {match.no: match.score for match in view.keyword(query_words(word), bounds, 1000)}
+
+
+def agree(view: SqliteView, known: dict[str, tuple[Scope, str]]) -> None:
+    """A look finds each record that is known by its word, within its scope, and no other."""
+    for word in WORDS:
+        for scope in (ROOT, *SCOPES):
+            for exact in (False, True):
+                assert found(view, word, scope, exact=exact) == {
+                    record_id
+                    for record_id, (where, text) in known.items()
+                    if text == word and (where == scope if exact else where.names[: len(scope.names)] == scope.names)
+                }
+
+
+def change(store: Store, known: dict[str, tuple[Scope, str]], act: tuple[Any, ...]) -> None:
+    """Do one thing to the store and to what is known of it."""
+    name, *told = act
+    ids = list(known)
+    if name == "write":
+        known[store.memory.write(told[0], text=told[1]).id] = (told[0], told[1])
+    elif name == "index":
+        store.index(told[0])
+    elif name == "forget":
+        store.memory.reindex()
+    elif ids:
+        record_id = ids[told[0] % len(ids)]
+        if name == "delete":
+            store.memory.delete(record_id)
+            del known[record_id]
+        elif name == "edit":
+            store.memory.edit(record_id, text=told[1])
+            known[record_id] = (known[record_id][0], told[1])
+        else:
+            store.memory.edit(record_id, scope=told[1])
+            known[record_id] = (told[1], known[record_id][1])
+
+
+@given(acts=st.lists(acts, max_size=25))
+def test_looks_taken_at_any_time_each_find_what_there_was_then(acts: list[tuple[Any, ...]]) -> None:
+    with TemporaryDirectory() as folder, ExitStack() as open_:
+        store = Store(Path(folder))
+        open_.callback(store.close)
+        known: dict[str, tuple[Scope, str]] = {}
+        looks: list[tuple[SqliteView, dict[str, tuple[Scope, str]]]] = []
+        for act in acts:
+            if act[0] == "look":
+                looks.append((open_.enter_context(store.look(act[1])), dict(known)))
+            else:
+                change(store, known, act)
+        for view, then in looks:
+            agree(view, then)
+        for at in range(2):
+            with store.look(at) as view:
+                agree(view, known)
+        assert store.memory.check() == []
+
+
+def test_two_threads_with_different_snapshots_each_see_their_own(store: Store) -> None:
+    first = store.memory.write(SCOPES[0], text="apple")
+    second = store.memory.write(SCOPES[0], text="apple pear")
+    looked, changed = threading.Event(), threading.Event()
+    seen: list[object] = []
+
+    def early() -> None:
+        with store.look(0) as view:
+            before = scores(view, "apple")
+            looked.set()
+            assert changed.wait(60)
+            seen.extend([found(view, "apple"), found(view, "plum"), scores(view, "apple") == before])
+
+    thread = threading.Thread(target=early)
+    thread.start()
+    assert looked.wait(60)
+    store.memory.edit(first.id, text="plum")
+    store.memory.delete(second.id)
+    third = store.memory.write(SCOPES[0], text="apple")
+    with store.look(0) as view:
+        assert found(view, "apple") == {third.id}
+        assert found(view, "plum") == {first.id}
+        store.index(100)
+        with store.look(0) as later:
+            assert found(later, "apple") == {third.id}
+        assert found(view, "apple") == {third.id}
+    changed.set()
+    thread.join(60)
+    assert seen == [{first.id, second.id}, set(), True]
+
+
+@pytest.mark.parametrize("indexed", [0, 7, 1000])
+def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: Store, indexed: int) -> None:
+    asleep = Engine(store.backends[1], settings=QUIET, clock=lambda: NOW)
+    records = store.memory.write_many([Draft(scope=SCOPES[n % 3], text=f"apple number{n}") for n in range(60)])
+    assert len(asleep.search(Query("apple", mode="keyword", limit=100))) == 60
+    for number, record in enumerate(records):
+        if number % 3 == 0:
+            store.memory.delete(record.id)
+        elif number % 3 == 1:
+            store.memory.edit(record.id, text=f"pear number{number}")
+            store.memory.edit(record.id, text=f"plum number{number}")
+    if indexed:
+        store.index(indexed)
+    fresh = store.memory.write(SCOPES[0], text="apple fresh")
+    for engine in (asleep, store.memory):
+        hits = engine.search(Query("apple", mode="keyword", limit=100))
+        assert {hit.record.id for hit in hits} == {fresh.id, *(record.id for record in records[2::3])}
+        assert {hit.record.id for hit in engine.search(Query("plum", mode="keyword", limit=100))} == {
+            record.id for record in records[1::3]
+        }
+        assert not engine.search(Query("pear", mode="keyword"))
+        assert engine.check() == []
+
+
+def test_a_tail_of_twenty_thousand_is_searched_like_any_other(store: Store) -> None:
+    drafts = [
+        Draft(scope=SCOPES[n % 3], id=f"r{n}", text=f"common n{n} {'odd' if n % 2 else 'even'}") for n in range(20_000)
+    ]
+    for start in range(0, len(drafts), 2000):
+        store.memory.write_many(drafts[start : start + 2000])
+    store.memory.edit("r100", text="changed")
+    store.memory.delete("r101")
+    for _ in range(2):
+        for at in range(2):
+            with store.look(at) as view:
+                assert found(view, "n19999") == {"r19999"}
+                assert found(view, "changed") == {"r100"}
+                assert not found(view, "n100") | found(view, "n101")
+                assert len(found(view, "common")) == 19_998
+                assert len(found(view, "odd", SCOPES[1], exact=True)) == 3334
+        store.index(5000)
+    assert store.memory.check() == []
+
+
+def test_what_was_indexed_is_let_go(store: Store) -> None:
+    store.memory.write_many([Draft(scope=SCOPES[0], text=f"apple n{n}") for n in range(10)])
+    with store.look(0) as view:
+        held = weakref.ref(view._look.tail)
+        del view
+    store.index(4)
+    store.index(4)  # whoever indexes need not search to let go of it
+    gc.collect()
+    assert held() is None
+    for at in range(2):
+        with store.look(at) as view:
+            assert len(view._look.tail.versions) == 2
+            assert not view._look.tail.holding("n3", b"", False, 10)
+    store.index(10)
+    for at in range(2):
+        with store.look(at) as view:
+            assert not view._look.tail.versions
+            assert len(found(view, "apple")) == 10
+
+
+def test_a_record_that_changes_without_end_does_not_fill_the_memory(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "SPARE", 10)
+    record = store.memory.write(SCOPES[0], text="apple")
+    for number in range(50):
+        store.memory.edit(record.id, text=f"apple n{number}")
+        with store.look(0) as view:
+            assert found(view, f"n{number}") == found(view, "apple") == {record.id}
+            assert not found(view, f"n{number - 1}")
+            assert len(view._look.tail.versions) <= 13
+
+
+def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = store.memory.write(SCOPES[0], text="apple apple")
+    with store.look(0) as view:
+        before = scores(view, "apple")
+        store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(3)])
+        rows: list[object] = []
+
+        def broken(*fields: Any) -> list[str]:
+            rows.append(fields)
+            if len(rows) == 2:
+                raise KeyboardInterrupt
+            return ["appl"]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(tail, "row_words", broken)
+            with pytest.raises(KeyboardInterrupt), store.look(0):
+                pass
+        assert scores(view, "apple") == before
+        assert found(view, "apple") == {first.id}
+    with store.look(0) as view, store.look(1) as other:
+        assert len(scores(view, "apple")) == 4
+        assert scores(view, "apple") == scores(other, "apple")
