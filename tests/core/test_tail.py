@@ -20,6 +20,7 @@ from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends import Bounds
 from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite.view import SqliteView
+from cofio.backends.sqlite.words import WordIndex
 from cofio.text import query_words
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
@@ -171,6 +172,36 @@ def test_two_threads_with_different_snapshots_each_see_their_own(store: Store) -
     assert seen == [{first.id, second.id}, set(), True]
 
 
+@pytest.mark.parametrize("meanwhile", ["edited", "deleted", "indexed"])
+def test_a_look_that_another_one_overtakes_loses_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    store.memory.write(SCOPES[0], text="apple")
+    with store.look(0) as view:
+        assert len(found(view, "apple")) == 1
+    record = store.memory.write(SCOPES[0], text="pear")
+    catch_up = WordIndex._caught_up
+
+    def overtaken(index: WordIndex, *begun: Any) -> Any:
+        """Let another have a later look before this one, which has begun, comes to the tail."""
+        monkeypatch.undo()
+        if meanwhile == "edited":
+            store.memory.edit(record.id, text="plum")
+        elif meanwhile == "deleted":
+            store.memory.delete(record.id)
+        else:
+            store.index(10)
+        with store.look(0) as view:
+            assert len(found(view, "apple")) == 1
+        return catch_up(index, *begun)
+
+    monkeypatch.setattr(WordIndex, "_caught_up", overtaken)
+    with store.look(0) as view:
+        assert len(found(view, "apple")) == 1
+        assert found(view, "plum") == ({record.id} if meanwhile == "edited" else set())
+        assert found(view, "pear") == ({record.id} if meanwhile == "indexed" else set())
+
+
 @pytest.mark.parametrize("indexed", [0, 7, 1000])
 def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: Store, indexed: int) -> None:
     asleep = Engine(store.backends[1], settings=QUIET, clock=lambda: NOW)
@@ -182,6 +213,8 @@ def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: St
         elif number % 3 == 1:
             store.memory.edit(record.id, text=f"pear number{number}")
             store.memory.edit(record.id, text=f"plum number{number}")
+        if number == 40:
+            assert len(asleep.search(Query("plum", mode="keyword", limit=100))) == 14
     if indexed:
         store.index(indexed)
     fresh = store.memory.write(SCOPES[0], text="apple fresh")
