@@ -248,6 +248,21 @@ def test_a_tail_of_twenty_thousand_is_searched_like_any_other(store: Store) -> N
     assert store.memory.check() == []
 
 
+def test_of_many_equal_records_the_newest_come_first(store: Store) -> None:
+    records = store.memory.write_many([Draft(scope=SCOPES[0], text="just the same") for _ in range(500)])
+    hits = store.memory.search(Query("same", mode="keyword", limit=10))
+    assert [hit.record.id for hit in hits] == [record.id for record in records[:-11:-1]]
+
+
+def test_a_long_question_is_answered_by_a_new_record_with_its_rarest_word(store: Store) -> None:
+    common = [f"common{number}" for number in range(100)]
+    store.memory.write_many([Draft(scope=SCOPES[0], text=" ".join(common)) for _ in range(3)])
+    store.index(10)
+    record = store.memory.write(SCOPES[0], text="the quokka sleeps")
+    hits = store.memory.search(Query(f"{' '.join(common)} quokka", mode="keyword", floor=0.0))
+    assert record.id in {hit.record.id for hit in hits}
+
+
 def test_what_was_indexed_is_let_go(store: Store) -> None:
     store.memory.write_many([Draft(scope=SCOPES[0], text=f"apple n{n}") for n in range(10)])
     with store.look(0) as view:

@@ -13,7 +13,7 @@ import tantivy
 from ...model import Scope
 from ...query import AllOf, Filter, Where
 from .. import Bounds, Match
-from .tail import Version
+from .tail import Tail
 from .words import Loaded, Look, facet
 
 K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; the tail is scored with them too
@@ -40,11 +40,12 @@ class WordSearch:
         self._bounds = bounds
         self._allowed = allowed
         frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
-        if len(words) > MOST_WORDS:
-            words = sorted(words, key=lambda word: (frequency[word] == 0, frequency[word]))[:MOST_WORDS]
         path, exact = bounds.scope.path, bounds.exact
         tail_total = len(tail.records(path, exact, state.seq))
-        fresh = {word: tail.holding(word, path, exact, state.seq) if tail_total else [] for word in words}
+        fresh = {word: tail.holding(word, path, exact, state.seq) if tail_total else {} for word in words}
+        if len(words) > MOST_WORDS:
+            holders = {word: frequency[word] + len(fresh[word]) for word in words}
+            words = sorted(words, key=lambda word: (holders[word] == 0, holders[word]))[:MOST_WORDS]
         scoped = [each for each in _scope_facets(bounds) if loaded and not loaded.all_have(each)]
         everywhere = loaded.searcher.num_docs if loaded else 0
         total = tail_total + (loaded.holding(scoped) if scoped else loaded.records) if loaded else tail_total
@@ -60,7 +61,7 @@ class WordSearch:
         self._words = shares
         self._ideal = sum(weight for _, weight, _ in self._words[:TELLING])
         self._average = state.average
-        self.tail = self._scored(fresh)
+        self.tail = self._scored(tail, fresh)
 
     def match(self, no: int, score: float, length: int) -> Match:
         """The candidate with tantivy's BM25 score turned into what is wanted of it, given the record's length.
@@ -101,15 +102,16 @@ class WordSearch:
             must.append((tantivy.Occur.Must, query.const_score_query(few, 0.0)))
         return query.boolean_query(must)
 
-    def _scored(self, fresh: dict[str, list[tuple[int, Version, int]]]) -> list[tuple[int, int, float]]:
-        """The tail's records that hold any of the words, the best first, as `indexed` gives the index's."""
-        scores: dict[tuple[int, int], float] = {}
+    def _scored(self, tail: Tail, fresh: dict[str, dict[int, int]]) -> list[tuple[Match, int]]:
+        """The tail's candidates, the best first, each with the change that it was made by."""
+        scores: dict[int, float] = {}
         for word, weight, _ in self._words:
-            for seq, version, count in fresh[word]:
-                norm = _norm(K1, B, version.length / self._average)
-                key = version.no, seq
-                scores[key] = scores.get(key, 0.0) + weight * count * (K1 + 1) / (count + norm)
-        return [(no, seq, score) for (no, seq), score in sorted(scores.items(), key=lambda each: -each[1])]
+            for seq, count in fresh[word].items():
+                norm = _norm(K1, B, tail.versions[seq].length / self._average)
+                scores[seq] = scores.get(seq, 0.0) + weight * count * (K1 + 1) / (count + norm)
+        versions = ((tail.versions[seq], score, seq) for seq, score in scores.items())
+        found = [(self.match(version.no, score, version.length), seq) for version, score, seq in versions]
+        return sorted(found, key=lambda each: (-each[0].score, -each[0].no))
 
 
 def _norm(k1: float, b: float, ratio: float) -> float:

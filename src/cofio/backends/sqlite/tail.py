@@ -88,13 +88,13 @@ class Tail:
         """The last change of each record in a scope and, unless `exact`, under it, in a snapshot at `upto`."""
         return self._present(self._inside.get((path, exact), []), upto)
 
-    def holding(self, word: str, path: bytes, exact: bool, upto: int) -> list[tuple[int, Version, int]]:
-        """Those of these records' versions that hold the word, and how often."""
+    def holding(self, word: str, path: bytes, exact: bool, upto: int) -> dict[int, int]:
+        """The last change of those of these records that hold the word, and how often they do."""
         counted = Counter(self._present(self._holding.get(word, []), upto))
-        found = [(seq, self.versions[seq], count) for seq, count in counted.items()]
+        known = self.versions
         if exact:
-            return [each for each in found if each[1].path == path]
-        return [each for each in found if each[1].path.startswith(path)] if path else found
+            return {seq: count for seq, count in counted.items() if known[seq].path == path}
+        return {seq: count for seq, count in counted.items() if known[seq].path.startswith(path)} if path else counted
 
     def _present(self, seqs: list[int], upto: int) -> list[int]:
         """Those of the versions that are a record's own in a snapshot at `upto`."""

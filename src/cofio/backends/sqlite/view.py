@@ -98,28 +98,32 @@ class SqliteView:
         with watched():
             search = WordSearch(self._look, words, bounds, self._few(bounds))
         condition = within(bounds, self._at, by_row=True)
-        found: dict[int, float] = {}
+        found: dict[int, Match] = {}
         depth, done = limit, 0
         while done < len(search.tail) and len(found) < limit:
-            found |= self._unchanged(search.tail[done:depth], condition)
+            some = search.tail[done:depth]
+            self._seen([match.no for match, _ in some], condition)
+            found |= {match.no: match for match, seq in some if self._is(match.no, seq)}
             depth, done = depth * DEEPER, depth
         depth, done = limit, 0
         while True:
             with watched():
                 hits = search.indexed(depth)
-            found |= self._unchanged(hits[done:], condition)
+            self._seen([no for no, _, _ in hits[done:]], condition)
+            found |= {
+                no: search.match(no, score, self._known[no].words)
+                for no, seq, score in hits[done:]
+                if self._is(no, seq)  # else the record has changed since, and is in the tail
+            }
             if len(hits) < depth or len(found) >= limit:
                 break
             depth, done = depth * DEEPER, len(hits)
-        matches = [search.match(no, score, self._known[no].words) for no, score in found.items()]
-        matches.sort(key=lambda match: (-match.score, -match.no))
-        return matches[:limit]
+        return sorted(found.values(), key=lambda match: (-match.score, -match.no))[:limit]
 
-    def _unchanged(self, hits: Sequence[tuple[int, int, float]], condition: Condition) -> dict[int, float]:
-        """Of hits, the scores of those that are within bounds and have not changed since."""
-        self._seen([no for no, _, _ in hits], condition)
-        known = self._known
-        return {no: score for no, seq, score in hits if no in known and known[no].seq == seq}
+    def _is(self, no: int, seq: int) -> bool:
+        """Whether a record that was looked at is within bounds and was last changed by this change."""
+        known = self._known.get(no)
+        return known is not None and known.seq == seq
 
     def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
         """The nearest candidates by vector, the best of them scored exactly."""
