@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
-
+_NO_WORDS = Tail(0)
 _leases: set[int] = set()
 
 
@@ -87,8 +87,7 @@ class SqliteBackend:
         """A consistent look that includes every write acknowledged before it was taken."""
         if not words:
             with self._database.reading() as connection:
-                state = State.read(connection)
-                yield SqliteView(self, connection, Look(state, None, Tail(state.seq)), now)
+                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), now)
             return
         with self._database.borrowed() as connection:
             yield SqliteView(self, connection, self.look(connection), now)

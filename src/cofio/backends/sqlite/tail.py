@@ -19,8 +19,9 @@ from .database import fetch
 from .records import tags_of
 
 SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew
-_COLUMNS = (
-    "seq, no, (SELECT path FROM scope WHERE scope.no = record.scope), title, text, tags, author, key, data FROM record"
+_CHANGED = (
+    "SELECT seq, record.no, path, title, text, tags, author, key, data FROM record"
+    " CROSS JOIN scope ON scope.no = record.scope WHERE seq > ? ORDER BY seq"
 )
 
 
@@ -70,7 +71,7 @@ class Tail:
 
     def catch_up(self, connection: apsw.Connection, upto: int) -> None:
         """Take in the changes since, as a snapshot at the change `upto` has them."""
-        for seq, no, path, *fields in connection.execute(f"SELECT {_COLUMNS} WHERE seq > ? ORDER BY seq", (self.upto,)):
+        for seq, no, path, *fields in connection.execute(_CHANGED, (self.upto,)):
             found_by = row_words(*fields)
             self._end(no, seq)
             self._newest[no] = seq
@@ -115,10 +116,10 @@ def row_words(title: str, text: str, tags: str, author: str, key: str | None, da
 
 
 @lru_cache(maxsize=1000)
-def _scopes(path: bytes) -> list[tuple[bytes, bool]]:
+def _scopes(path: bytes) -> tuple[tuple[bytes, bool], ...]:
     """What a version in that scope is inside of."""
     ends = [end for end, byte in enumerate(path, 1) if not byte]
-    return [(path, True), *((path[:end], False) for end in (0, *ends))]
+    return (path, True), *((path[:end], False) for end in (0, *ends))
 
 
 def _later(seqs: list[int], low: int) -> list[int]:
