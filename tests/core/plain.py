@@ -160,6 +160,14 @@ class Plain:
             del self.records[record.id]
         return len(doomed)
 
+    def purge(self, before: datetime) -> None:
+        """Forget for good what had expired by then."""
+        doomed = [each for each in self.records.values() if each.expires_at is not None and each.expires_at <= before]
+        for record in doomed:
+            del self.records[record.id]
+        if doomed:
+            self.updated = self.now
+
     @staticmethod
     def expect(what: str, held: Record | None, if_version: int | None) -> None:
         """Raise Conflict unless the record is at the version."""

@@ -369,7 +369,10 @@ class Memories(RuleBasedStateMachine):
 
     @rule(side=sides, vectors=st.booleans())
     def reindex(self, side: int, vectors: bool) -> None:
+        self.plain.at(self.clock)
         self.engines[side].reindex(vectors=vectors)
+        self.plain.purge(self.clock)  # what has expired goes with it
+        self.plain.at(self.clock)
 
     @rule(side=sides)
     def reopen(self, side: int) -> None:

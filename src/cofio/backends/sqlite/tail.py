@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import apsw
 
+from ...model import Kind
 from ...text import record_words
 from .database import fetch
 from .records import tags_of
 
 SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew
 _CHANGED = (
-    "SELECT seq, record.no, path, title, text, tags, author, key, data FROM record"
+    "SELECT seq, record.no, path, kind, title, text, tags, author, key, data FROM record"
     " CROSS JOIN scope ON scope.no = record.scope WHERE seq > ? ORDER BY seq"
 )
 
@@ -109,8 +110,10 @@ class Tail:
             self._ended[before] = seq
 
 
-def row_words(title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
+def row_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
     """The words that a row's record is found by."""
+    if kind == Kind.REVISION:  # it is not to be found
+        return []
     content = None if text else json.loads(data)
     return record_words(title=title, text=text, tags=tags_of(tags), author=author, key=key, data=content)
 

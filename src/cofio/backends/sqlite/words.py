@@ -460,7 +460,7 @@ def _document(row: tuple[int, int, bytes, str, str | None, str, str, str, str, s
     document = tantivy.Document()
     document.add_unsigned("no", no)
     document.add_unsigned("seq", seq)
-    document.add_text("body", " ".join(row_words(title, text, tags, author, key, data)))
+    document.add_text("body", " ".join(row_words(kind, title, text, tags, author, key, data)))
     document.add_text("facet", " ".join(_facets(path, kind, source, author, tags_of(tags))))
     return document
 
