@@ -290,3 +290,17 @@ def test_what_the_command_line_writes_is_found_through_the_door(folder: Path, st
     server = Process(folder)
     started.append(server)
     assert "] From a person\n" in server.call("search_context", query="zebra")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode"])
+def test_the_command_that_a_client_is_told_starts_a_server(folder: Path, client: str) -> None:
+    told = subprocess.run(
+        [*COFIO, "mcp", "config", client, "--json"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    command = json.loads(told.stdout)["command"]
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
+    ran = subprocess.run(
+        command, cwd="/", env={"HOME": str(folder)}, input=json.dumps(hello), capture_output=True, text=True, timeout=30
+    )
+    assert json.loads(ran.stdout)["result"]["serverInfo"]["name"] == "cofio"
+    assert ran.returncode == 0, ran.stderr
