@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from . import ranking
-from .backends import Bounds, Brief, Match, View
+from .backends import Bounds, Brief, View
 from .embed import Embedder
 from .errors import Invalid, Unavailable
 from .model import Draft, Similar
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .backends import Vector
 
 CANDIDATES = 100  # the fewest that each signal is asked for
-ALONE = 40  # the fewest where words alone decide, and nothing around a candidate counts
+ALONE = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts
 EXPANDED = 30  # so many of the best bring their surroundings along
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,7 +83,9 @@ def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: st
     found = _Candidates()
 
     if query.mode != "semantic":
-        matches = _by_words(view, query, asked, bounds, depth)
+        # A word's candidate far down can come first only by what stands around it.
+        enough = depth if view.in_sessions() else max(ALONE, 4 * query.limit)
+        matches = view.keyword(asked, bounds, enough)
         found.keyword = {match.no: match.score for match in matches}
         found.relevance = {match.no: match.relevance for match in matches}
     by_words, by_meaning = len(found.keyword), 0
@@ -120,16 +122,6 @@ def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: st
         cut=len(scored.total) - len(kept),
         degraded="; ".join(degraded) or None,
     )
-
-
-def _by_words(view: View, query: Query, asked: Sequence[str], bounds: Bounds, depth: int) -> list[Match]:
-    """The best candidates by words; fewer of them, when there is nothing else that could put a later one first."""
-    fewer = max(ALONE, 4 * query.limit)
-    if query.mode == "keyword" and fewer < depth:
-        matches = view.keyword(asked, bounds, fewer)
-        if all(brief.parent is None for brief in view.briefs([match.no for match in matches]).values()):
-            return matches
-    return view.keyword(asked, bounds, depth)
 
 
 def _without_vectors(query: Query, reason: str) -> str:

@@ -200,6 +200,9 @@ class View(Protocol):
     def records(self, nos: Sequence[int]) -> dict[int, Record]:
         """The records with these numbers."""
 
+    def in_sessions(self) -> bool:
+        """Whether any record stands under another, so that what is around it may count."""
+
     def backlog(self, embedder: str | None, bounds: Bounds) -> Backlog:
         """What a search within these bounds cannot see yet."""
 

@@ -198,6 +198,10 @@ class SqliteView:
         )
         return {row[0]: record_of(row[1:]) for row in rows}
 
+    def in_sessions(self) -> bool:
+        """Whether any record stands under another."""
+        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)").get)
+
     def backlog(self, embedder: str | None, bounds: Bounds) -> Backlog:
         """What a search within these bounds cannot see yet."""
         vectors, many = 0, False
