@@ -37,7 +37,7 @@ class Settings:
     """Where `cofio serve` listens; any address but this machine's own needs a token."""
     port: int = 8427
     allow_secrets: bool = False
-    """Whether agents may store what looks like a key, a token or a password."""
+    """Whether agents may store, through MCP, what looks like a key, a token or a password."""
 
     def __post_init__(self) -> None:
         _one_of("embedder", self.embedder, "minilm", "remote", "hashed", "none")

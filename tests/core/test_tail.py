@@ -6,12 +6,13 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends import Bounds
 from cofio.backends.sqlite import SqliteBackend, tail
+from cofio.backends.sqlite import words as index_of_words
 from cofio.backends.sqlite.view import SqliteView
 from cofio.backends.sqlite.words import WordIndex
 from cofio.text import query_words
@@ -320,3 +322,49 @@ def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
     with store.look(0) as view, store.look(1) as other:
         assert len(scores(view, "apple")) == 4
         assert scores(view, "apple") == scores(other, "apple")
+
+
+def test_a_long_text_that_is_edited_often_does_not_pile_up_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "SPARE_WORDS", 1000)
+    with Engine.open(tmp_path, settings=QUIET) as memory:
+        record = memory.write(ROOT, text="apple " * 200)
+        for number in range(30):
+            memory.edit(record.id, text=f"{'apple ' * 200} n{number}")
+            assert len(memory.search(Query("apple", mode="keyword"))) == 1
+        index = memory._backend._words  # type: ignore[attr-defined]
+        assert sum(version.length for version in index._tail.versions.values()) < 2000
+
+
+def test_a_search_recovers_when_the_database_is_put_back(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+        memory.write(ROOT, text="apple")
+        memory.backup(tmp_path / "copy")
+        for _ in range(5):
+            memory.write(ROOT, text="pear")
+        assert len(memory.search(Query("pear", mode="keyword"))) == 5
+        with (
+            closing(apsw.Connection(str(tmp_path / "copy" / "memory.db"))) as old,
+            closing(apsw.Connection(str(tmp_path / "store" / "memory.db"))) as live,
+            live.backup("main", old, "main") as copying,
+        ):
+            copying.step()
+        assert len(memory.search(Query("pear", mode="keyword"))) == 0
+        assert len(memory.search(Query("apple", mode="keyword"))) == 1
+
+
+def test_long_records_are_indexed_in_steps_that_are_each_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_of_words, "STEP", 1000)
+    store = Store(tmp_path)
+    store.memory.write_many([Draft(scope=ROOT, text=f"apple n{n} {'x' * 400}") for n in range(10)])
+    waiting = [10]
+    while waiting[-1]:
+        assert store.index(100) >= 1
+        waiting.append(int(store.memory.stats()["waiting_for_index"]))
+        assert len(store.memory.search(Query("apple", mode="keyword", limit=20))) == 10
+    assert waiting == [10, 8, 6, 4, 2, 0]
+    store.memory.close()
+    store.backends[1].close()

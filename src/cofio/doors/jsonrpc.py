@@ -110,16 +110,19 @@ class Connection:
         *,
         dropped: Callable[[str], None] | None = None,
         over: Callable[[], bool] = lambda: False,
+        grace: float = GRACE,
     ) -> None:
         """Nothing is read before `run`.
 
         With `dropped`, whatever is no message gets no answer, and `dropped` is told why; and any JSON, null too, is the
         id of a request. Without it, such a line is answered with an error, and an id is a string or a whole number.
-        `over` is asked before each message whether the client has said that it was the last.
+        `over` is asked before each message whether the client has said that it was the last. `grace` is how many
+        seconds calls have to end after the client has closed its end without a word.
         """
         self._server = server
         self._dropped = dropped
         self._over = over
+        self._grace = grace
         self._reads = reads
         self._writes = writes
         self._writing = threading.Lock()
@@ -141,7 +144,7 @@ class Connection:
         threading.Thread(target=self._watch, name="cofio-watching", daemon=True).start()
         threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
         self._ended.wait()
-        until = time.monotonic() + GRACE
+        until = time.monotonic() + (GRACE if self._over() else self._grace)
         return sum(not call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls))
 
     def _serve(self) -> None:

@@ -466,3 +466,23 @@ def test_what_many_short_processes_put_is_indexed_in_the_end(root: Path) -> None
     host.close()
     with Engine.open(root / ".cofio", settings=Settings(background=False, embedder="none")) as engine:
         assert engine.stats()["waiting_for_index"] == 0
+
+
+@pytest.mark.requirement("frames.eof")
+def test_what_was_sent_before_the_end_is_done_however_busy_the_machine_is(root: Path) -> None:
+    hello, put = session(root)[0], b'{"jsonrpc":"2.0","id":"put","method":"memory/put","params":%s}'
+    running = []
+    for number in range(30):  # all at once, on however few cores there are
+        params = {"scope": {"project_id": "p"}, "key": f"k{number}", "value": number}
+        process = subprocess.Popen(
+            PLUGIN, cwd=root, env=passed_on(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdin
+        process.stdin.write(b"\n".join([hello, put % json.dumps(params).encode(), b""]))
+        process.stdin.close()
+        process.stdin = None
+        running.append(process)
+    for process in running:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, b"")
+        assert json.loads(out.splitlines()[-1])["result"]["ack"] is True

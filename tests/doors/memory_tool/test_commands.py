@@ -558,3 +558,10 @@ def test_a_directory_of_too_many_files_is_left_alone(tool: Tool, monkeypatch: py
     assert tool.refuses({"command": "delete", "path": "/memories/d"}) == (
         "Error: The path /memories/d holds too many files to be changed at once; nothing was done"
     )
+
+
+@pytest.mark.requirement("bad.types")
+def test_a_number_that_cannot_be_written_out_is_refused(tool: Tool) -> None:
+    tool.made("/memories/a", "x")
+    tool.refuses({"command": "insert", "path": "/memories/a", "insert_line": 10**5000, "insert_text": "y"})
+    tool.refuses({"command": 10**5000, "path": "/memories/a"})

@@ -75,12 +75,19 @@ def test_what_cannot_be_sent_is_not_sent(client: TestClient) -> None:
 @pytest.mark.requirement("http.unavailable")
 def test_a_memory_that_cannot_be_opened_is_said_to_be_unavailable() -> None:
     def missing() -> Any:
-        raise Unavailable("the server is closing")
+        raise Unavailable("/home/secret/.cofio cannot be made")
 
     with TestClient(Starlette(routes=routes(missing))) as client:
         answer = client.post(PATH, json={"command": "view", "path": "/memories"})
     assert answer.status_code == 503
-    assert answer.json() == {"content": "Error: the server is closing", "is_error": True}
+    assert answer.json() == {"content": "Error: The memory cannot be used at the moment", "is_error": True}
+
+
+@pytest.mark.requirement("http.result")
+@pytest.mark.parametrize("query", ["owner=Andr%E9", "Owner=alice", "owner=a&owner=b", "owner=a&x=1", "owner", "%ff=1"])
+def test_an_owner_is_never_guessed(client: TestClient, query: str) -> None:
+    answer = client.post(f"{PATH}?{query}", json={"command": "view", "path": "/memories"})
+    assert (answer.status_code, answer.json()["is_error"]) == (400, True)
 
 
 @pytest.mark.requirement("http.result")

@@ -44,6 +44,8 @@ UNSAFE = [
     "/memories/%5cx", "/memories/x%00.md",
     "/memories/a\0b", "/memories/a\nb", "/memories/a\rb", "/memories/\x1b[31m", "/memories/\x7f", "/memories/\x85",
     "/memories/a\u2028b", "/memories/\u202egnp.exe", "/memories/\u2066x", "/memories/\ud800", "\0",
+    "/memories/..\u2215..\u2215etc", "/memories/a\u2044b", "/memories/.\u200b./x", "/memories/a\u200b.md",
+    "/memories/a\u00ad", "/memories/\ufeffa",
     "/memories/\u2025/x", "/memories/\uff0e\uff0e/x", "/memories/\uff0e./x", "/memories/\u2024\u2024/x",
     "\ufe52\ufe52/x",
     "/memories/..\uff0fx", "/memories/a\uff3cb", "/memories/\ufe68x", "/memories/\u2100", "/memories/\uff0e",

@@ -19,6 +19,7 @@ from ...text import record_words
 from .database import fetch
 from .records import tags_of
 
+SPARE_WORDS = 1_000_000  # and so many words of theirs
 SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew
 _CHANGED = (
     "SELECT seq, record.no, path, kind, title, text, tags, author, key, data FROM record"
@@ -49,6 +50,8 @@ class Tail:
         self._newest: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         """Which change replaced or deleted a version."""
+        self._outdated = 0
+        """How many words the versions hold that are no record's own any more."""
         self._holding: defaultdict[str, list[int]] = defaultdict(list)
         """The versions that hold a word, in order; as often as they hold it."""
         self._inside: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
@@ -56,7 +59,7 @@ class Tail:
 
     def after(self, low: int) -> Tail:
         """What is left of the tail once the changes up to `low` are in the word index."""
-        worn = len(self._ended) > len(self._newest) + SPARE
+        worn = len(self._ended) > len(self._newest) + SPARE or self._outdated > SPARE_WORDS
         if low == self.low and not worn:
             return self
         left = Tail(low)
@@ -66,6 +69,7 @@ class Tail:
         left.versions = {seq: version for seq, version in self.versions.items() if seq > low}
         left._newest = {no: seq for no, seq in self._newest.items() if seq > low}
         left._ended = {seq: end for seq, end in self._ended.items() if seq > low}
+        left._outdated = sum(left.versions[seq].length for seq in left._ended)
         left._holding.update((word, kept) for word, seqs in self._holding.items() if (kept := _later(seqs, low)))
         left._inside.update((scope, kept) for scope, seqs in self._inside.items() if (kept := _later(seqs, low)))
         return left
@@ -108,6 +112,7 @@ class Tail:
         before = self._newest.pop(no, None)
         if before is not None:
             self._ended[before] = seq
+            self._outdated += self.versions[before].length
 
 
 def row_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import apsw
 import tantivy
@@ -32,11 +32,13 @@ from .soundness import Soundness
 from .tail import Tail, row_words
 
 HEAP = 30_000_000
+STEP = 2_000_000  # characters that are indexed before what was done is published: some tenths of a second
 MOST_COUNTS = 10_000  # counts that are kept of an index before they are begun anew
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
 _STATE = "SELECT store, seq, records, words, index_name, indexed_seq, indexed_at, tail_seq, updated, fault FROM state"
 _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
 _COLUMNS = f"no, seq, {_SCOPE_PATH}, kind, key, source, author, tags, title, data, text"
+_Row: TypeAlias = tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]
 _MARK = 0  # the number of the document that says whose index this is and how far it goes
 
 
@@ -174,7 +176,7 @@ class WordIndex:
 
     def look(self, connection: apsw.Connection) -> Look:
         """Begin a snapshot of the database for which there is an index that has all that the snapshot says it has."""
-        usable = True
+        usable, overtaken = True, 0
         for _ in range(100):
             begin(connection)
             state = State.read(connection)
@@ -187,6 +189,10 @@ class WordIndex:
                 if tail is not None:
                     return Look(state, loaded, tail)
                 connection.execute("ROLLBACK")
+                overtaken += 1
+                if overtaken > 10:  # no other look has been so quick: the database was put back
+                    with self._catching_up:
+                        self._tail = Tail(state.tail_seq)
             else:
                 connection.execute("ROLLBACK")
                 try:
@@ -219,7 +225,9 @@ class WordIndex:
             self._load(state)
 
     def take_in(self, limit: int) -> int:
-        """Index up to `limit` changed records and publish; how many changes were taken."""
+        """Index up to `limit` changed records, fewer if they are long, and publish; how many changes were taken, or
+        at least `limit` when there are more.
+        """
         with self._database.reading() as connection:
             state = State.read(connection)
             with self._catching_up:
@@ -227,12 +235,8 @@ class WordIndex:
                     self._tail = self._tail.after(state.tail_seq)
             if state.indexed_seq >= state.seq:
                 return 0
-            rows = fetch(
-                connection,
-                f"SELECT {_COLUMNS} FROM record WHERE seq > ? ORDER BY seq LIMIT ?",
-                (state.indexed_seq, limit),
-            )
-            upto = rows[-1][1] if len(rows) == limit else state.seq
+            rows, whole = _next_rows(connection, state.indexed_seq, limit)
+            upto = state.seq if whole else rows[-1][1]
             gone = fetch(connection, "SELECT no FROM gone WHERE seq > ? AND seq <= ?", (state.indexed_seq, upto))
         if state.tail_seq > state.indexed_seq:
             return self.rebuild()
@@ -252,7 +256,7 @@ class WordIndex:
                 writer.open.commit()
             self._database.write(lambda connection: _publish(connection, writer.name, state.index, upto))
         self._sweep(writer.name)
-        return len(rows) + len(gone)
+        return len(rows) + len(gone) if whole else max(limit, len(rows) + len(gone))
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
@@ -414,6 +418,18 @@ def _new_name() -> str:
     return f"words-{secrets.token_hex(6)}"
 
 
+def _next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[list[_Row], bool]:
+    """The next changed records that are a bearable piece of work, and whether they are all that there are."""
+    rows: list[_Row] = []
+    size = 0
+    for row in connection.execute(f"SELECT {_COLUMNS} FROM record WHERE seq > ? ORDER BY seq", (after,)):
+        if len(rows) == limit or (rows and size + len(row[-1]) + len(row[-2]) > STEP):
+            return rows, False
+        rows.append(row)
+        size += len(row[-1]) + len(row[-2])
+    return rows, True
+
+
 def _new_writer(folder: Path) -> _Writer:
     with writing():
         folder.mkdir(parents=True, mode=0o700)
@@ -455,7 +471,7 @@ def _schema() -> tantivy.Schema:
 _SCHEMA = _schema()
 
 
-def _document(row: tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]) -> tantivy.Document:
+def _document(row: _Row) -> tantivy.Document:
     no, seq, path, kind, key, source, author, tags, title, data, text = row
     document = tantivy.Document()
     document.add_unsigned("no", no)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...engine import Engine
 
-GATHERED = 500  # records outside of the word index after which a process that wrote takes them in before it ends
+GATHERED = 50  # records outside of the word index after which a process that wrote takes them in before it ends
 
 
 class Home:

@@ -40,6 +40,7 @@ PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 FEW = 128  # records that are embedded on the way to a search by meaning: half a second's work
 LARGEST_ANSWER = 7 * 1024 * 1024  # bytes of keys and values; the host gives up on a frame of 8 MiB
 CLOSING = 0.4  # seconds after the last answer, by which the process has ended
+DRAIN = 30.0  # seconds that calls which were read have to end after EOF; the host gives up by then
 
 _CHANGES = ("memory/put", "memory/delete_scope", "shutdown")  # a shutdown ends after what was asked for before it
 _MODES = ("keyword", "hybrid", "semantic")
@@ -257,7 +258,7 @@ def run(*, codes: str, store: str | None = None) -> int:
     """Serve the host on stdin and stdout until it says `exit` or closes its end; the exit code."""
     reads, writes = sys.stdin.buffer, private_stdout()
     server = Server(codes=codes, store=store)
-    lost = Connection(server, reads, writes, dropped=_say, over=lambda: server.left).run()
+    lost = Connection(server, reads, writes, dropped=_say, over=lambda: server.left, grace=DRAIN).run()
     if lost:
         _say(f"the host has gone, and {lost} of its calls with it")
 
@@ -272,9 +273,10 @@ def run(*, codes: str, store: str | None = None) -> int:
     closing.join(CLOSING)
     if lost or closing.is_alive():
         # Whatever still runs must not hold up the end; what was acknowledged is on the disk.
-        os._exit(0)
+        os._exit(1 if lost else 0)
     return 0
 
 
 def _say(line: str) -> None:
-    print(f"{NAME}: {line}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # nobody reads what is said
+        print(f"{NAME}: {line}", file=sys.stderr, flush=True)

@@ -23,7 +23,7 @@ from ..memory_tool.paths import ROOT, BadPath, canonical, parents
 from ..memory_tool.tree import path_of
 
 TRIES = 10
-BATCH = 5000  # files that are copied in by one transaction
+MAX_CHANGES = 20_000  # changes that copy in files by one transaction: a few for each file, one for each folder above it
 BATCH_TEXT = 100_000_000  # characters, too
 LARGEST = 4 * MAX_TEXT  # bytes; a longer file has too many characters in any case
 _REFUSALS = {
@@ -191,21 +191,26 @@ def _changes(tree: Tree, path: str, texts: Mapping[str, str], done: Copied) -> l
 
 def _batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
     batch: dict[str, str] = {}
-    size = 0
+    size = changes = 0
     for name, text in texts.items():
-        if batch and (len(batch) == BATCH or size + len(text) > BATCH_TEXT):
+        if batch and (changes > MAX_CHANGES or size + len(text) > BATCH_TEXT):
             yield batch
-            batch, size = {}, 0
+            batch, size, changes = {}, 0, 0
         batch[name] = text
         size += len(text)
+        changes += 3 + len(parents(name))
     yield batch
 
 
 def _read(path: str, folder: Path, copied: Copied, progress: Progress, without: Path) -> dict[str, str]:
     """The text of each file of a folder by its canonical path; what cannot be copied is refused."""
-    root, texts = folder.resolve(), dict[str, str]()
+    root, texts, above = folder.resolve(), dict[str, str](), set[str]()
     avoided = without.resolve()
-    for at, folders, names, opened in os.fwalk(root, follow_symlinks=False):
+
+    def unread(error: OSError) -> None:
+        copied.refused.append((_printable(str(error.filename)), error.strerror or "cannot be read"))
+
+    for at, folders, names, opened in os.fwalk(root, onerror=unread, follow_symlinks=False):
         below = Path(at).relative_to(root)
         folders[:] = sorted(each for each in folders if (root / below / each) != avoided)
         links = [each for each in folders if stat.S_ISLNK(os.stat(each, dir_fd=opened, follow_symlinks=False).st_mode)]
@@ -213,9 +218,10 @@ def _read(path: str, folder: Path, copied: Copied, progress: Progress, without: 
             shown = str(below / name)
             try:
                 target = canonical(f"{path}/{shown}", "absolute")
-                if target in texts:
+                if target in texts or target in above or any(each in texts for each in parents(target)):
                     raise Invalid("name", "has the same name as another, written otherwise")
-                texts[target] = _text(opened, Path(at, name), root)
+                texts[target] = _text(opened, name)
+                above.update(parents(target))
             except BadPath as bad:
                 copied.refused.append((_printable(shown), f"has a name that cannot be kept ({_reason(bad)})"))
             except Invalid as error:
@@ -228,18 +234,11 @@ def _read(path: str, folder: Path, copied: Copied, progress: Progress, without: 
     return texts
 
 
-def _text(parent: int, file: Path, root: Path) -> str:
-    """What a file of an open folder holds; raises Invalid when that is no text, or is not within the root."""
-    name = file.name
+def _text(parent: int, name: str) -> str:
+    """What a file of an open folder holds; raises Invalid when that is no text."""
     found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    if stat.S_ISLNK(found.st_mode):
-        meant = Path(os.path.realpath(file))
-        if not meant.is_relative_to(root):
-            raise Invalid("link", "is a link that leads out of the folder")
-        if not meant.is_file():
-            raise Invalid("link", "is a link to a folder, or to nothing")
-        with _opened(meant.parent) as folder:
-            return _text(folder, meant, root)
+    if stat.S_ISLNK(found.st_mode):  # where it leads could change while it is followed
+        raise Invalid("link", "is a link, and none is followed")
     if not stat.S_ISREG(found.st_mode):
         raise Invalid("file", "is no plain file")
     if found.st_size > LARGEST:

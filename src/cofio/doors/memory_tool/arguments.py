@@ -25,6 +25,9 @@ _TYPES = {
 }  # fmt: skip
 
 
+_LARGEST = 10**1000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How the tool behaves where users want different things. The defaults are those of Anthropic's documentation."""
@@ -63,7 +66,7 @@ class Arguments:
         if name is None:
             raise self.refused(words.NO_COMMAND)
         if not isinstance(name, str) or name not in _FIELDS:
-            raise self.refused(words.UNKNOWN, command=str(name)[:100])
+            raise self.refused(words.UNKNOWN, command=_type(name) if _is_huge(name) else str(name)[:100])
         self.name = name
         self._given = cast(Mapping[str, object], command)
         for field, expected in _FIELDS[name].items():
@@ -120,6 +123,13 @@ class Arguments:
     def _expect(self, field: str, value: object, expected: type) -> None:
         if not isinstance(value, expected) or isinstance(value, bool):
             raise self.refused(words.WRONG_TYPE, field=field, expected=_TYPES[expected], got=_type(value))
+        if _is_huge(value):
+            raise self.refused(words.WRONG_TYPE, field=field, expected=_TYPES[expected], got="a larger number")
+
+
+def _is_huge(value: object) -> bool:
+    """Whether it is a number that Python would not even write out."""
+    return isinstance(value, int) and abs(value) > _LARGEST
 
 
 def _type(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import parse_qs
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
@@ -42,7 +43,7 @@ class _Door:
     async def answer(self, request: Request) -> JSONResponse:
         """The result of the command in the body; 400 when there is none in it."""
         try:
-            scope = home(request.query_params.get("owner", "default"))
+            scope = home(_owner(request.scope["query_string"]))
             command = _command(await _body(request))
         except (ValueError, RecursionError) as error:  # JSON in another encoding, or nested beyond all reason
             return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
@@ -54,11 +55,22 @@ class _Door:
             self._limiter = CapacityLimiter(THREADS)
         try:
             return _answer(await to_thread.run_sync(partial(self._run, scope, command), limiter=self._limiter), 200)
-        except Unavailable as error:
-            return _answer(Result(f"Error: {error}", is_error=True), 503)
+        except Unavailable:  # whose sentence may name a folder of this machine
+            return _answer(Result("Error: The memory cannot be used at the moment", is_error=True), 503)
 
     def _run(self, scope: Scope, command: dict[str, object]) -> Result:
         return dispatch(self._engine(), scope, command)
+
+
+def _owner(query: bytes) -> str:
+    """Whose files are meant. Nothing is guessed: a slip must not lead to someone else's."""
+    try:
+        given = parse_qs(query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict")
+    except ValueError as error:
+        raise Invalid("query", "is not `owner=NAME`, in UTF-8") from error
+    if set(given) - {"owner"} or len(given.get("owner", ["default"])) != 1:
+        raise Invalid("query", "takes `owner`, once, and nothing else")
+    return given.get("owner", ["default"])[0]
 
 
 async def _body(request: Request) -> bytes:

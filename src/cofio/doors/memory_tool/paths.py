@@ -18,7 +18,8 @@ Spelling: TypeAlias = Literal["any", "absolute", "relative"]
 """Which paths are taken: `/memories/a.md` and `a.md` alike, or one of the two alone."""
 
 _ENCODED = re.compile(r"%(?:25)*(?:2e|2f|5c|00)", re.IGNORECASE)
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
+_SLASHES = "\u2044\u2215\u29f8\ufe68"  # look like one, and no compatibility form says so
 
 
 class BadPath(Exception):
@@ -88,8 +89,10 @@ def _refuse_strange(path: str) -> None:
     if path.isascii() and path.isprintable():
         return
     for character in path:
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in _BIDI:
+        if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in _JOINERS:
             raise BadPath(f"{UNSAFE}the control character U+{ord(character):04X}")
+        if character in _SLASHES:
+            raise BadPath(f"{UNSAFE}what looks like a slash and is none")
 
 
 def _refuse_alike(name: str) -> None:
