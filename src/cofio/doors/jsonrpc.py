@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import BinaryIO, Protocol, TypeAlias
 
-from ..model import Json
+from ..model import MAX_DIGITS, Json
 
 Id: TypeAlias = str | int
 Params: TypeAlias = "dict[str, Json]"
@@ -37,7 +37,7 @@ QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
 BUSY = 64  # slow calls at once; whoever asks for more is told to come again
 GRACE = 0.5  # seconds that calls have to end after the client has gone
 
-_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")')
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*[,}]')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*\}\s*$')
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
@@ -214,18 +214,25 @@ class Connection:
 
     def _skip_rest(self, line: bytes) -> Id | None:
         """Pass over the rest of a message that is too long; its id, if it stands where clients put it."""
-        found = _ID_FIRST.match(line)
-        end = line[-200:]
+        start, end = line[:200], line[-200:]
         while line and not line.endswith(b"\n"):
             line = self._reads.readline(1 << 16)
             end = (end + line)[-200:]
-        found = found or _ID_LAST.search(end)
-        return as_id(json.loads(found[1])) if found else None
+        return _id_of(start, end)
 
     def _receive(self, line: bytes) -> list[_Call]:
         calls: list[_Call] = []
         try:
-            message: Json = json.loads(line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite)
+            message: Json = json.loads(
+                line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite, parse_int=_whole
+            )
+        except _TooLarge as error:
+            known = _id_of(line[:200], line[-200:])
+            if known is not None:
+                self._send(_error(known, INVALID_PARAMS, str(error)))
+                return calls
+            self._refuse(None, PARSE_ERROR, f"Parse error: {error}", self._send)
+            return calls
         except (ValueError, RecursionError) as error:
             reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON"
             self._refuse(None, PARSE_ERROR, f"Parse error: the line is {reason}", self._send)
@@ -375,8 +382,24 @@ def _no_number(name: str) -> Json:
     raise ValueError(f"{name} is not JSON")
 
 
+class _TooLarge(ValueError):
+    """A number that could be read, perhaps, but never be written again."""
+
+
 def _finite(written: str) -> float:
     number = float(written)
-    if not math.isfinite(number):  # 1e999, which could be read but never be written again
-        raise ValueError(f"{written} is too large")
+    if not math.isfinite(number):
+        raise _TooLarge(f"{written[:30]} is too large a number")
     return number
+
+
+def _whole(written: str) -> int:
+    if len(written) > MAX_DIGITS:
+        raise _TooLarge(f"{written[:30]}… has more than {MAX_DIGITS:,} digits")
+    return int(written)
+
+
+def _id_of(start: bytes, end: bytes) -> Id | None:
+    """The id of a message that cannot be read as a whole, if it stands where clients put it."""
+    found = _ID_FIRST.match(start) or _ID_LAST.search(end)
+    return as_id(json.loads(found[1])) if found else None

@@ -31,6 +31,8 @@ PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
         (b"{", None, -32700), (b"not json", None, -32700), (b"\xff\xfe{}", None, -32700), (b"[1,", None, -32700),
         (b'{"a": 1e999}', None, -32700), (b'{"a": NaN}', None, -32700), (b"[" * 100_000, None, -32700),
         (b'{"id":' + b"9" * 5000 + b"}", None, -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e999}}', 1, -32602),
+        (b'{"method":"ping","params":{"x":' + b"9" * 5000 + b'},"jsonrpc":"2.0","id":1}', 1, -32602),
         (b"5", None, -32600), (b'"text"', None, -32600), (b"null", None, -32600), (b"{}", None, -32600),
         (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', 1, -32600),
         (b'{"id":1,"method":"ping"}', 1, -32600),
