@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import BinaryIO, Protocol, TypeAlias
@@ -36,6 +37,7 @@ SLOW = 0.01  # seconds after which another thread goes on reading
 QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
 BUSY = 64  # slow calls at once; whoever asks for more is told to come again
 GRACE = 0.5  # seconds that calls have to end after the client has gone
+CLOSING = 0.4  # seconds that letting go may take; with GRACE, less than a second from the client's end to ours
 
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*[,}]')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*\}\s*$')
@@ -371,6 +373,24 @@ def private_stdout() -> BinaryIO:
     mine = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return os.fdopen(mine, "wb")
+
+
+def leave(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
+    """End a door after its client has gone: `close` what it used, and give `left` calls up; the exit code."""
+
+    def end() -> None:
+        close()
+        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
+            writes.close()
+
+    closing = threading.Thread(target=end, daemon=True)
+    closing.start()
+    closing.join(CLOSING)
+    if left or closing.is_alive():
+        # Whatever still runs, be it a model that loads or an endpoint that does not answer, must not hold up the end.
+        # Nothing is lost with it: what was acknowledged is on the disk.
+        os._exit(1 if left else 0)
+    return 0
 
 
 def as_id(value: Json) -> Id | None:

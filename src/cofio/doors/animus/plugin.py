@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +21,7 @@ from ..jsonrpc import (
     Lane,
     Params,
     Refused,
+    leave,
     private_stdout,
 )
 from . import scopes
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 FEW = 128  # records that are embedded on the way to a search by meaning: half a second's work
 LARGEST_ANSWER = 7 * 1024 * 1024  # bytes of keys and values; the host gives up on a frame of 8 MiB
-CLOSING = 0.4  # seconds after the last answer, by which the process has ended
 DRAIN = 30.0  # seconds that calls which were read have to end after EOF; the host gives up by then
 
 _CHANGES = ("memory/put", "memory/delete_scope", "shutdown")  # a shutdown ends after what was asked for before it
@@ -265,16 +264,8 @@ def run(*, codes: str, store: str | None = None) -> int:
     def close() -> None:
         if server.home is not None:
             server.home.close()
-        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
-            writes.close()
 
-    closing = threading.Thread(target=close, daemon=True)
-    closing.start()
-    closing.join(CLOSING)
-    if lost or closing.is_alive():
-        # Whatever still runs must not hold up the end; what was acknowledged is on the disk.
-        os._exit(1 if lost else 0)
-    return 0
+    return leave(writes, close, lost)
 
 
 def _say(line: str) -> None:

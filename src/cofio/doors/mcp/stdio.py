@@ -5,11 +5,8 @@ The SDK would cost more than a second of start-up in every process that a client
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from ...errors import CofioError, Invalid, NotFound
@@ -26,6 +23,7 @@ from ..jsonrpc import (
     Params,
     Refused,
     as_id,
+    leave,
     private_stdout,
 )
 from ..memory import Memory
@@ -35,7 +33,6 @@ from .tools import TOOLS
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 BATCHES = "2025-03-26"  # the one revision that knows arrays of messages
 UNSUPPORTED_VERSION = -32022
-LAST = 0.8  # seconds after the client has gone, by which the process has ended
 
 _META = "io.modelcontextprotocol/"
 _VERSION, _CLIENT = f"{_META}protocolVersion", f"{_META}clientCapabilities"
@@ -174,20 +171,7 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
     left = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
     if left:
         _say(f"the client has gone, and {left} of its calls with it")
-
-    def close() -> None:
-        memory.close()
-        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
-            writes.close()
-
-    closing = threading.Thread(target=close, daemon=True)
-    closing.start()
-    closing.join(LAST / 2)
-    if left or closing.is_alive():
-        # Whatever still runs, be it a model that loads or an endpoint that does not answer, must not hold up the end.
-        # Nothing is lost with it: what was acknowledged is on the disk.
-        os._exit(1 if left else 0)
-    return 0
+    return leave(writes, memory.close, left)
 
 
 def _say(line: str) -> None:
