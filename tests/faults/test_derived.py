@@ -13,6 +13,7 @@ import pytest
 import cofio.indexing
 from cofio import Engine, Query, Scope, Settings
 from cofio.backends.sqlite import soundness, vectors
+from cofio.backends.sqlite.soundness import Soundness
 from cofio.embed.hashed import Hashed
 
 from .children import WORDS, Nursery
@@ -354,3 +355,12 @@ def test_a_commit_of_the_index_that_was_killed_does_not_block_the_next(
         assert engine.stats()["waiting_for_index"] == 0
         verify(engine, [number for number in LEFT if number != 5], (*GONE, 5))
         assert engine.check() == []
+
+
+@pytest.mark.parametrize(
+    "garbled", ["", "{", "[]", "5", '{"x": 5}', '{"x": [1e999, 1]}', '{"x": ["a", 1]}', "[" * 100_000]
+)
+def test_a_garbled_note_of_what_is_sound_is_no_error(tmp_path: Path, garbled: str) -> None:
+    record = tmp_path / "sound.json"
+    record.write_text(garbled)
+    assert Soundness(record)._read() == {}

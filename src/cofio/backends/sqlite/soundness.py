@@ -39,7 +39,7 @@ class Soundness:
             return True
 
     def _read(self) -> dict[str, Stamp]:
-        with suppress(OSError, ValueError, TypeError, AttributeError):
+        with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return {name: (int(size), int(time)) for name, (size, time) in json.loads(self._record.read_text()).items()}
         return {}
 
