@@ -20,6 +20,7 @@ from .indexing import Indexing
 from .model import (
     MAX_ID,
     MAX_KEY,
+    MAX_TEXT,
     Draft,
     Heading,
     Importance,
@@ -34,7 +35,7 @@ from .model import (
     check_time,
     member,
 )
-from .query import MAX_LIST, Filter, Page, Query, check_filter, check_kinds
+from .query import MAX_LIST, Filter, Order, Page, Query, check_filter, check_kinds
 from .settings import STORE_FOLDER, Settings, find_store
 
 if TYPE_CHECKING:
@@ -284,6 +285,14 @@ class Engine:
         with self._backend.reading(self._clock()) as view:
             return view.get(_scope(scope), member(Kind, "kind", kind), _key(key))
 
+    def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
+        """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""
+        check_text("text", text, MAX_TEXT)
+        if not text.strip():
+            return None
+        with self._backend.reading(self._clock()) as view:
+            return view.same(_scope(scope), member(Kind, "kind", kind), text)
+
     def list(
         self,
         scope: Scope = Scope(),  # noqa: B008  # a value
@@ -294,11 +303,17 @@ class Engine:
         limit: int = 100,
         offset: int = 0,
         newest: bool = True,
+        order: Order = "changed",
     ) -> Records:
-        """Records of the scope and, unless `exact`, of all under it, the last changed first."""
+        """Records of the scope and, unless `exact`, of all under it, the last changed first.
+
+        With `order="created"` they come by their `created_at` instead; `newest=False` turns either order round.
+        """
         bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
+        if order not in ("changed", "created"):
+            raise Invalid("order", f"{order!r} is not one of changed, created")
         with self._backend.reading(self._clock()) as view:
-            return view.listed(bounds, limit=limit, offset=offset, newest=newest)
+            return view.listed(bounds, limit=limit, offset=offset, newest=newest, order=order)
 
     def headings(
         self,

@@ -56,6 +56,12 @@ class Kind(StrEnum):
     SKILL = "skill"
     REVISION = "revision"
     """An earlier state of a record: listed and read, but never found by words or by meaning."""
+    LEDGER = "ledger"
+    """What a door keeps for its own use, such as the last number it gave out; never found, as a revision is not."""
+
+
+UNSOUGHT = frozenset({Kind.REVISION, Kind.LEDGER})
+"""The kinds that no search finds."""
 
 
 class Importance(StrEnum):

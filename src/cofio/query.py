@@ -19,6 +19,7 @@ MAX_FILTER_TESTS = 200
 MAX_FILTER_DEPTH = 32
 
 Mode = Literal["hybrid", "keyword", "semantic"]
+Order = Literal["changed", "created"]
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "has"]
 Value: TypeAlias = bool | int | float | str | datetime | Scope | tuple["Value", ...] | None
 
@@ -107,6 +108,8 @@ class Query:
     filter: Filter | None = field(default=None, kw_only=True)
     mode: Mode = field(default="hybrid", kw_only=True)
     limit: int = field(default=10, kw_only=True)
+    each: int | None = field(default=None, kw_only=True)
+    """The most hits under one parent, itself among them; `limit` then counts parents, each with what is under it."""
     floor: float | None = field(default=None, kw_only=True)
     """The least relevance (0 to 1) that a hit's best signal must have; None means the store's setting."""
     vector: Sequence[float] | None = field(default=None, kw_only=True)
@@ -121,6 +124,8 @@ class Query:
         if self.mode not in ("hybrid", "keyword", "semantic"):
             raise Invalid("mode", f"{self.mode!r} is not one of hybrid, keyword, semantic")
         check_int("limit", self.limit, 1, MAX_LIMIT)
+        if self.each is not None:
+            check_int("each", self.each, 1, MAX_LIMIT)
         if self.floor is not None and not (_is_number(self.floor) and 0 <= self.floor <= 1):
             raise Invalid("floor", f"{self.floor!r} is not a number from 0 to 1")
         if self.vector is not None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 KEYWORD_WEIGHT = 0.55  # of the convex sum; the rest is the semantic signal's
 RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
@@ -17,6 +18,7 @@ SMOOTHING = 0.08  # what a turn takes of each neighbour's score
 AUTHOR = 0.1
 DATE = 0.3
 SESSION = 0.25
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MONTHS = {
     "january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6,
@@ -63,14 +65,17 @@ def reciprocal(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a candidate stands: in which session (None for none), at which position, by whom and when."""
+class Place(NamedTuple):
+    """Where a candidate stands: in which session (None for none), at which position, by whom and when.
+
+    A search makes hundreds, so it is cheap to make.
+    """
 
     session: tuple[int, str] | None
     position: int | None
     author: str
-    day: datetime
+    at: int
+    """Microseconds since 1970, UTC."""
 
 
 def windowed(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
@@ -128,7 +133,7 @@ def dated(query: str, places: Mapping[int, Place]) -> dict[int, float]:
     return {
         no: DATE
         for no, place in places.items()
-        if place.session is not None and any(_within(place.day, span) for span in spans)
+        if place.session is not None and any(_within(_EPOCH + timedelta(microseconds=place.at), span) for span in spans)
     }
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from . import ranking
@@ -24,7 +23,6 @@ CANDIDATES = 100  # the fewest that each signal is asked for
 ALONE = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts
 EXPANDED = 30  # so many of the best bring their surroundings along
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -115,7 +113,7 @@ def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: st
     kept.sort(key=lambda no: (-scored.total[no], -no))
     degraded += _unseen(view, query, bounds, sought)
     return Page(
-        hits=_hits(view, kept[: query.limit], found, scored, relevant, asked),
+        hits=_hits(view, _first(kept, query, found), found, scored, relevant, asked),
         searched=Searched(
             scope=query.scope, kinds=query.kinds, mode=query.mode, words=asked, keyword=by_words, semantic=by_meaning
         ),
@@ -156,7 +154,7 @@ def _score(query: Query, found: _Candidates, asked: Sequence[str], fusion: str) 
     # A turn without a word of the query has this from the turns around it.
     context = {no: {"window": by_words} for no, (by_words, _) in shares.items() if by_words and no not in found.keyword}
     if in_session:
-        authors = {no: frozenset(words(place.author)) for no, place in places.items() if place.session is not None}
+        authors = {no: _names(place.author) for no, place in places.items() if place.session is not None}
         # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
         unit = max(total.values(), default=0.0) if fusion == "rrf" else 1.0
         gains = {
@@ -221,6 +219,22 @@ def _kept(found: _Candidates, relevant: dict[int, tuple[float, float]], floor: f
     return [no for no in found.briefs if lifted[no] > 0]
 
 
+def _first(kept: list[int], query: Query, found: _Candidates) -> list[int]:
+    """The best of the candidates, as many as are asked for."""
+    if query.each is None:
+        return kept[: query.limit]
+    families: dict[str, list[int]] = {}
+    for no in kept:
+        brief = found.briefs[no]
+        family = families.get(brief.parent or brief.id)
+        if family is None and len(families) < query.limit:
+            families[brief.parent or brief.id] = [no]
+        elif family is not None and len(family) < query.each:
+            family.append(no)
+    chosen = {no for family in families.values() for no in family}
+    return [no for no in kept if no in chosen]
+
+
 def _hits(
     view: View, nos: list[int], found: _Candidates, scored: _Scored,
     relevant: dict[int, tuple[float, float]], asked: tuple[str, ...],
@@ -263,7 +277,12 @@ def _unseen(view: View, query: Query, bounds: Bounds, sought: Sought) -> list[st
 
 def _place(brief: Brief) -> Place:
     session = (brief.scope, brief.parent) if brief.parent is not None else None
-    return Place(session, brief.position, brief.author, _EPOCH + timedelta(microseconds=brief.created_at))
+    return Place(session, brief.position, brief.author, brief.created_at)
+
+
+@lru_cache(maxsize=4096)
+def _names(author: str) -> frozenset[str]:
+    return frozenset(words(author))
 
 
 def similar(view: View, draft: Draft) -> tuple[Similar, ...]:

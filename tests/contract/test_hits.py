@@ -10,6 +10,7 @@ import pytest
 from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import Hashed
 from cofio.query import Mode
+from cofio.model import UNSOUGHT
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")
@@ -251,8 +252,25 @@ def test_a_search_sees_only_the_kinds_it_asks_for(memory: Engine, remember: Call
     remember(*(Draft(scope=DEMO, text="walrus", kind=kind, id=kind.value) for kind in Kind))
     for mode in MODES:
         for kind in Kind:
-            found = [] if kind is Kind.REVISION else [kind.value]  # which no search finds
+            found = [] if kind in UNSOUGHT else [kind.value]
             assert ids(memory.search(Query("walrus", kinds=(kind,), mode=mode))) == found
         several = memory.search(Query("walrus", kinds=(Kind.FACT, Kind.NOTE), mode=mode))
         assert set(ids(several)) == {"fact", "note"}
-        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind) - 1
+        assert len(memory.search(Query("walrus", mode=mode, limit=100))) == len(Kind) - len(UNSOUGHT)
+
+
+def test_hits_can_be_counted_by_what_they_stand_under(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    drafts = [Draft(scope=DEMO, kind=Kind.EPISODE, text=f"walrus {name}", id=name) for name in "ab"]
+    drafts += [Draft(scope=DEMO, kind=Kind.TURN, text="walrus " * n, parent="a", position=n) for n in range(1, 6)]
+    drafts += [Draft(scope=DEMO, kind=Kind.FACT, text="a walrus is here", parent="b")]
+    remember(*drafts)
+    for mode in MODES:
+        found = memory.search(Query("walrus", mode=mode, limit=2, each=3))
+        families = [hit.record.parent or hit.record.id for hit in found]
+        assert (families.count("a"), families.count("b")) == (3, 2)
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+        (first,) = {hit.record.parent or hit.record.id for hit in memory.search(Query("walrus", limit=1, each=9))}
+        assert first == families[0]
+    for wrong in (0, -1, 1001, True, "3"):
+        with pytest.raises(Invalid, match="each"):
+            Query("walrus", each=wrong)  # type: ignore[arg-type]

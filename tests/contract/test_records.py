@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from cofio import Conflict, Draft, Engine, Importance, Json, Kind, NotFound, Query, Record, Scope, Unavailable
+from cofio import Conflict, Draft, Engine, Importance, Invalid, Json, Kind, NotFound, Query, Record, Scope, Unavailable
 from cofio.model import Similar
 
 DEMO = Scope("demo")
+DAY = datetime(2026, 5, 28, tzinfo=UTC)
 JSONS: list[Json] = [
     None, True, False, 0, 1, -1, 2**63, 10**30, 0.1, -0.0, 1e300, "", "text", "\u2028\n\t\"'\\", [], {}, [None, [[]]],
     {"": "", "a.b": {"c": [1, "1", 1.5, True, None]}, "鍵": "値", "🔑": "é"},
@@ -316,3 +317,32 @@ def test_a_title_is_enough_to_be_found_by(memory: Engine) -> None:
     assert [hit.record for hit in memory.search(Query("owl tower", mode="semantic"))] == [batched]
     assert memory.read(record.id) == record
     assert memory.check() == []
+
+
+def test_a_list_can_go_by_when_records_were_made(memory: Engine) -> None:
+    first = memory.write(DEMO, text="second", created_at=DAY)
+    memory.write(DEMO, text="first", created_at=DAY - timedelta(days=1))
+    memory.write(DEMO, text="also second", created_at=DAY)
+    memory.edit(first.id, title="changed last")
+    assert [each.text for each in memory.list(order="created")] == ["second", "also second", "first"]
+    oldest = memory.list(order="created", newest=False)
+    assert [each.text for each in oldest] == ["first", "also second", "second"]
+    assert [each.text for each in memory.list(order="created", limit=1, offset=1)] == ["also second"]
+    assert [each.text for each in memory.list()] == ["second", "also second", "first"]
+    with pytest.raises(Invalid, match="order"):
+        memory.list(order="shuffled")  # type: ignore[arg-type]
+
+
+def test_a_record_with_just_the_same_text_is_known(memory: Engine) -> None:
+    kept = memory.write(DEMO, text="The  walrus\nsleeps. ", kind=Kind.FACT)
+    later = memory.write(DEMO, text="The walrus sleeps.", kind=Kind.FACT)
+    assert memory.same(DEMO, " The walrus sleeps.", kind="fact") == kept
+    assert memory.same(DEMO, "the walrus sleeps.", kind=Kind.FACT) is None
+    assert memory.same(DEMO, "The walrus sleeps.") is None
+    assert memory.same(DEMO / "under", "The walrus sleeps.", kind=Kind.FACT) is None
+    assert memory.same(DEMO, " ", kind=Kind.FACT) is None
+    memory.delete(kept.id)
+    assert memory.same(DEMO, "The walrus sleeps.", kind=Kind.FACT) == later
+    for wrong in ("x" * 1_048_577, "\0", None):
+        with pytest.raises(Invalid):
+            memory.same(DEMO, wrong)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from ..model import Draft, Heading, Kind, Record, Scope
-from ..query import Filter
+from ..query import Filter, Order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -170,8 +170,13 @@ class View(Protocol):
     def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The record with this key."""
 
-    def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
-        """Records within bounds in the order in which they last changed."""
+    def same(self, scope: Scope, kind: Kind, text: str) -> Record | None:
+        """The oldest record of the scope and kind with just this text, white space apart."""
+
+    def listed(
+        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> list[Record]:
+        """Records within bounds in the order in which they last changed, or were made."""
 
     def headings(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Heading]:
         """The same without their texts, which are not read."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...errors import Invalid, Unavailable
-from ...model import Draft, Kind, Record
+from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
 from .. import Bounds, Change, EmbedBatch, Made, Progress, Put, ToEmbed
 from . import checks
@@ -322,7 +322,7 @@ class SqliteBackend:
 
 def _to_embed(row: tuple[int, int, int, str, str, str, str, str]) -> ToEmbed:
     no, text_seq, _, kind, title, text, tags, data = row
-    if kind == Kind.REVISION:  # it is not to be found
+    if kind in UNSOUGHT:
         return ToEmbed(no, text_seq, "")
     return ToEmbed(no, text_seq, embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data)))
 

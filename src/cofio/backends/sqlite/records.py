@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from ...errors import Conflict, Invalid, NotFound
-from ...model import Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
+from ...model import UNSOUGHT, Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
 from ...text import embed_text, record_words
 from .. import Change, Delete, Drop, Edit, Put, Vacant
 from .database import fetch
@@ -90,7 +90,13 @@ def digest(draft: Draft) -> bytes:
 
     What has no text is told by its title and data; the line end before them keeps it apart from any text.
     """
-    body = " ".join(draft.text.split()) or f"\n{' '.join(draft.title.split())}\n{encode_json(draft.data)}"
+    body = " ".join(draft.text.split())
+    return text_digest(body or f"\n{' '.join(draft.title.split())}\n{encode_json(draft.data)}", plain=True)
+
+
+def text_digest(text: str, *, plain: bool = False) -> bytes:
+    """The digest of a record with this text; `plain` when there is no white space in it to be evened out."""
+    body = text if plain else " ".join(text.split())
     return hashlib.blake2b(body.encode(), digest_size=16).digest()
 
 
@@ -115,7 +121,7 @@ class Prepared(NamedTuple):
 def prepare(draft: Draft) -> Prepared:
     """Take a draft's text apart."""
     found_by = []
-    if draft.kind is not Kind.REVISION:
+    if draft.kind not in UNSOUGHT:
         found_by = record_words(
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import apsw
 
-from ...model import Kind
+from ...model import UNSOUGHT
 from ...text import record_words
 from .database import fetch
 from .records import tags_of
@@ -117,7 +117,7 @@ class Tail:
 
 def row_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
     """The words that a row's record is found by."""
-    if kind == Kind.REVISION:  # it is not to be found
+    if kind in UNSOUGHT:
         return []
     content = None if text else json.loads(data)
     return record_words(title=title, text=text, tags=tags_of(tags), author=author, key=key, data=content)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...model import Heading, Kind, Record, Scope
+from ...query import Order
 from .. import Backlog, Bounds, Brief, Match
 from .database import fetch
 from .filters import Condition, micros, within, within_scope
 from .matching import WordSearch, narrowed
-from .records import COLUMNS, HEADING, heading_of, moment, record_of, steady
+from .records import COLUMNS, HEADING, heading_of, moment, record_of, steady, text_digest
 from .words import Damaged, Look, watched
 
 if TYPE_CHECKING:
@@ -53,19 +54,31 @@ class SqliteView:
             "scope = (SELECT no FROM scope WHERE path = ?) AND kind = ? AND key = ?", scope.path, kind, key
         )
 
-    def listed(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Record]:
-        """Records within bounds in the order in which they last changed."""
-        return [record_of(row) for row in self._page(COLUMNS, bounds, limit, offset, newest)]
+    def same(self, scope: Scope, kind: Kind, text: str) -> Record | None:
+        """The oldest record of the scope and kind with just this text, white space apart."""
+        return self._one(
+            "digest = ? AND scope = (SELECT no FROM scope WHERE path = ?) AND kind = ?",
+            text_digest(text), scope.path, kind, order="no",
+        )  # fmt: skip
+
+    def listed(
+        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> list[Record]:
+        """Records within bounds in the order in which they last changed, or were made."""
+        return [record_of(row) for row in self._page(COLUMNS, bounds, limit, offset, newest, order)]
 
     def headings(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Heading]:
         """The same without their texts, which are not read."""
         return [heading_of(row) for row in self._page(HEADING, bounds, limit, offset, newest)]
 
-    def _page(self, columns: str, bounds: Bounds, limit: int, offset: int, newest: bool) -> apsw.Cursor:
+    def _page(
+        self, columns: str, bounds: Bounds, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> apsw.Cursor:
         condition = within(bounds, self._at, by_row=False)
+        way = "DESC" if newest else "ASC"
+        made = f"created_at {way}, " if order == "created" else ""
         return self._connection.execute(
-            f"SELECT {columns} FROM record WHERE {condition.sql}"
-            f" ORDER BY seq {'DESC' if newest else 'ASC'} LIMIT ? OFFSET ?",
+            f"SELECT {columns} FROM record WHERE {condition.sql} ORDER BY {made}seq {way} LIMIT ? OFFSET ?",
             (*condition.values, limit, offset),
         )
 
@@ -182,7 +195,7 @@ class SqliteView:
             nos.update(
                 no for (no,) in self._connection.execute(
                     "SELECT no FROM record WHERE parent = ? AND position BETWEEN ? AND ? AND scope = ?"
-                    " AND kind <> 'revision'",
+                    " AND kind NOT IN ('revision', 'ledger')",
                     (brief.parent, brief.position - reach, brief.position + reach, brief.scope),
                 )
             )  # fmt: skip
@@ -218,9 +231,10 @@ class SqliteView:
                 many = looked == MANY
         return Backlog(lost_words=self._look.state.tail_seq > self._look.state.indexed_seq, vectors=vectors, many=many)
 
-    def _one(self, where: str, *values: str | bytes) -> Record | None:
+    def _one(self, where: str, *values: str | bytes, order: str = "") -> Record | None:
+        first = f" ORDER BY {order} LIMIT 1" if order else ""
         row = self._connection.execute(
-            f"SELECT {COLUMNS} FROM record WHERE {where} AND (expires_at IS NULL OR expires_at > ?)",
+            f"SELECT {COLUMNS} FROM record WHERE {where} AND (expires_at IS NULL OR expires_at > ?){first}",
             (*values, self._at),
         ).get
         return None if row is None else record_of(row)
