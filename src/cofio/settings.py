@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import UTC, tzinfo
 from pathlib import Path
 
 from .errors import Invalid
@@ -12,6 +13,8 @@ from .model import check_text
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
+OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
+"""Variables of a product whose API the REST door answers: who comes from there need not set others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,10 @@ class Settings:
     port: int = 8427
     allow_secrets: bool = False
     """Whether agents may store, through MCP, what looks like a key, a token or a password."""
+    timezone: str = "UTC"
+    """The zone that the REST door shows times in, reads times without a zone in, and counts days by."""
+    docs: bool = False
+    """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json."""
 
     def __post_init__(self) -> None:
         _one_of("embedder", self.embedder, "minilm", "remote", "hashed", "none")
@@ -47,8 +54,21 @@ class Settings:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
+        try:
+            _ = self.zone
+        except (KeyError, ValueError, OSError):
+            raise Invalid("timezone", f"{self.timezone!r} is not known; use a name such as Europe/Oslo") from None
         if self.embedder == "remote" and not (self.embed_url and self.embed_model):
             raise Invalid("embed_url", "the remote embedder needs COFIO_EMBED_URL and COFIO_EMBED_MODEL")
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone that times are shown in."""
+        if self.timezone == "UTC":
+            return UTC
+        from zoneinfo import ZoneInfo  # a few milliseconds that most stores need not pay
+
+        return ZoneInfo(self.timezone)
 
     @property
     def models_folder(self) -> Path:
@@ -68,7 +88,7 @@ class Settings:
             if name not in known:
                 raise Invalid(name, f"is not a setting; cofio.toml takes {', '.join(known)}")
         for name in known:
-            value = environ.get(f"COFIO_{name.upper()}")
+            value = environ.get(f"COFIO_{name.upper()}", environ.get(OTHERS.get(name, "")))
             if value is not None:
                 given[name] = value
         return cls(**{name: _convert(name, value, str(known[name].type)) for name, value in given.items()})  # type: ignore[arg-type]  # _convert has checked each against its field

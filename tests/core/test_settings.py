@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
     chosen: dict[str, Any] = {
         "embedder": "remote", "embed_url": "http://localhost/v1", "embed_model": "m", "embed_key": "secret ü",
         "models": "/models", "sync": "normal", "fusion": "rrf", "floor": 0.5, "background": False,
-        "host": "::1", "port": 9000, "allow_secrets": True,
+        "host": "::1", "port": 9000, "allow_secrets": True, "timezone": "Europe/Oslo", "docs": True,
     }  # fmt: skip
     assert set(chosen) == {field.name for field in fields(Settings)}
     expected = Settings(**chosen)
@@ -56,6 +57,9 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         ("embedder = 5", "embedder"),
         ("embedder = 'remote'", "embed_url"),
         ("sync = 'off'", "sync"),
+        ("timezone = 'Mars/Olympus'", "timezone"),
+        ("timezone = '../../etc/passwd'", "timezone"),
+        ("timezone = ''", "timezone"),
         ("fusion = 'best'", "fusion"),
         ("background = 'maybe'", "background"),
         ("port = 70000", "port"),
@@ -207,3 +211,11 @@ def test_an_engine_reads_the_settings_of_its_store(here: Path, monkeypatch: pyte
     (here / "store" / "cofio.toml").write_text("florr = 0.75")
     with pytest.raises(Invalid, match="florr"):
         Engine.open("store")
+
+
+def test_who_comes_from_everos_need_not_set_other_variables(tmp_path: Path) -> None:
+    theirs = {"EVEROS_API__HOST": "::1", "EVEROS_API__PORT": "8000", "EVEROS_MEMORY__TIMEZONE": "Asia/Shanghai"}
+    loaded = Settings.load(tmp_path, theirs)
+    assert (loaded.host, loaded.port, str(loaded.zone)) == ("::1", 8000, "Asia/Shanghai")
+    assert Settings.load(tmp_path, {**theirs, "COFIO_PORT": "9"}).port == 9
+    assert Settings.load(tmp_path, {}).zone is UTC
