@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, get_args
 
 from ..errors import Conflict, Invalid, NotFound, Unavailable
 from ..model import check_text
@@ -21,15 +23,60 @@ from ..model import check_text
 FILE = "tokens.json"
 PREFIX = "cofio_"
 MAX_NAME = 100
+MAX_PLACE = 128  # characters of an app's or a project's name
+
+Access = Literal["all", "read"]
+
+_PLACE = re.compile(r"[a-zA-Z0-9_.@+-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token as it is kept: whose it is, when it was made, and what it hashes to."""
+    """A token as it is kept: whose it is, when it was made, what it hashes to, and what it is limited to."""
 
     name: str
     made: str
     hash: str
+    app: str | None = None
+    project: str | None = None
+    access: Access = "all"
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name, MAX_NAME, empty=False)
+        if not self.name.isprintable():
+            raise Invalid("name", "holds characters that cannot be printed")
+        check_text("made", self.made, MAX_NAME)
+        check_text("hash", self.hash, MAX_NAME)
+        if self.app is not None:
+            _check_place("app", self.app)
+        if self.project is not None:
+            _check_place("project", self.project)
+            if self.app is None:
+                raise Invalid("project", "needs the app that it is a project of")
+        if self.access not in get_args(Access):
+            raise Invalid("access", f"is not one of {', '.join(get_args(Access))}")
+
+    @property
+    def limits(self) -> str | None:
+        """What the token is limited to, in words; None when it is good for everything."""
+        where = f"the app {self.app}" if self.app else ""
+        if self.project:
+            where = f"the project {self.project} of {where}"
+        if self.access == "read":
+            return f"reading in {where}" if where else "reading"
+        return where or None
+
+    def refuses(self, *, app: str, project: str, writes: bool) -> str | None:
+        """Why the token is not good for a call, in a sentence; None when it is."""
+        if self.app is not None and app != self.app:
+            beyond = "use another app"
+        elif self.project is not None and project != self.project:
+            beyond = "use another project"
+        elif self.access == "read" and writes:
+            beyond = "change anything"
+        else:
+            return None
+        return f"this token is limited to {self.limits}; it may not {beyond}"
 
 
 class Tokens:
@@ -62,28 +109,29 @@ class Tokens:
         """Whether clients have to show a token: from the first on, also when the last has been ended."""
         return bool(self.all()) or self._path.exists()
 
-    def owner(self, shown: str) -> str | None:
-        """The name of the token that was shown; None when there is no such token."""
-        hashed = _hash(shown)
-        matches = [token.name for token in self.all() if hmac.compare_digest(token.hash, hashed)]
+    def find(self, shown: str) -> Token | None:
+        """The token that was shown; None when there is no such token."""
+        hashed = _hash(shown).encode()
+        matches = [token for token in self.all() if hmac.compare_digest(token.hash.encode(), hashed)]
         return matches[0] if matches else None
 
-    def add(self, name: str) -> str:
+    def add(self, name: str, *, app: str | None = None, project: str | None = None, access: Access = "all") -> str:
         """Make a token and return it: the only time that it can be seen.
+
+        With an `app`, or a `project` of it, it is good for nothing else; with the access "read" it changes nothing.
 
         Raises:
             Conflict: there is one of this name.
+            Invalid: the name cannot be, or there can be no such app or project.
         """
-        check_text("name", name, MAX_NAME, empty=False)
-        if not name.isprintable():
-            raise Invalid("name", "holds characters that cannot be printed")
-        token = PREFIX + secrets.token_urlsafe(32)
+        shown = PREFIX + secrets.token_urlsafe(32)
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        token = Token(name=name, made=made, hash=_hash(shown), app=app, project=project, access=access)
         with self._changing() as tokens:
             if any(each.name == name for each in tokens):
                 raise Conflict(f"the token {name}")
-            made = datetime.now(UTC).isoformat(timespec="seconds")
-            tokens.append(Token(name=name, made=made, hash=_hash(token)))
-        return token
+            tokens.append(token)
+        return shown
 
     def remove(self, name: str) -> None:
         """End a token.
@@ -102,8 +150,9 @@ class Tokens:
             kept = json.loads(self._path.read_text())
             if not isinstance(kept, list):
                 raise TypeError("it holds no list")
-            return tuple(Token(name=str(each["name"]), made=str(each["made"]), hash=str(each["hash"])) for each in kept)
-        except (ValueError, KeyError, TypeError, OSError) as error:
+            # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
+            return tuple(Token(**each) for each in kept)
+        except (ValueError, TypeError, RecursionError, Invalid, OSError) as error:
             raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
 
     @contextmanager
@@ -123,6 +172,12 @@ class Tokens:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _check_place(field: str, name: str) -> None:
+    check_text(field, name, MAX_PLACE, empty=False)
+    if not _PLACE.fullmatch(name) or name in (".", ".."):
+        raise Invalid(field, "takes the letters a-z and A-Z, digits and _ . @ + - only, and cannot be . or ..")
 
 
 def _hash(token: str) -> str:

@@ -199,9 +199,32 @@ def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(start: St
     assert server.tools(Authorization=f"Bearer {other}") == 200
 
 
+def test_a_token_that_is_limited_opens_the_rest_door_alone(start: Start, tmp_path: Path) -> None:
+    server = start()
+    tokens = Tokens(tmp_path / ".cofio")
+    limited = {"Authorization": f"Bearer {tokens.add('dashboard', app='shop', access='read')}"}
+    assert server.tools(**limited) == 403
+    for path in ("/", "/mcp", "/metrics", "/docs", "/openapi.json", "/api/v1/memory-tool", "/api/v1/memory", "/nope"):
+        for body in (None, LIST):
+            status, headers, said = server.get(path, body, **limited)
+            assert status == 403, path
+            assert "reading in the app shop" in json.loads(said)["error"]
+            assert len(headers["x-request-id"]) == 32
+    assert server.get("/health", **limited)[0] == 200
+    for path in ("/api/v1/memory/../../../mcp", "/api/v1/memory/..%2f..%2f..%2fmcp", "/api/v1/memory/%2e%2e/../mcp"):
+        assert server.get(path, LIST, **MCP, **limited)[0] == 404, path  # under the prefix, and led nowhere
+    for path in ("//api/v1/memory/add", "/API/v1/memory/add", "/mcp/api/v1/memory/", "/mcp?/api/v1/memory/"):
+        assert server.get(path, LIST, **MCP, **limited)[0] == 403, path
+    assert server.tools(Authorization=f"Bearer {tokens.add('laptop')}") == 200
+
+
 def test_a_damaged_list_of_tokens_lets_nobody_in(start: Start, tmp_path: Path) -> None:
     server = start()
-    for damaged in ('[{"name": "x"', "{}", "[5]", "null"):
+    kept = '"name": "x", "made": "x", "hash": '
+    for damaged in (
+        '[{"name": "x"', "{}", "[5]", "null", "[" * 100_000, f"[{{{kept} 5}}]", f'[{{{kept} "\\ud800"}}]',
+        f'[{{{kept} "x", "access": "write"}}]', f'[{{{kept} "x", "access": null}}]', f'[{{{kept} "x", "until": "x"}}]',
+    ):  # fmt: skip
         (tmp_path / ".cofio" / FILE).write_text(damaged)
         status, _, body = server.get("/mcp", LIST, **MCP)
         assert status == 503, damaged
@@ -270,10 +293,17 @@ def test_many_clients_at_once_are_served(start: Start) -> None:
 # The tokens themselves.
 
 
+def named(tokens: Tokens, shown: str) -> str:
+    """The name of a token that there is."""
+    found = tokens.find(shown)
+    assert found is not None
+    return found.name
+
+
 def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "store")
     assert tokens.all() == ()
-    assert tokens.owner("anything") is None
+    assert tokens.find("anything") is None
     made = {name: tokens.add(name) for name in ("laptop", "phone", "日本 🦓")}
     assert len(set(made.values())) == 3
     file = tmp_path / "store" / FILE
@@ -282,11 +312,11 @@ def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(tmp_path: Path)
         assert token.startswith("cofio_")
         assert len(token) > 40
         assert token not in file.read_text()
-        assert Tokens(tmp_path / "store").owner(token) == name
+        assert named(Tokens(tmp_path / "store"), token) == name
     assert [each.name for each in tokens.all()] == list(made)
     tokens.remove("phone")
-    assert tokens.owner(made["phone"]) is None
-    assert tokens.owner(made["laptop"]) == "laptop"
+    assert tokens.find(made["phone"]) is None
+    assert named(tokens, made["laptop"]) == "laptop"
 
 
 def test_bad_names_are_refused_and_change_nothing(tmp_path: Path) -> None:
@@ -314,7 +344,7 @@ def test_tokens_made_at_once_are_all_kept(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert {Tokens(tmp_path).owner(token) for token in made} == {f"t{n}" for n in range(20)}
+    assert {named(Tokens(tmp_path), token) for token in made} == {f"t{n}" for n in range(20)}
 
 
 def test_the_command_makes_lists_and_ends_tokens(
@@ -325,7 +355,7 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert main(["token", "add", "laptop"]) == 0
     said = capsys.readouterr()
     token = said.out.strip()
-    assert Tokens(tmp_path / "store").owner(token) == "laptop"
+    assert named(Tokens(tmp_path / "store"), token) == "laptop"
     assert "cannot be shown again" in said.err
     assert str(tmp_path / "store") in said.err
     assert main(["token", "add", "phone", "--json"]) == 0
@@ -341,4 +371,4 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert capsys.readouterr().err == ""
     assert main(["token", "rm", "phone"]) == 0
     assert "it was the last" in capsys.readouterr().err
-    assert Tokens(tmp_path / "store").owner(token) is None
+    assert Tokens(tmp_path / "store").find(token) is None

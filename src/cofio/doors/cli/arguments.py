@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, skill or revision"
+KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, skill, revision or ledger"
 IMPORTANCES = "low, medium, high or critical"
 
 _TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
@@ -257,9 +257,17 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
         "token", "See to the tokens that clients of `cofio serve` show.", "cofio token add laptop\ncofio token list"
     )
     verbs = token.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
-    add = verb(verbs, "add", "Make a token and print it, this once.", "cofio token add laptop")
+    add = verb(
+        verbs,
+        "add",
+        "Make a token and print it, this once.",
+        "cofio token add laptop\ncofio token add dashboard --app shop --read-only",
+    )
     add.add_argument("name", metavar="NAME", help="whose it is, to know it by later")
-    verb(verbs, "list", "Show the tokens' names and when they were made.", "cofio token list")
+    add.add_argument("--app", help="good for this app alone, and for nothing but /api/v1/memory/")
+    add.add_argument("--project", help="good for this project of the app alone")
+    add.add_argument("--read-only", action="store_true", help="good for reading alone, and nothing but /api/v1/memory/")
+    verb(verbs, "list", "Show the tokens' names, when they were made and what they are good for.", "cofio token list")
     remove = verb(verbs, "rm", "End a token: whoever shows it is turned away from now on.", "cofio token rm laptop")
     remove.add_argument("name", metavar="NAME", help="the token's name")
 

@@ -6,19 +6,23 @@ from argparse import Namespace
 
 from ...errors import Conflict, NotFound
 from ...settings import find_store
-from ..tokens import FILE, Tokens
+from ..tokens import FILE, Access, Tokens
+from .arguments import misused
 from .terminal import note, output
 
 
 def token(args: Namespace) -> int:
     """Make, list or end tokens."""
+    if args.verb == "add" and args.project is not None and args.app is None:
+        return misused(args, "--project needs --app: the app that it is a project of")
     folder = find_store(args.store)
     tokens = Tokens(folder)
     out = output(as_json=args.json)
     try:
         if args.verb == "add":
-            made = tokens.add(args.name)
-            out.done(made, name=args.name, token=made)
+            access: Access = "read" if args.read_only else "all"
+            made = tokens.add(args.name, app=args.app, project=args.project, access=access)
+            out.done(made, name=args.name, token=made, app=args.app, project=args.project, access=access)
             note("keep it now: it is stored as a hash and cannot be shown again")
             note(f"from now on every client of a server on {folder} needs one")
         elif args.verb == "rm":
@@ -28,7 +32,10 @@ def token(args: Namespace) -> int:
                 note(f"it was the last: clients are let in again once there is another, or {folder / FILE} is removed")
         else:
             for each in tokens.all():
-                out.done(f"{each.name}\t{each.made}", name=each.name, made=each.made)
+                out.done(
+                    f"{each.name}\t{each.made}\t{each.limits or 'everything'}",
+                    name=each.name, made=each.made, app=each.app, project=each.project, access=each.access,
+                )  # fmt: skip
     except Conflict:
         note(f"there is a token {args.name} already: take another name, or end it with `cofio token rm`")
         return 1

@@ -1,0 +1,99 @@
+"""`cofio token`: tokens that are limited, and what is said of wrong limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cofio.doors.tokens import FILE, Tokens
+
+from .conftest import Cofio, Ran
+
+
+def test_a_token_is_made_with_its_limits_and_listed_with_them(cofio: Cofio, folder: Path) -> None:
+    made = {
+        name: cofio("token", "add", name, *limits).out.strip()
+        for name, limits in {
+            "laptop": [],
+            "app": ["--app", "shop"],
+            "project": ["--app", "shop", "--project", "web"],
+            "reader": ["--read-only"],
+            "dashboard": ["--app", "shop", "--project", "web", "--read-only"],
+        }.items()
+    }
+    rows = cofio("token", "list").rows
+    assert [(name, limits) for name, _, limits in rows] == [
+        ("laptop", "everything"),
+        ("app", "the app shop"),
+        ("project", "the project web of the app shop"),
+        ("reader", "reading"),
+        ("dashboard", "reading in the project web of the app shop"),
+    ]
+    listed = cofio("token", "list", "--json").out
+    assert [json.loads(line) for line in listed.splitlines()][3:] == [
+        {"name": "reader", "made": rows[3][1], "app": None, "project": None, "access": "read"},
+        {"name": "dashboard", "made": rows[4][1], "app": "shop", "project": "web", "access": "read"},
+    ]
+    for name, shown in made.items():
+        found = Tokens(folder / ".cofio").find(shown)
+        assert found is not None
+        assert found.name == name
+        assert shown not in listed
+
+
+def test_what_was_made_is_told_to_programs_too(cofio: Cofio) -> None:
+    said = cofio("token", "add", "t", "--app", "shop", "--read-only", "--json").json
+    assert str(said.pop("token")).startswith("cofio_")
+    assert said == {"name": "t", "app": "shop", "project": None, "access": "read"}
+
+
+def test_a_person_at_a_terminal_sees_the_limits(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
+    cofio("token", "add", "dashboard", "--app", "shop", "--read-only")
+    assert "reading in the app shop" in terminal("token", "list").err
+
+
+@pytest.mark.parametrize("options", [["--project", "web"], ["--project", "web", "--read-only"], ["--project", ""]])
+def test_a_project_without_its_app_is_wrong_usage(cofio: Cofio, folder: Path, options: list[str]) -> None:
+    ran = cofio("token", "add", "t", *options)
+    assert ran.code == 2
+    assert "--project needs --app" in ran.err
+    assert ran.out == ""
+    assert not (folder / ".cofio" / FILE).exists()
+
+
+@pytest.mark.parametrize("name", ["", " ", ".", "..", "a b", "a/b", "a\n", "é", "../../etc", "\x1b[31m", "a" * 129])
+@pytest.mark.parametrize("field", ["app", "project"])
+def test_a_name_that_cannot_be_is_told_in_one_line(cofio: Cofio, folder: Path, field: str, name: str) -> None:
+    options = [f"--app={name}"] if field == "app" else ["--app=shop", f"--project={name}"]
+    ran = cofio("token", "add", "t", *options)
+    assert ran.code == 1
+    assert ran.out == ""
+    assert ran.err.startswith(f"cofio: {field}: ")
+    assert ran.err.count("\n") == 1
+    assert "\x1b" not in ran.err
+    assert not (folder / ".cofio" / FILE).exists()
+
+
+@pytest.mark.parametrize("options", [["--app"], ["--read-only=yes"], ["--access", "read"], ["--ap", "shop"]])
+def test_options_that_there_are_not_are_wrong_usage(cofio: Cofio, folder: Path, options: list[str]) -> None:
+    assert cofio("token", "add", "t", *options).code == 2
+    assert not (folder / ".cofio" / FILE).exists()
+
+
+def test_a_token_of_before_there_were_limits_is_listed_as_good_for_everything(cofio: Cofio, folder: Path) -> None:
+    (folder / ".cofio").mkdir()
+    (folder / ".cofio" / FILE).write_text('[{"name": "old", "made": "2026-01-01T00:00:00+00:00", "hash": "0"}]')
+    assert cofio("token", "list").rows == [["old", "2026-01-01T00:00:00+00:00", "everything"]]
+    assert cofio("token", "list", "--json").json["access"] == "all"
+
+
+def test_limits_that_are_not_understood_are_told_and_not_guessed(cofio: Cofio, folder: Path) -> None:
+    (folder / ".cofio").mkdir()
+    (folder / ".cofio" / FILE).write_text('[{"name": "t", "made": "", "hash": "0", "access": "write"}]')
+    ran = cofio("token", "list")
+    assert ran.code == 1
+    assert "access" in ran.err
+    assert FILE in ran.err
