@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,23 +17,39 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import __version__
 from ..errors import Unavailable
 from ..settings import Settings
+from .http import Traced, failure
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
 from .memory import Memory
 from .memory_tool import http as memory_tool
-from .tokens import Tokens
+from .metrics import Metrics
+from .rest import http as rest
+from .rest import openapi
+from .tokens import Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 2  # seconds that open requests have to end when the server is stopped
 BACKLOG = 128
+REST = f"{rest.PREFIX}/"  # under it are the calls that can be judged by app, project and access
+
+
+class _Refusal(Exception):
+    """A request that is not let through: the status, the sentence and the headers that it is answered with."""
+
+    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers or {}
 
 
 class Guard:
@@ -42,53 +59,85 @@ class Guard:
     what it cannot do is to choose the Host and Origin that the browser sends with them.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], tokens: Tokens, strict: bool) -> None:
-        """`hosts` are the names by which the server may be addressed; `strict`: a token is needed in any case."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str],
+        tokens: Tokens,
+        strict: bool,
+        zone: tzinfo = UTC,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        """`hosts` are the names by which the server may be addressed; `strict`: a token is needed in any case.
+
+        The token that was shown, or None, is `scope["state"]["token"]` to the doors. `zone` is the one of the times
+        that are told.
+        """
         self._app = app
+        self._zone = zone
+        self._clock = clock or (lambda: datetime.now(UTC))
         self._hosts = frozenset(name.lower() for name in hosts)
         self._tokens = tokens
         self._strict = strict
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with why not."""
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
-        await (refusal or self._app)(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            token = self._admitted(scope)
+        except _Refusal as refusal:
+            await self._refused(scope, refusal)(scope, receive, send)
+            return
+        # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
+        state = {**scope.get("state", {}), "token": token}
+        await self._app({**scope, "state": state}, receive, send)
 
-    def _refusal(self, scope: Scope) -> JSONResponse | None:
+    def _admitted(self, scope: Scope) -> Token | None:
+        """The token of whoever may ask for this; None when none was shown, or none is needed."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._answers_to(_name(f"//{hosts[0]}")):
             asked = ", ".join(hosts) or "nothing"
-            return _refused(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
+            raise _Refusal(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
         origin = headers.get("origin")
         if origin is not None and not self._answers_to(_name(origin)):
-            return _refused(403, f"pages of {origin} may not use this server")
+            raise _Refusal(403, f"pages of {origin} may not use this server")
         if scope["path"] == "/health":
             return None
-        return self._unknown(headers)
+        token = self._known(headers)
+        if token is not None and token.limits is not None and not scope["path"].startswith(REST):
+            raise _Refusal(403, f"this token is limited to {token.limits}; it may use nothing but {REST}")
+        return token
 
     def _answers_to(self, name: str | None) -> bool:
         # An address of numbers cannot be pointed here by someone else's name server.
         return name in self._hosts or (self._strict and name is not None and _is_address(name))
 
-    def _unknown(self, headers: Headers) -> JSONResponse | None:
-        """Why whoever asks is not let in; None when a token is shown, or none is needed."""
+    def _known(self, headers: Headers) -> Token | None:
+        """The token that is shown; None when there is none, and none is needed."""
+        kind, _, shown = headers.get("authorization", "").partition(" ")
         try:
-            if not self._strict and not self._tokens.wanted:
-                return None
-            kind, _, shown = headers.get("authorization", "").partition(" ")
-            if kind.lower() == "bearer" and self._tokens.owner(shown.strip()) is not None:
-                return None
+            token = self._tokens.find(shown.strip()) if kind.lower() == "bearer" else None
+            if token is not None or not (self._strict or self._tokens.wanted):
+                return token
         except Unavailable as error:
-            return _refused(503, str(error))
+            raise _Refusal(503, str(error)) from error
         known = "the token is not known here" if kind else "a token is needed"
-        response = _refused(401, f"{known}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one")
-        response.headers["WWW-Authenticate"] = 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")
-        return response
+        raise _Refusal(
+            401,
+            f"{known}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
+            {"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
+        )
 
-
-def _refused(status: int, sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status)
+    def _refused(self, scope: Scope, refusal: _Refusal) -> JSONResponse:
+        """Why not, in the words of the door that was asked for."""
+        if scope["path"].startswith(REST):
+            now = self._clock()
+            return failure(scope, refusal.status, refusal.sentence, self._zone, now=now, headers=refusal.headers)
+        return JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers)
 
 
 def _name(address: str) -> str | None:
@@ -100,9 +149,16 @@ def _name(address: str) -> str | None:
 
 
 def app(
-    mcp: Server[Any], *, routes: Iterable[Route] = (), hosts: Iterable[str], tokens: Tokens, strict: bool
+    mcp: Server[Any],
+    *,
+    routes: Iterable[Route] = (),
+    metrics: Metrics | None = None,
+    hosts: Iterable[str],
+    tokens: Tokens,
+    strict: bool,
+    zone: tzinfo = UTC,
 ) -> ASGIApp:
-    """The application: MCP and the `routes` of the other doors, and the guard before them."""
+    """The application: MCP and the `routes` of the other doors, the guard before them, and an id for each request."""
     manager = sessions(mcp)
 
     @asynccontextmanager
@@ -111,13 +167,28 @@ def app(
             yield
 
     async def home(_: Request) -> JSONResponse:
-        return JSONResponse({"name": "cofio", "version": __version__, "mcp": "/mcp", "memory_tool": memory_tool.PATH})
+        doors = {"mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX}
+        return JSONResponse({"name": "cofio", "version": __version__, **doors})
 
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
-    served = [Route("/", home), Route("/health", health), Route("/mcp", StreamableHTTPASGIApp(manager)), *routes]
-    return Guard(Starlette(routes=served, lifespan=running), hosts=hosts, tokens=tokens, strict=strict)
+    async def failed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return failure(request.scope, error.status_code, error.detail, zone, headers=error.headers)
+
+    served = [
+        Route("/", home),
+        Route("/health", health),
+        Route("/mcp", StreamableHTTPASGIApp(manager)),
+        *routes,
+    ]
+    if metrics is not None:
+        served.append(Route("/metrics", metrics.answer))
+        metrics.know(route.path for route in served)
+    inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
+    guarded = Guard(inner, hosts=hosts, tokens=tokens, strict=strict, zone=zone)
+    return Traced(guarded, None if metrics is None else metrics.observe)
 
 
 def run(
@@ -141,14 +212,23 @@ def run(
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
     memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
-    with closing(memory), _listening(host, port) as listening:
-        _ = memory.engine  # what is wrong with the store is said now, not to the first client
+    conversations = rest.Door(lambda: memory.engine, settings.zone)
+    # The jobs end before the memory that they write to is closed.
+    with closing(memory), closing(conversations.jobs), _listening(host, port) as listening:
+        conversations.jobs.resume()  # what is wrong with the store is said now, not to the first client
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
-        files = memory_tool.routes(lambda: memory.engine)
-        application = app(mcp, routes=files, hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict)
+        routes = [
+            *memory_tool.routes(lambda: memory.engine),
+            *conversations.routes(),
+            *(openapi.routes() if settings.docs else ()),
+        ]
+        application = app(
+            mcp, routes=routes, metrics=Metrics(lambda: memory.engine), hosts={*LOCAL, *own, *names}, tokens=tokens,
+            strict=strict, zone=settings.zone,
+        )  # fmt: skip
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0
 

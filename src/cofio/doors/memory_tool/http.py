@@ -15,16 +15,13 @@ from starlette.routing import Route
 from ...engine import Engine
 from ...errors import Invalid, Unavailable
 from ...model import Scope
+from ..http import TooLong, read_body
 from .commands import Result, dispatch
 from .tree import home
 
 PATH = "/api/v1/memory-tool"
 MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped
 THREADS = 8  # commands that are in the engine at once
-
-
-class _TooLong(Exception):
-    """More came in than any command needs."""
 
 
 def routes(engine: Callable[[], Engine]) -> list[Route]:
@@ -44,12 +41,12 @@ class _Door:
         """The result of the command in the body; 400 when there is none in it."""
         try:
             scope = home(_owner(request.scope["query_string"]))
-            command = _command(await _body(request))
+            command = _command(await read_body(request, MAX_BODY))
         except (ValueError, RecursionError) as error:  # JSON in another encoding, or nested beyond all reason
             return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
         except Invalid as error:
             return _answer(Result(f"Error: {error}", is_error=True), 400)
-        except _TooLong:
+        except TooLong:
             return _answer(Result(f"Error: The body is longer than {MAX_BODY:,} bytes", is_error=True), 413)
         if self._limiter is None:  # made within the loop that it limits
             self._limiter = CapacityLimiter(THREADS)
@@ -71,16 +68,6 @@ def _owner(query: bytes) -> str:
     if set(given) - {"owner"} or len(given.get("owner", ["default"])) != 1:
         raise Invalid("query", "takes `owner`, once, and nothing else")
     return given.get("owner", ["default"])[0]
-
-
-async def _body(request: Request) -> bytes:
-    """What came in, read no further than it may go."""
-    read = bytearray()
-    async for piece in request.stream():
-        read += piece
-        if len(read) > MAX_BODY:
-            raise _TooLong
-    return bytes(read)
 
 
 def _command(body: bytes) -> dict[str, object]:

@@ -1,0 +1,86 @@
+"""What every door over HTTP shares: bodies that are read no further than they may go, a request's id, and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, tzinfo
+from time import perf_counter
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+Observer = Callable[[str, str, int, float], None]
+"""Told of each request's method, path and status, and of the seconds that it took."""
+
+
+class TooLong(Exception):
+    """More came in than anything here needs."""
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """What came in; raises TooLong as soon as it is more than it may be."""
+    declared = request.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit:
+        raise TooLong
+    read = bytearray()
+    async for piece in request.stream():
+        read += piece
+        if len(read) > limit:
+            raise TooLong
+    return bytes(read)
+
+
+def request_id(scope: Scope) -> str:
+    """The id that the request was given when it came in."""
+    return str(scope["state"]["request_id"])
+
+
+def failure(
+    scope: Scope,
+    status: int,
+    message: str,
+    zone: tzinfo,
+    *,
+    now: datetime | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """The answer to a request that cannot be met."""
+    error = {
+        "code": "SYSTEM_ERROR" if status >= 500 else "HTTP_ERROR",
+        "message": message,
+        "timestamp": (now or datetime.now(UTC)).astimezone(zone).isoformat(timespec="seconds"),
+        "path": scope["path"],
+    }
+    return JSONResponse({"request_id": request_id(scope), "error": error}, status, headers)
+
+
+class Traced:
+    """Gives each request an id, which every answer carries, and tells an observer how it went."""
+
+    def __init__(self, app: ASGIApp, observe: Observer | None = None) -> None:
+        self._app = app
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity, status, started = uuid4().hex, 500, perf_counter()
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", identity.encode())]
+            await send(message)
+
+        # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
+        state = {**scope.get("state", {}), "request_id": identity}
+        try:
+            await self._app({**scope, "state": state}, receive, sending)
+        finally:
+            if self._observe is not None:
+                self._observe(scope["method"], scope["path"], status, perf_counter() - started)

@@ -1,0 +1,1 @@
+"""The REST door: conversations in, episodes, facts, profiles, cases and skills out."""

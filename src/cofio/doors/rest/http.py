@@ -1,0 +1,218 @@
+"""The API over HTTP: bodies are bounded, tokens held to their limits, and every answer has its envelope."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import partial
+from typing import Any, NoReturn
+
+from anyio import CapacityLimiter, to_thread
+from pydantic import ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Scope
+
+from ...engine import Engine
+from ...errors import Conflict, Invalid, NotFound, Unavailable
+from ...model import MAX_TEXT
+from ...sessions import Conversations
+from ..http import TooLong, failure, read_body, request_id
+from ..tokens import Token
+from .filters import BadFilter
+from .jobs import Jobs
+from .requests import (
+    AddRequest,
+    DeleteRequest,
+    FlushRequest,
+    GetRequest,
+    JobsRequest,
+    Placed,
+    SearchRequest,
+    UpdateRequest,
+)
+from .verbs import Reply, Unsupported, Verbs
+
+DEGRADED = "x-cofio-degraded"
+PREFIX = "/api/v1/memory"
+MAX_BODY = 16_777_216  # bytes
+MAX_DEPTH = 64
+MAX_PARTS = 200_000  # commas and brackets of a body: how many values it can hold
+MAX_STRING = 6 * MAX_TEXT  # bytes between two quotation marks, with every character escaped
+THREADS = 16  # calls that are in the engine at once
+_PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
+_log = logging.getLogger("cofio.rest")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of the API: its name, what it takes, and whether it changes anything."""
+
+    name: str
+    takes: type[Placed]
+    writes: bool
+    does: Callable[[Verbs, Any], Reply]
+
+
+CALLS = (
+    Call("add", AddRequest, True, Verbs.add),
+    Call("flush", FlushRequest, True, Verbs.flush),
+    Call("search", SearchRequest, False, Verbs.search),
+    Call("get", GetRequest, False, Verbs.get),
+    Call("delete", DeleteRequest, True, Verbs.delete),
+    Call("update", UpdateRequest, True, Verbs.update),
+    Call("jobs", JobsRequest, False, Verbs.jobs),
+)
+
+
+class _Bad(Exception):
+    """A request that cannot be met, with the status that says so."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Door:
+    """Answers the calls of the API, beside the event loop."""
+
+    def __init__(self, engine: Callable[[], Engine], zone: tzinfo) -> None:
+        """`engine` gives the memory when a call comes in, and may raise Unavailable."""
+        self._engine = engine
+        self._zone = zone
+        self._opened: Verbs | None = None
+        self._opening = threading.Lock()
+        self._limiter: CapacityLimiter | None = None
+        self.jobs = Jobs(lambda: self._verbs().conversations)
+
+    def _verbs(self) -> Verbs:
+        engine = self._engine()
+        with self._opening:
+            if self._opened is None:
+                conversations = Conversations(engine, zone=self._zone)
+                self._opened = Verbs(conversations, self._zone, self.jobs.defer)
+            return self._opened
+
+    def routes(self) -> list[Route]:
+        """The addresses of the calls."""
+        return [Route(f"{PREFIX}/{call.name}", partial(self._answer, call), methods=["POST"]) for call in CALLS]
+
+    async def _answer(self, call: Call, request: Request) -> Response:
+        if self._limiter is None:  # made within the loop that it limits
+            self._limiter = CapacityLimiter(THREADS)
+        try:
+            body = await read_body(request, MAX_BODY)
+            work = partial(self._reply, call, body, _is_json(request), request.scope)
+            return await to_thread.run_sync(work, limiter=self._limiter)
+        except TooLong:
+            return failure(request.scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
+
+    def _reply(self, call: Call, body: bytes, is_json: bool, scope: Scope) -> Response:
+        try:
+            asked = _validated(call.takes, _read(body) if is_json else body)
+            token: Token | None = scope["state"].get("token")
+            refused = token and token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
+            if refused:
+                raise _Bad(403, refused)
+            reply = call.does(self._verbs(), asked)
+        except Exception as error:  # every failure has its envelope, also one that nobody thought of
+            status, message = _told(error)
+            if status == 500:
+                _report(request_id(scope), scope["path"], error)
+            return failure(scope, status, message, self._zone)
+        envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}
+        if reply.notes:
+            envelope["meta"] = {"notes": list(reply.notes)}
+        content = json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode()
+        # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
+        headers = {DEGRADED: _ascii(reply.degraded)} if reply.degraded else None
+        return Response(content, reply.status, headers, media_type="application/json")
+
+
+def _ascii(sentence: str) -> str:
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
+
+
+def _is_json(request: Request) -> bool:
+    """Whether the body says that it is JSON; one that says nothing may be."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return not kind or kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+def _read(body: bytes) -> object:
+    """The JSON of a body, once it is clear that it is of bearable depth and size."""
+    if not body:
+        raise _Bad(422, "Field required")
+    _measure(body)
+    try:
+        return json.loads(body.decode(), parse_constant=_no_number)  # UTF-8 alone: that is what was measured
+    except json.JSONDecodeError as error:
+        raise _Bad(422, f"JSON decode error: {error.pos}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, or a number that is too long
+        raise _Bad(422, "JSON decode error: 0") from error
+
+
+def _measure(body: bytes) -> None:
+    """Refuse what would be costly to read. Nothing is parsed: strings are passed over, and brackets are counted."""
+    depth = parts = 0
+    for found in _PARTS.finditer(body):
+        first = body[found.start()]
+        if first == 0x22:
+            if found.end() - found.start() > MAX_STRING:
+                raise _Bad(422, f"a string is longer than {MAX_TEXT:,} characters")
+            continue
+        parts += 1
+        depth += 1 if first in b"[{" else -1 if first in b"]}" else 0
+        if depth > MAX_DEPTH:
+            raise _Bad(422, f"the body is nested deeper than {MAX_DEPTH} levels")
+        if parts > MAX_PARTS:
+            raise _Bad(422, f"the body has more than {MAX_PARTS:,} values")
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _validated(takes: type[Placed], body: object) -> Placed:
+    try:
+        return takes.model_validate(body, from_attributes=True)
+    except ValidationError as error:
+        raise _Bad(422, first_error(error)) from error
+
+
+def first_error(error: ValidationError) -> str:
+    """The first thing that is wrong with a body, and where it is."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{first['msg']}: {where}" if where else first["msg"]
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """The status and the words for what went wrong."""
+    match error:
+        case _Bad():
+            return error.status, str(error)
+        case Unsupported():
+            return 415, str(error)
+        case BadFilter() | Invalid():
+            return 422, str(error)
+        case NotFound():
+            return 404, f"no memory has the id {error.what!r} here"
+        case Conflict():
+            return 409, error.what if " " in error.what else str(error)
+        case Unavailable():  # whose sentence may name a folder of this machine
+            return 503, "The memory cannot be used at the moment"
+    return 500, "Internal server error"
+
+
+def _report(request: str, path: str, error: Exception) -> None:
+    """Log where a fault lies, and not what it was about: that is the users' own."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("request %s to %s failed with %s\n%s", request, path, type(error).__name__, frames)

@@ -1,0 +1,241 @@
+"""What clients may send: the bodies of the API, and the texts of what is wrong with one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from ...model import MAX_AUTHOR, MAX_KEY, MAX_TEXT
+from ...query import MAX_QUERY
+from .filters import MAX_SESSION
+
+MAX_MESSAGES = 500
+MAX_CALLS = 200
+MAX_ITEMS = 200
+CHARSET = "^[a-zA-Z0-9_.@+-]+$"
+
+
+def _no_dots(name: str) -> str:
+    if name in (".", ".."):
+        raise ValueError("'.' and '..' are reserved (path traversal)")
+    return name
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=CHARSET), AfterValidator(_no_dots)]
+SessionName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION)]
+Identity = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+
+
+class _Loose(BaseModel):
+    """A body in which what is not known is passed over, as the reference does when it writes."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Strict(BaseModel):
+    """A body in which nothing may be left that is not known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Placed(BaseModel):
+    """Whose memory is meant: an app's, and in it a project's."""
+
+    app_id: Name = "default"
+    project_id: Name = "default"
+
+
+class ToolFunction(_Loose):
+    """The function that is called, and its arguments as JSON text."""
+
+    name: Annotated[str, StringConstraints(max_length=MAX_KEY)]
+    arguments: Text
+
+
+class ToolCall(_Loose):
+    """A tool call that an assistant made."""
+
+    id: Annotated[str, StringConstraints(max_length=MAX_KEY)]
+    type: str = "function"
+    function: ToolFunction
+
+
+class ContentItem(_Strict):
+    """A piece of a message that has several."""
+
+    type: Literal["text", "image", "audio", "doc", "pdf", "html", "email"]
+    text: Text | None = None
+    uri: str | None = None
+    base64: str | None = None
+    ext: str | None = None
+    name: str | None = None
+    extras: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one_payload(self) -> ContentItem:
+        if self.type == "text" and self.text is None:
+            raise ValueError("text is required when type is 'text'")
+        if sum(each is not None for each in (self.text, self.uri, self.base64)) > 1:
+            raise ValueError("text, uri and base64 are mutually exclusive")
+        return self
+
+
+class MessageItem(_Loose):
+    """One turn of a conversation."""
+
+    sender_id: Name
+    sender_name: Annotated[str, StringConstraints(max_length=MAX_AUTHOR)] | None = None
+    role: Literal["user", "assistant", "tool"]
+    timestamp: Annotated[int, Field(gt=0)]
+    content: str | list[ContentItem]
+    tool_calls: Annotated[list[ToolCall], Field(max_length=MAX_CALLS)] | None = None
+    tool_call_id: Annotated[str, StringConstraints(max_length=MAX_KEY)] | None = None
+    message_id: Identity | None = Field(
+        default=None, description="The client's own id for the message: sent twice, it is kept once."
+    )
+
+    @model_validator(mode="after")
+    def _result_of_a_call(self) -> MessageItem:
+        if self.role == "tool" and not self.tool_call_id:
+            raise ValueError("tool_call_id is required when role is 'tool'")
+        if len(self.content) > (MAX_TEXT if isinstance(self.content, str) else MAX_ITEMS):
+            raise ValueError(f"content is longer than {MAX_TEXT:,} characters or {MAX_ITEMS} items")
+        return self
+
+
+class AddRequest(Placed, _Loose):
+    """Messages for a session."""
+
+    session_id: SessionName
+    messages: Annotated[list[MessageItem], Field(min_length=1, max_length=MAX_MESSAGES)]
+    async_mode: bool = Field(
+        default=False, description="Answer with 202 as soon as the messages are kept, and carve them afterwards."
+    )
+
+
+class FlushRequest(Placed, _Loose):
+    """The session that is to be carved now."""
+
+    session_id: SessionName
+
+
+class FilterNode(BaseModel):
+    """A tree of conditions: AND, OR, and the names of fields."""
+
+    model_config = ConfigDict(extra="allow")
+    AND: list[FilterNode] | None = None
+    OR: list[FilterNode] | None = None
+
+
+class _Owned(Placed):
+    user_id: Name | None = None
+    agent_id: Name | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one_owner(self) -> _Owned:
+        if (self.user_id is None) == (self.agent_id is None):
+            raise ValueError("exactly one of user_id / agent_id must be provided")
+        return self
+
+
+class SearchRequest(_Owned, _Strict):
+    """What is looked for, and in whose memory."""
+
+    query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY)]
+    method: Literal["keyword", "vector", "hybrid", "agentic"] = "hybrid"
+    top_k: int = Field(default=-1, description="-1 for the server's defaults, or 1 to 100.")
+    radius: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    include_profile: bool = False
+    enable_llm_rerank: bool = False
+    filters: FilterNode | None = None
+    include_unprocessed: bool = Field(
+        default=False, description="Look through messages that have not been carved yet, too: `message_hits`."
+    )
+
+    @model_validator(mode="after")
+    def _top_k_within_bounds(self) -> SearchRequest:
+        if self.top_k != -1 and not 1 <= self.top_k <= 100:
+            raise ValueError("top_k must be -1 or in 1..100")
+        return self
+
+
+MemoryType = Literal["episode", "profile", "agent_case", "agent_skill"]
+USER_TYPES = ("episode", "profile")
+
+
+class GetRequest(_Owned, _Strict):
+    """Which records of an owner are listed."""
+
+    memory_type: MemoryType
+    page: Annotated[int, Field(ge=1, le=2**31)] = 1
+    page_size: Annotated[int, Field(ge=1, le=100)] = 20
+    sort_by: Literal["timestamp", "updated_at"] = "timestamp"
+    sort_order: Literal["asc", "desc"] = "desc"
+    filters: FilterNode | None = None
+
+    @model_validator(mode="after")
+    def _type_of_the_owner(self) -> GetRequest:
+        owner = "user_id" if self.user_id is not None else "agent_id"
+        if (self.memory_type in USER_TYPES) != (owner == "user_id"):
+            raise ValueError(f"memory_type {self.memory_type!r} is not valid when {owner} is set")
+        return self
+
+
+class DeleteRequest(Placed, _Strict):
+    """What is to be forgotten: one of these."""
+
+    id: Identity | None = Field(default=None, description="An episode, fact, case or skill, or a waiting message.")
+    session_id: SessionName | None = None
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    memory_type: MemoryType | None = Field(default=None, description="With an owner: only records of this type.")
+    all: bool = Field(default=False, description="Everything of this app and project.")
+
+    @model_validator(mode="after")
+    def _one_target(self) -> DeleteRequest:
+        given = (self.id, self.session_id, self.user_id, self.agent_id, self.all or None)
+        if sum(each is not None for each in given) != 1:
+            raise ValueError("exactly one of id / session_id / user_id / agent_id / all must be provided")
+        if self.memory_type is not None:
+            owner = "user_id" if self.memory_type in USER_TYPES else "agent_id"
+            if (self.user_id if owner == "user_id" else self.agent_id) is None:
+                raise ValueError(f"memory_type {self.memory_type!r} is only valid when {owner} is set")
+        return self
+
+
+class UpdateRequest(Placed, _Strict):
+    """A record that is put right by hand: its id, or the user whose profile it is, and what is to change."""
+
+    id: Identity | None = None
+    user_id: Name | None = None
+    subject: Text | None = None
+    summary: Text | None = None
+    episode: Text | None = None
+    content: Text | None = None
+    task_intent: Text | None = None
+    approach: Text | None = None
+    key_insight: Text | None = None
+    quality_score: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    name: Text | None = None
+    description: Text | None = None
+    confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    profile_data: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _one_record(self) -> UpdateRequest:
+        if (self.id is None) == (self.user_id is None):
+            raise ValueError("exactly one of id / user_id must be provided")
+        if (self.user_id is None) != (self.profile_data is None):
+            raise ValueError("user_id and profile_data go together")
+        return self
+
+
+class JobsRequest(Placed, _Strict):
+    """Which pieces of deferred work are asked about: one, or all of a page."""
+
+    job_id: Identity | None = None
+    status: Literal["queued", "running", "done", "failed"] | None = None
+    page: Annotated[int, Field(ge=1, le=2**31)] = 1
+    page_size: Annotated[int, Field(ge=1, le=100)] = 20

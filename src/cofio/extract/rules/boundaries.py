@@ -1,0 +1,128 @@
+"""Where one stretch of conversation ends and another begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta, tzinfo
+from functools import lru_cache
+
+from ...text import STOP_WORDS, words
+from .. import Message
+from .lexicon import VAGUE
+
+GAP = timedelta(hours=4)
+MOST_MESSAGES = 50
+MOST_CHARACTERS = 32_000  # about 8,000 tokens
+SIDE = 3  # messages that a topic must have before it can be left, and before it counts as taken up
+WINDOW = 8
+TELLING = 12  # words on either side of a change of topic, less than which show nothing
+READ = 2_000  # characters of a message that tell its topic
+
+_CUE = re.compile(
+    r"(?:ok(?:ay)?|so|anyway|alright|well|hey|hi|thanks|great|now)?[,.! ]*(?:(?:a |on (?:to )?a )?(?:completely |totally |whole )?(?:new|different|another) "
+    r"(?:topic|subject|question|note|matter)\b|(?:let's |to |i'd like to )?chang(?:e|ing) (?:the )?(?:topic|subject)s?\b"
+    r"|(?:let's |to )?switch(?:ing)? (?:gears|topics?|subjects?)\b|(?:on|here's|i have) (?:an )?unrelated\b|unrelated(?: question)?[:,]"
+    r"|(?:completely|totally) unrelated\b|something (?:completely|entirely|totally) different\b|on another note\b|moving on to\b)",
+    re.IGNORECASE,
+)
+_CARRIES_ON = re.compile(r"(?:and|but|so|or|because|it|that|this|they|he|she|by the way|btw|also|then|what about|how about)\b", re.I)
+
+
+def boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
+    """Where finished stretches end: after so many messages each, increasing, the last below their number."""
+    forced = _forced(messages, zone)
+    free = _free(messages)
+    cuts: list[int] = []
+    start, size, due = 0, 0, False
+    for at, message in enumerate(messages):
+        due = due or (at > start and at in forced)
+        full = at - start >= MOST_MESSAGES or (at > start and size + len(message.text) > MOST_CHARACTERS)
+        if (due or full) and at > start and (best := _last_free(free, start, at, back=full and not due)):
+            cuts.append(best)
+            start, due = best, False
+            size = sum(len(one.text) for one in messages[best:at])
+        size += len(message.text)
+    edges = [0, *cuts, len(messages)]
+    drifts = [cut for low, high in zip(edges, edges[1:], strict=False) for cut in _drifts(messages, free, low, high)]
+    return sorted({*cuts, *drifts})
+
+
+def _forced(messages: Sequence[Message], zone: tzinfo) -> set[int]:
+    """Where the day changes, where there was a long silence, and where a user says that the topic changes."""
+    found: set[int] = set()
+    before = None
+    for at, message in enumerate(messages):
+        day = message.at.astimezone(zone).date()
+        if before is not None:
+            said_so = message.role == "user" and _CUE.match(message.text, 0, 200)
+            if day != before or message.at - messages[at - 1].at >= GAP or said_so:
+                found.add(at)
+        before = day
+    return found
+
+
+def _free(messages: Sequence[Message]) -> list[bool]:
+    """Before which messages a cut would tear no tool call from its result, and no result from what is made of it."""
+    free = [True] * len(messages)
+    calls = {call.id: at for at, message in enumerate(messages) for call in message.calls}
+    for at, message in enumerate(messages):
+        if message.role != "tool":
+            continue
+        for between in range(calls.get(message.answers or "", at - 1) + 1, at + 1):
+            free[max(0, between)] = False
+        if at + 1 < len(messages) and messages[at + 1].role != "user":
+            free[at + 1] = False
+    return free
+
+
+def _last_free(free: list[bool], start: int, at: int, *, back: bool) -> int | None:
+    """Where to cut when a cut before `at` is due: there, or, when a stretch is only full, at a place before."""
+    if free[at]:
+        return at
+    if back:
+        return next((place for place in range(at - 1, start, -1) if free[place]), None)
+    return None
+
+
+def _drifts(messages: Sequence[Message], free: list[bool], low: int, high: int) -> list[int]:
+    """Where, within a stretch, users leave one topic for another with hardly a word in common."""
+    talk = [at for at in range(low, high) if messages[at].role != "tool" and messages[at].text.strip()]
+    cuts: list[int] = []
+    start = 0
+    while (best := _drift(messages, free, talk[start:])) is not None:
+        cuts.append(talk[start + best])
+        start += best
+    return cuts
+
+
+def _drift(messages: Sequence[Message], free: list[bool], talk: list[int]) -> int | None:
+    """The first place in `talk` where the topic changes."""
+    for place in range(SIDE, len(talk) - SIDE + 1):
+        message = messages[talk[place]]
+        if message.role != "user" or not free[talk[place]] or _CARRIES_ON.match(message.text):
+            continue
+        own = telling(message.text)
+        if len(own) < 2 or any(not own.isdisjoint(telling(messages[at].text)) for at in talk[:place][-WINDOW:]):
+            continue
+        before = frozenset().union(*(telling(messages[at].text) for at in talk[:place][-WINDOW:]))
+        after = frozenset().union(*(telling(messages[at].text) for at in talk[place:][:WINDOW]))
+        fewer = min(len(before), len(after))
+        if fewer >= TELLING and len(before & after) <= fewer * 0.05:
+            return place
+    return None
+
+
+@lru_cache(maxsize=2048)
+def telling(text: str) -> frozenset[str]:
+    """The stems of the words of a message that may show its topic."""
+    return frozenset(word for word in words(text[:READ]) if len(word) > 2 and word not in _COMMON)
+
+
+_COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(
+    words(
+        "hello hey thanks thank like want would like could help also time day week year people use work new first last "
+        "next take look come give tell ask question answer problem morning evening night soon later good bye i'm i've i'll "
+        "i'd don't it's that's you're can't won't let's didn't doesn't"
+    )
+)

@@ -1,0 +1,148 @@
+"""When "yesterday" was: dates beside the words that depend on the day they were said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+
+from .lexicon import MONTHS, PASTS, WEEKDAYS
+
+_NUMBERS = {
+    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
+    "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+}  # fmt: skip
+_NUMBER = rf"(?:\d{{1,3}}|{'|'.join(_NUMBERS)})"
+_PART = r"(?: (?:morning|afternoon|evening|night))?"
+_DAY = "|".join(WEEKDAYS)
+_RELATIVE = re.compile(
+    rf"\b(?:(?P<named>the day before yesterday|the day after tomorrow|(?:yesterday|tomorrow){_PART}|today|tonight|"
+    r"last night|this (?:morning|afternoon|evening))"
+    r"|(?P<which>last|next|this) (?P<span>week|weekend|month|year)"
+    rf"|(?P<side>last|next|this|on|by|until) (?P<weekday>{_DAY}){_PART}"
+    rf"|(?P<ago>{_NUMBER}) (?P<unit>day|week|month|year)s? ago"
+    rf"|in (?P<ahead>{_NUMBER}) (?P<later>day|week|month|year)s?(?: time)?(?! of\b))"
+    r"(?![\w'’-]| ?[(\[])",
+    re.IGNORECASE,
+)
+_OFFSETS = {"the day before yesterday": -2, "the day after tomorrow": 2, "yesterday": -1, "tomorrow": 1, "last": -1}
+_FUTURE = re.compile(
+    r"(?:\b(?:is|are|am|will|going|need|must|can|should|due|leaving|flying|arrives|starts|deadline|leaves|have|has|let's)"
+    r"|'(?:s|m|re|ll))\b",
+    re.IGNORECASE,
+)
+_PAST = re.compile(rf"\b(?:\w{{2,20}}ed|were|{'|'.join(sorted(PASTS))})\b", re.IGNORECASE)
+_QUOTED = re.compile(r'("[^"]*"|“[^”]*”)')
+
+
+def day(moment: date) -> str:
+    """A date as people write it: May 28, 2026."""
+    return f"{MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
+
+
+def clock(moment: datetime) -> str:
+    """The time of day with its zone: 11:30 AM UTC."""
+    zone = moment.tzname() or ""
+    if zone[:1] in "+-" and zone:
+        zone = f"UTC{zone}"
+    hour = moment.hour % 12 or 12
+    return f"{hour}:{moment.minute:02} {'AM' if moment.hour < 12 else 'PM'} {zone}".rstrip()
+
+
+def dated(text: str, said: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
+    """`text` with the date after each word such as "yesterday", as of the local time at which it was `said`.
+
+    What stands in quotation marks was said at some other time, and is left as it is. Whether "on Friday" is past is
+    seen from `tense_of`, the words that were said, where `text` has others around them.
+    """
+    if not _RELATIVE.search(text):
+        return text
+    words = text if tense_of is None else tense_of
+    past, future = bool(_PAST.search(words)), bool(_FUTURE.search(words))
+    seen: set[str] = set()
+
+    def with_date(found: re.Match[str]) -> str:
+        try:
+            when = _resolved(found, said, past, future)
+        except (OverflowError, ValueError):  # the first and the last days that there are
+            when = None
+        if when is None or when in seen:
+            return found[0]
+        seen.add(when)
+        return f"{found[0]} {brackets[0]}{when}{brackets[1]}"
+
+    parts = _QUOTED.split(text)
+    parts[::2] = [_RELATIVE.sub(with_date, part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _resolved(found: re.Match[str], said: datetime, past: bool, future: bool) -> str | None:
+    """The date that a relative one stands for, or None where people would differ."""
+    today = said.date()
+    if named := found["named"]:
+        return _named(named.lower(), said)
+    if found["span"]:
+        return _span(found["which"].lower(), found["span"].lower(), today, past)
+    if found["weekday"]:
+        return _weekday(found["side"].lower(), WEEKDAYS.index(found["weekday"].lower()), today, past, future)
+    if found["ago"]:
+        return _away(-_number(found["ago"]), found["unit"].lower(), today)
+    if future and not past:  # "I read it in two days" is no date
+        return _away(_number(found["ahead"]), found["later"].lower(), today)
+    return None
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS[word.lower()]
+
+
+def _named(words: str, said: datetime) -> str | None:
+    if words == "tonight" and said.hour < 5:  # the night that is ending, or the one to come
+        return None
+    days = _OFFSETS.get(words, _OFFSETS.get(words.split()[0], 0))
+    return day(said.date() + timedelta(days=days))
+
+
+def _span(which: str, span: str, today: date, past: bool) -> str | None:
+    step = {"last": -1, "this": 0, "next": 1}[which]
+    if span == "year":
+        return str(today.year + step)
+    if span == "month":
+        return _month(today, step)
+    monday = today - timedelta(days=today.weekday()) + timedelta(weeks=step)
+    if span == "week":
+        return f"the week of {day(monday)}"
+    if which == "this" and past and today.weekday() < 5:  # on a Monday, "this weekend" may be the one just over
+        return None
+    saturday, sunday = monday + timedelta(days=5), monday + timedelta(days=6)
+    if saturday.month == sunday.month:
+        return f"{MONTHS[saturday.month - 1]} {saturday.day}–{sunday.day}, {sunday.year}"
+    return f"{day(saturday)} to {day(sunday)}"
+
+
+def _month(today: date, step: int) -> str:
+    months = today.year * 12 + today.month - 1 + step
+    return f"{MONTHS[months % 12]} {months // 12}"
+
+
+def _weekday(side: str, weekday: int, today: date, past: bool, future: bool) -> str | None:
+    ahead = (weekday - today.weekday()) % 7
+    if side == "next":
+        return day(today + timedelta(days=7 - today.weekday() + weekday))
+    if side == "last" or (side == "on" and past and not future):
+        return day(today - timedelta(days=(7 - ahead) % 7 or 7))
+    this_week = weekday > today.weekday()
+    if past or not ahead or (side == "this" and not this_week) or (side == "on" and not future):
+        return None
+    return day(today + timedelta(days=ahead))
+
+
+def _away(number: int, unit: str, today: date) -> str:
+    """So many days, weeks, months or years from today, no more exactly than that was said."""
+    away: dict[str, Callable[[], str]] = {
+        "day": lambda: day(today + timedelta(days=number)),
+        "week": lambda: f"the week of {day(today - timedelta(days=today.weekday()) + timedelta(weeks=number))}",
+        "month": lambda: _month(today, number),
+        "year": lambda: str(today.year + number),
+    }
+    return away[unit]()

@@ -1,0 +1,135 @@
+"""A stretch of conversation, told: who said what, in order, with a line that says what it was about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from .. import Episode
+from .dates import clock, day
+from .manner import Manner
+from .phrases import phrases
+from .speakers import listed, opening
+from .turns import Turn
+from .wording import cut, in_marks, third_person, told
+
+LONGEST_SUMMARY = 200
+LONGEST_ANSWER = 320  # characters of what an assistant says in one turn
+LONGEST_TURN = 2_000
+LONGEST = 24_000
+
+_GREETINGS = frozenset(["hi", "hello", "hey", "hei", "hallo", "hola", "bonjour", "ciao", "good", "morning", "evening", "afternoon", "bye", "goodbye"])
+
+
+def episode(turns: Sequence[Turn]) -> Episode | None:
+    """The stretch as it would be told to someone who was not there; None if no user took part."""
+    if not any(turn.message.role == "user" for turn in turns):
+        return None
+    who = list(dict.fromkeys(turn.name for turn in turns))
+    first = turns[0].said
+    tellings = list(_tellings(turns))
+    if not tellings:
+        nothing = _nothing(turns, who)
+        return Episode(
+            subject=f"{opening(listed(who))} on {day(first)}: {'a greeting' if 'greet' in nothing else 'nothing of note'}",
+            summary=nothing,
+            text=f"On {day(first)} at {clock(first)}, {nothing}",
+        )
+    about = phrases(turns)
+    subject = f"{opening(listed(who))} on {day(first)}"
+    start = f"On {day(first)} at {clock(first)}, {_start(who)}"
+    return Episode(
+        subject=f"{subject}: {', '.join(about)}" if about else subject,
+        summary=_summary(tellings),
+        text=cut(" ".join((start, *tellings)), LONGEST),
+    )
+
+
+def _start(who: list[str]) -> str:
+    if len(who) == 1:
+        return f"{who[0]} had this to say."
+    return f"{who[0]} talked with {listed(who[1:])}."
+
+
+def _nothing(turns: Sequence[Turn], who: list[str]) -> str:
+    """What to say of a stretch in which nothing was said."""
+    plain = {word.strip(".,!").lower() for turn in turns for one in turn.sentences for word in one.text.split()}
+    greeted = bool(plain & _GREETINGS)
+    if not plain:
+        return f"{listed(who)} sent no words of {'their' } own."
+    if len(who) == 1:
+        return f"{who[0]} {'sent a greeting' if greeted else 'said nothing of note'}."
+    return f"{listed(who)} exchanged {'greetings' if greeted else 'a few words'}."
+
+
+def _summary(tellings: list[str]) -> str:
+    text = " ".join(tellings)
+    if len(text) <= LONGEST_SUMMARY:
+        return text
+    head = text[: LONGEST_SUMMARY - 3]
+    return f"{head[: head.rfind(' ', LONGEST_SUMMARY // 2)].rstrip(' ,;:.')}..." if " " in head[100:] else f"{head}..."
+
+
+def _tellings(turns: Sequence[Turn]) -> Iterator[str]:
+    """Each thing that was said or done, as a sentence."""
+    names = frozenset(turn.name for turn in turns)
+    today = turns[0].said.date()
+    for turn in turns:
+        found = list(_of(turn, names - {turn.name}))
+        if found and turn.said.date() != today:
+            today = turn.said.date()
+            yield f"The conversation went on, on {day(today)}."
+        yield from found
+
+
+def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
+    """One turn: its sentences, those that are quoted in one go where they follow each other, and what tools it used."""
+    told_by = [(_verb(one.manner, one.text, turn, others), one) for one in turn.sentences if one.manner is not Manner.COURTESY]
+    room = LONGEST_ANSWER if turn.message.role == "assistant" else LONGEST_TURN
+    for verb, group in groupby(told_by, key=lambda pair: pair[0]):
+        texts = [one.text for _, one in group]
+        if room <= 0:
+            break
+        if verb == "told":
+            for text in texts:
+                yield told(text, turn.name, turn.said, others)
+                room -= len(text)
+        elif verb in ("shared", "quoted"):
+            yield f"{opening(turn.name)} {verb} {texts[0] if len(texts) == 1 and verb == 'shared' else _several(texts, verb)}."
+        else:
+            words = _within(texts, room)
+            room -= len(words)
+            yield f"{opening(turn.name)} {verb}: {in_marks(words, turn.said, LONGEST_TURN)}"
+    if turn.message.calls:
+        used = dict.fromkeys(call.name for call in turn.message.calls)
+        yield f"{opening(turn.name)} used {listed(list(used))}."
+
+
+def _several(texts: list[str], verb: str) -> str:
+    return "a passage" if verb == "quoted" else f"{len(texts)} blocks of code or data"
+
+
+def _verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
+    """How a sentence is told: turned, or quoted after this verb."""
+    if manner is Manner.QUESTION:
+        return "asked"
+    if manner is Manner.CODE:
+        return "shared"
+    if manner is Manner.QUOTE:
+        return "quoted"
+    if manner is Manner.STATEMENT and third_person(text, turn.name, others):
+        return "told"
+    return "said"
+
+
+def _within(texts: list[str], room: int) -> str:
+    """As many whole sentences as there is room for, at least the beginning of one."""
+    kept: list[str] = []
+    for text in texts:
+        if kept and len(text) > room:
+            kept.append("[…]")
+            break
+        kept.append(cut(text, max(room, 120)))
+        room -= len(text)
+    return " ".join(kept)
+

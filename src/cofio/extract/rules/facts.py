@@ -1,0 +1,147 @@
+"""Single facts: what was said, one sentence each, that can be read without the conversation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from .. import Fact
+from .manner import Manner
+from .speakers import opening
+from .turns import Turn, has_name, substance
+from .wording import core, cut, in_marks, quoted, third_person, told
+
+MOST = 60
+LONGEST_ANSWER = 8  # words, beyond which an answer is read without its question
+LONGEST_QUESTION = 200
+
+_HANGS = re.compile(
+    r"(?:it|he|she|they)(?:'\w+)?\b|(?:his|her|their|its|them|him) |(?:this|that|these|those)(?:'s| is| was| are| were| will|"
+    r" would| has| had| means| makes| made| sounds| could| can| should| one)\b|(?:which|because|otherwise|except|not|especially|"
+    r"mostly|probably|maybe|both|neither|same|until|like that|there)\b(?! (?:is|are|was|were) (?:a|an|the|no|\d))",
+    re.IGNORECASE,
+)
+_DANGLES = frozenset(["it", "them", "him", "they", "he", "she", "it's", "he's", "she's"])
+_LAST_DANGLES = frozenset(["that", "this", "there", "one", "so", "her", "these", "those", "too"])
+_EDGES = ".,!?;:'\")("
+_YES_OR_NO = re.compile(
+    r"(?:yes|yeah|yep|yup|no|nope|nah|never|not yet)(?:,? (?:i (?:am|do|did|have|was)|i(?:'m not| don't| didn't| haven't)|"
+    r"never|always))?[.!]*",
+    re.IGNORECASE,
+)
+_ABOUT_YOU = re.compile(r"\b(?:are|do|did|have|is|were) (?:you|your)\b", re.IGNORECASE)
+_ABOUT_NOW = re.compile(
+    r"\b(?:want|need|mind|know|mean|ready|sure|remember|see|would|shall|should|sound|agree|think|there|okay|ok|any)\b", re.I
+)
+_DID = re.compile(
+    r"(?:i(?:'ve| have)?(?: just| already| also| now| successfully)* "
+    r"(?:added|applied|approved|arranged|assigned|blocked|booked|bought|cancelled|canceled|changed|charged|checked|closed|"
+    r"committed|confirmed|contacted|converted|created|deleted|deployed|disabled|downloaded|drafted|emailed|enabled|extended|"
+    r"filed|finished|fixed|generated|installed|invited|issued|made|merged|migrated|moved|opened|ordered|paid|placed|posted|"
+    r"prepared|published|purchased|pushed|put|rebooked|refunded|registered|removed|renamed|renewed|replaced|requested|"
+    r"rescheduled|reserved|restarted|restored|reverted|rolled|saved|scheduled|sent|set|shared|shipped|signed|started|"
+    r"stopped|submitted|switched|transferred|turned|updated|upgraded|uploaded|wrote)"
+    r"|(?:i'll|i will)(?: also)? (?:add|arrange|book|call|cancel|check|confirm|contact|deploy|draft|email|file|follow|"
+    r"keep (?:an eye|looking)|message|monitor|notify|order|ping|post|prepare|publish|remind|reserve|schedule|send|set|"
+    r"submit|text|update|watch|wake))\b",
+    re.IGNORECASE,
+)
+_EMPTY_DEED = re.compile(r"i(?:'ve| have| will|'ll)? ?(?:made|make|set|put|saved|added|updated)? ?(?:a note|note)\b", re.I)
+_YOURS = re.compile(
+    r"(?:your (?!code|function|query|question|script|regex|program|test|input|output|example|approach|version|file|message)"
+    r"[\w' -]{2,40} (?:is|are|was|were|has|have|will|departs|arrives|leaves|starts|begins|ends|costs|expires|renews)"
+    r"|you (?:have|are|'re)|you're|you've got)\b",
+    re.IGNORECASE,
+)
+
+
+def facts(turns: Sequence[Turn]) -> tuple[Fact, ...]:
+    """The facts of a conversation, in the order in which they were said, each once."""
+    found: dict[str, Fact] = {}
+    users = {turn.message.sender: turn.name for turn in turns if turn.message.role == "user"}
+    names = frozenset(turn.name for turn in turns) | frozenset(turn.name.split()[0] for turn in turns if turn.name)
+    for turn in turns:
+        told_in = _of_user(turn, names) if turn.message.role == "user" else _of_assistant(turn, list(users.values()))
+        for text, messages in told_in:
+            if len(found) >= MOST:
+                return tuple(found.values())
+            fact = Fact(text=cut(text), speaker=turn.message.sender, at=turn.message.at, messages=messages)
+            found.setdefault(text.casefold(), fact)
+    return tuple(found.values())
+
+
+def _of_user(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What a user said of themself and of the world, as far as it means something alone."""
+    own = (turn.message.id,)
+    others = names - {turn.name}
+    first, before = True, ""
+    for sentence in turn.sentences:
+        text, opens = sentence.text, first
+        first = first and sentence.manner is Manner.COURTESY and not _YES_OR_NO.fullmatch(text)
+        if turn.asked and opens and _is_answer(turn, text, sentence.manner):
+            question = cut(turn.asked.question, LONGEST_QUESTION).replace('"', "'")
+            yield f'Asked "{question}", {turn.name} said: {in_marks(text, turn.said, 200)}', (turn.asked.message, *own)
+            before = text
+        elif sentence.manner is not Manner.STATEMENT or text.rstrip().endswith((":", ",")):
+            before = ""
+        elif hangs(text):
+            if before and substance(text) >= 2 and len(before) + len(text) < 400:
+                yield quoted(f"{before} {text}", turn.name, turn.said), own
+                before = f"{before} {text}"
+        else:
+            if stands_alone(text):
+                yield told(text, turn.name, turn.said, others), own
+            before = text
+
+
+def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
+    """Whether a sentence needs the question before it to mean something, and means something with it."""
+    asked = turn.asked
+    assert asked is not None
+    if manner is Manner.COURTESY:
+        now = _ABOUT_NOW.search(asked.question) or not _ABOUT_YOU.search(asked.question)
+        return _YES_OR_NO.fullmatch(text.strip()) is not None and not now
+    if manner is not Manner.STATEMENT or text.rstrip().endswith(":"):
+        return False
+    if not substance(text) and not has_name(text):
+        return False
+    short = len(text.split()) <= LONGEST_ANSWER and third_person(text, turn.name) is None
+    return short or hangs(text)
+
+
+def hangs(text: str) -> bool:
+    """Whether a statement speaks of something that was named before it."""
+    bare = core(text)
+    if _HANGS.match(bare):
+        return True
+    plain = [word.strip(_EDGES).lower() for word in bare.split(" ")]
+    if plain[0] not in ("i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've"):
+        return False
+    return bool(_DANGLES & set(plain[1:5])) or plain[-1] in _LAST_DANGLES or plain[-1] in _DANGLES
+
+
+def stands_alone(text: str) -> bool:
+    """Whether there is enough in a statement to be worth remembering by itself."""
+    count = substance(core(text))
+    return count >= 2 or (count == 1 and len(text.split()) > 2 and has_name(text)) or (count == 1 and _is_short_self(text))
+
+
+def _is_short_self(text: str) -> bool:
+    """Whether it is a whole sentence about the speaker all the same, such as "I'm vegetarian"."""
+    return len(text.split()) >= 2 and third_person(text, "Someone") is not None
+
+
+def _of_assistant(turn: Turn, users: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What an assistant did, promised, or told about the user; what it explained is no fact about anyone."""
+    to = f"told {users[0]}" if len(users) == 1 else "said"
+    for sentence in turn.sentences:
+        text = core(sentence.text)
+        if sentence.manner is not Manner.STATEMENT or sentence.text.rstrip().endswith(":"):
+            continue
+        if _DID.match(text) and substance(text) >= 2 and not _EMPTY_DEED.match(text) and not hangs(text):
+            turned = third_person(sentence.text, turn.name)
+            yield told(sentence.text, turn.name, turn.said) if turned else quoted(
+                sentence.text, turn.name, turn.said, to
+            ), (turn.message.id,)
+        elif _YOURS.match(text) and substance(text) >= 2 and has_name(text):
+            yield quoted(sentence.text, opening(turn.name), turn.said, to), (turn.message.id,)

@@ -1,0 +1,116 @@
+"""What a conversation was about: a few telling phrases, taken from the words that were said."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ...text import STOP_WORDS, words
+from .lexicon import ADVERBS, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS
+from .manner import Manner
+from .turns import Turn
+
+MOST = 4
+LONGEST = 4  # words of a phrase
+READ = 12  # sentences of a turn
+
+_TOKEN = re.compile(r"[^\W_][\w'’&+#.-]*[^\W_]|[^\W_]|[,.;:!?()\"“”—–]")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_LINKS = frozenset(["in", "of", "for", "at", "to"])
+_BREAKS = (
+    STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | frozenset(WEEKDAYS)
+    | frozenset(
+        ["i'm", "i've", "i'll", "i'd", "it's", "that's", "don't", "doesn't", "didn't", "can't", "won't", "you're", "we're", "let's", "every", "last", "next", "ago", "anymore", "without", "since", "around", "instead", "along", "always", "please", "hello", "hey", "hi", "thanks", "thank", "like", "new", "able", "used", "using", "want", "morning", "evening", "afternoon", "night", "week", "month", "year", "day", "days", "weeks", "months", "years", "time", "today", "minutes", "hours", "actually", "probably", "maybe", "though", "although", "there's", "here's", "what's", "isn't", "wasn't", "aren't", "they're", "he's", "she's", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    )
+)  # fmt: skip
+_NOUNS = frozenset(
+    ["bike", "change", "code", "cook", "dance", "design", "dream", "drink", "drive", "exercise", "fish", "garden", "help", "order", "paint", "plan", "plant", "program", "race", "report", "research", "review", "ride", "run", "sail", "search", "shop", "show", "sleep", "smoke", "start", "stop", "store", "stream", "study", "surf", "test", "tour", "trade", "train", "travel", "trip", "visit", "vote", "walk", "watch", "water", "work", "milk", "fire", "fence", "farm", "guide", "iron", "lock", "park", "record", "rent", "rest", "row", "sign", "skate", "sound", "stand", "store", "taste", "touch", "treat", "type", "value", "answer", "box", "call", "camp", "cover", "date", "deal", "draft", "end", "face", "fall", "fit", "grade", "hike", "jump", "lead", "lift", "look", "love", "match", "meet", "move", "object", "pack", "pass", "pet", "pick", "pool", "race", "share"]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Phrase:
+    text: str
+    stems: tuple[str, ...]
+    weight: float
+
+
+def phrases(turns: Sequence[Turn]) -> list[str]:
+    """Up to four phrases that tell what was talked about, in the order in which they first came up."""
+    found = [phrase for turn in turns for phrase in _of(turn)]
+    counts = Counter(stem for phrase in found for stem in set(phrase.stems))
+    best = sorted(
+        range(len(found)),
+        key=lambda at: (-found[at].weight - 0.5 * max(min(counts[stem], 4) for stem in found[at].stems), at),
+    )
+    chosen: list[int] = []
+    taken: set[str] = set()
+    for at in best:
+        if len(chosen) == MOST:
+            break
+        if taken.isdisjoint(found[at].stems):
+            chosen.append(at)
+            taken.update(found[at].stems)
+    return [found[at].text for at in sorted(chosen)]
+
+
+def _of(turn: Turn) -> Iterator[_Phrase]:
+    said = 1.0 if turn.message.role == "user" else 0.0
+    spoken = [one for one in turn.sentences if one.manner in (Manner.STATEMENT, Manner.QUESTION, Manner.REQUEST)]
+    for sentence in spoken[:READ]:
+        for text, capital, count in _runs(sentence.text[:400]):
+            stems = tuple(dict.fromkeys(words(text)))
+            if stems:
+                yield _Phrase(text=text, stems=stems, weight=said + 1.5 * capital + 0.6 * min(count - 1, 2))
+
+
+@lru_cache(maxsize=1024)
+def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
+    """The phrases of a sentence: runs of telling words, whether they hold a name, and how many words they are."""
+    tokens = _TOKEN.findall(sentence)
+    plain = [token.lower().replace("’", "'") for token in tokens]
+    if _UNSPACED.search(sentence):
+        return ((sentence.strip(" 。！？!?.")[:16], False, 1),)
+    if len(tokens) > 3 and not any(word in STOP_WORDS for word in plain):  # no English: its words cannot be told apart
+        shown = [token for token in tokens if token[0].isalnum()]
+        return ((" ".join(shown[:5]) + ("…" if len(shown) > 5 else ""), False, 1),)
+    found: list[tuple[str, bool, int]] = []
+    run: list[int] = []
+    for at in [*range(len(tokens)), -1]:
+        if (at >= 0 and _tells(plain, at, run)) or (at > 0 and run and _links(tokens, plain, at)):
+            run.append(at)
+            continue
+        if run and (phrase := _phrase(tokens, plain, run)):
+            found.append(phrase)
+        run = []
+    return tuple(found)
+
+
+def _tells(plain: list[str], at: int, run: list[int]) -> bool:
+    word = plain[at]
+    if not word[0].isalnum() or word in _BREAKS:
+        return False
+    if word in VERBS:  # "a run" and "good coffee" are nouns, "I run" is not
+        return word in _NOUNS and at > 0 and (bool(run) or plain[at - 1] in ("a", "an", "the", "my", "our", "your"))
+    return not (word.endswith("s") and word[:-1] in VERBS and word[:-1] not in _NOUNS)
+
+
+def _links(tokens: list[str], plain: list[str], at: int) -> bool:
+    """Whether a small word holds a phrase together: "climbing in Yosemite"."""
+    return plain[at] in _LINKS and at + 1 < len(tokens) and tokens[at + 1][0].isupper() and tokens[at + 1] != "I"
+
+
+def _phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, bool, int] | None:
+    while run and plain[run[-1]] in _LINKS:
+        run = run[:-1]
+    run = run[: LONGEST + 1] if any(plain[at] in _LINKS for at in run) else run[:LONGEST]
+    while run and plain[run[-1]] in _LINKS:
+        run = run[:-1]
+    text = " ".join(tokens[at] for at in run)
+    if len(text) < 3 or not any(character.isalpha() for character in text):
+        return None
+    capital = any(tokens[at][0].isupper() and at > 0 for at in run)
+    return text, capital, len(run)

@@ -1,0 +1,226 @@
+"""What a user asked for, in one sentence of their own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...text import STOP_WORDS, words
+from .. import Message
+from .lines import cut, flat
+from .results import told
+
+INTENT = 300  # characters
+_SEEN = 4_000  # characters of a message that a request is looked for in, from its beginning and from its end
+
+VERBS = frozenset(
+    re.findall(
+        r"\S+",
+        "add adjust analyse analyze answer apply approve archive arrange ask assign audit backup block book bring "
+        "build buy calculate call cancel change chart check choose clean clear close collect compare compile "
+        "compose compute configure connect convert copy correct count create cut debug decline delete deploy "
+        "describe design diagnose dim disable document download draft drop dump edit email enable estimate evaluate "
+        "examine execute explain export extract fetch figure fill filter find finish fix forecast format generate "
+        "get give go grab group help identify implement import improve increase inspect install investigate "
+        "invite keep kill launch list load locate lock look lower mail make mark measure merge message migrate "
+        "monitor move notify open optimise optimize order organise organize patch pause pay phone pick plan play "
+        "plot post prepare print profile publish pull purchase push put raise read rebuild reboot recommend "
+        "redeploy reduce refactor register release reload remind remove rename renew repair replace reply report "
+        "reproduce request reschedule research reserve reset resize resolve restart restore retry return reverse "
+        "revert review rewrite roll rotate run save scan schedule scrape search see send set share ship show shut "
+        "sign solve sort split start stop store submit subscribe summarise summarize switch sync take tell test "
+        "text track train transfer translate trim turn uninstall unlock update upgrade upload use validate verify "
+        "watch write",
+    )
+)
+
+_GREETING = re.compile(
+    r"(?i)(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|dear|good (?:morning|afternoon|evening|day)|hallo|moin"
+    r"|servus|guten (?:tag|morgen|abend)"
+    r"|bonjour|salut|bonsoir|hola|buenos d[ií]as|buenas(?: tardes)?|ciao|ol[aá]|hei|hej|hoi)\b"
+    r"(?: (?:there|again|all|team|everyone|assistant|claude|chatgpt|zusammen"
+    r"|[A-Z][a-z]{1,20}(?=[,!.])))?[\s,!.:;–—-]*)"
+)
+_NAME_AFTER = re.compile(r"@[\w-]{1,40}[\s,:]+")
+_FILLER = re.compile(
+    r"(?i)(?:(?:task|goal|todo|request|objective)(?=:)|ok(?:ay)?|so|um+|uh+|well|right|now|also|and|then|next"
+    r"|quick(?: question| one)|i have a (?:quick )?(?:question|request)|sorry to bother you|please|pls|kindly|bitte"
+    r"|i was wondering if|i wonder if|do you think|if (?:you can|possible))\b[\s,:;–—-]*"
+)
+_OPENER = re.compile(
+    r"(?i)(?:(?:(?:can|could|would|will) (?:you|we)|you (?:can|could))(?! mind)"
+    r"(?: (?:please|kindly|maybe|perhaps|also|just|quickly|possibly)){0,4}(?: be able to)?"
+    r"|(?:i|we)(?: would|['’]d| ['’]d)? (?:really |just )?(?:like|need|want|love|have)(?: (?:you|us))? to(?! know)"
+    r"|you (?:should|need to|must)|(?:kannst|könntest|können|könnten) (?:du|sie)(?: (?:bitte|mir|uns|mal)){0,4}"
+    r"|(?:peux-tu|pouvez-vous|peux tu|tu peux|¿?puedes|¿?podrías)|(?:help|assist) (?:me|us)(?: to| with)?"
+    r"|let['’]?s|let us|i need (?:your )?help (?:to|with)|your (?:task|job) is to)\s+"
+    r"(?:please |kindly |just |quickly )?"
+)
+_WANTS = re.compile(
+    r"(?i)(?:i|we)(?: really| urgently)? (?:need|want|would like)\b|(?:i|we)['’]d like\b|i['’]m looking for\b"
+)
+_TAIL = re.compile(
+    r"(?i)[\s,;–—-]*\b(?:please|pls|for me|thanks(?: (?:a lot|in advance|so much))?"
+    r"|thank you(?: (?:in advance|so much|very much))?|thx|cheers|bitte|danke)[\s.!?]*$"
+)
+_SENTENCE = re.compile(
+    r"(?<=[.!?…])(?<!\b[A-Za-z]\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bNo\.)(?<!\bSt\.)"
+    r"(?<!\betc\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bMrs\.)(?<!\bapprox\.)\s+|(?<=[。！？])|\n+"
+)
+_CODE = re.compile(r"```[^`]{0,200000}(?:```|$)")
+_REFINES = re.compile(
+    r"(?i)(?:no|nope|actually|sorry|wait|oh|hm+|ok(?:ay)?|yes|great|and|but|also|rather|instead|not|only|just"
+    r"|please|make|change|use|try|with|without|"
+    r"prefer|better|skip|include|exclude|add|keep|go)\b"
+)
+CHANGES = re.compile(
+    r"(?i)\b(?:instead|rather|also|too|as well|only|make (?:it|that|them)|change (?:it|that)|not the|use|try"
+    r"|without|include|exclude|skip|prefer)\b"
+)
+OBJECTS = re.compile(
+    r"(?i)(?:no|nope|wrong|stop|not (?:that|the|this|there)|that['’]?s (?:not|wrong)|that is (?:not|wrong)"
+    r"|don['’]?t|i meant|i said|you forgot|you missed)\b"
+    r"(?! (?:thanks|thank|need|problem|worries|worry|rush|more))"
+)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of the beginning of a text, without code."""
+    seen = _CODE.sub(" ", text.strip()[:_SEEN])
+    return [part for piece in _SENTENCE.split(seen) if piece and (part := piece.strip(" \t#*>•-"))]
+
+
+def intent(messages: Sequence[Message]) -> str:
+    """What the first user who says more than hello asks for, and what they changed about it before the last call."""
+    said = [message for message in messages if message.role == "user" and words(message.text[:_SEEN])]
+    first = next((message for message in said if _substance(message.text)), said[0] if said else None)
+    if first is None:
+        return ""
+    asked = _request(first.text)
+    acted = max((at for at, message in enumerate(messages) if message.calls), default=0)
+    began = min((at for at, message in enumerate(messages) if message.calls), default=0)
+    later = [message for message in messages[began:acted] if message.role == "user" and message is not first]
+    for change in [line for message in later if (line := _refinement(message.text))][:2]:
+        if len(asked) + len(change) + 10 <= INTENT:
+            asked = f"{asked.rstrip('.?!').rstrip(')')}{'; ' if asked.endswith(').') else ' (then: '}{change})."
+    return asked
+
+
+def _substance(text: str) -> bool:
+    rest = _bare(text.strip()[:_SEEN])
+    return len([word for word in words(rest) if word not in STOP_WORDS]) >= 2 or len(rest) > 30
+
+
+def _bare(sentence: str) -> str:
+    """A sentence without greeting and filler at its beginning."""
+    for _ in range(4):
+        before = sentence
+        sentence = _NAME_AFTER.sub("", sentence, count=1) if sentence.startswith("@") else sentence
+        for pattern in (_GREETING, _FILLER):
+            found = pattern.match(sentence)
+            if found and not _is_name(sentence, found.end()):
+                sentence = sentence[found.end() :]
+        if sentence == before:
+            break
+    return sentence
+
+
+def _is_name(sentence: str, end: int) -> bool:
+    """Whether what looks like filler is a part of what is asked: "Now playing", "Right-click"."""
+    return end > 0 and sentence[end - 1] == "-" and sentence[end : end + 1].isalpha()
+
+
+def _asks(sentence: str) -> bool:
+    """Whether a sentence asks for something to be done."""
+    bare = _bare(sentence)
+    opener = _OPENER.match(bare)
+    if opener or _WANTS.match(bare):
+        return True
+    return _first_word(bare) in VERBS
+
+
+def _first_word(sentence: str) -> str:
+    found = re.match(r"[^\W\d_]+", sentence)
+    return found[0].lower() if found else ""
+
+
+def _request(text: str) -> str:
+    """The sentences of a message that ask, with the one before where they do not say what it is about."""
+    parts = [part for part in sentences(text) if _bare(part) and words(_bare(part))]
+    asking = [at for at, part in enumerate(parts) if _asks(part)]
+    if not asking and len(text) > _SEEN:  # a long paste, and the request after it
+        tail = [part for part in sentences(text.strip()[-_SEEN:])[1:] if _bare(part)]
+        late = [part for part in tail if _asks(part) or part.endswith("?")]
+        if late:
+            return _ended(_stripped(late[-1]))
+    if not asking:
+        asking = [at for at, part in enumerate(parts) if part.rstrip().endswith(("?", "？"))][:1]
+    if not parts:
+        return flat(text, INTENT)
+    first = asking[0] if asking else next((at for at, part in enumerate(parts) if not _is_vague(part)), 0)
+    request = _stripped(parts[first])
+    if asking and first and parts[first - 1].endswith(("?", "？")):
+        request = f"{cut(flat(_bare(parts[first - 1]), 180), 180)} {request}"
+    elif asking and first and _is_vague(request):
+        request = f"{cut(flat(_bare(parts[first - 1]), 180).rstrip('.!:;'), 180)}; {_lowered(request)}"
+    elif not first and _is_vague(request) and (code := _CODE.search(text[:_SEEN])):
+        request = f"{request.rstrip('.!?: ')}: {told(code[0])[0]}"
+    for at in range(first + 1, min(first + 3, len(parts))):
+        more = _stripped(parts[at])
+        if at not in asking or len(request) + len(more) > 200:
+            break
+        request = f"{request.rstrip('.!')}; {_lowered(more)}"
+    return _ended(request)
+
+
+def _is_vague(request: str) -> bool:
+    """Whether a request only points at what it is about: "Find out why and fix it"."""
+    telling = [
+        word
+        for match in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", request.lower())
+        if (word := match.replace("'", "").replace("’", "")) not in STOP_WORDS and word not in VERBS
+    ]
+    return len(telling) < 2
+
+
+def _stripped(sentence: str) -> str:
+    """A request without politeness around it."""
+    bare = _bare(flat(sentence, INTENT * 2))
+    opened = False
+    while (opener := _OPENER.match(bare)) and bare[opener.end() :].strip(" ?.!"):
+        bare, opened = _bare(bare[opener.end() :]), True
+    if opened:
+        bare = bare.rstrip().removesuffix("?")
+    for _ in range(3):
+        short = _TAIL.sub("", bare)
+        if not short or short == bare:
+            break
+        asked = bare.rstrip().endswith("?") and not opened and _first_word(short) not in VERBS
+        bare = short + ("?" if asked else "")
+    return bare.strip() or flat(sentence, INTENT)
+
+
+def _lowered(request: str) -> str:
+    return request[:1].lower() + request[1:] if _first_word(request) in VERBS else request
+
+
+def _ended(request: str) -> str:
+    """A request as a sentence: a capital in front, a stop behind."""
+    request = cut(request.strip(), INTENT - 1).rstrip(" ,;:")
+    first = _first_word(request)
+    if first and request[: len(first)].islower() and not request.startswith("://", len(first)):
+        request = request[0].upper() + request[1:]
+    return request if request.endswith((".", "?", "!", "…", "。", "？", "！")) else request + "."
+
+
+def _refinement(text: str) -> str:
+    """A short later word that changes the request; empty when it is something else."""
+    flatly = flat(text, 200).rstrip(".! ")
+    if len(flatly) > 90 or "?" in flatly or not (_REFINES.match(flatly) and CHANGES.search(flatly)):
+        return ""
+    return (
+        re.sub(
+            r"(?i)^(?:(?:no|nope|actually|sorry|wait|oh|hm+|ok(?:ay)?|yes|great|please)\b[\s,!.:;–—-]*)+", "", flatly
+        )
+        or flatly
+    )

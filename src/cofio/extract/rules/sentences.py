@@ -1,0 +1,199 @@
+"""What a message is made of: its sentences, and what is set apart as code or as the words of someone else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from .. import Recalled
+from .manner import Manner, manner
+
+READ = 16_000  # characters of a message that are read: the rest of such a message is a document, not talk
+LONGEST_LINE = 4_000
+LONGEST_FACT = 600  # no fact that the memory holds is longer
+
+
+class Part(Enum):
+    """What a piece of a message is, before it is asked how it is meant."""
+
+    PROSE = "prose"
+    CODE = "code"
+    QUOTE = "quote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One sentence, or a block of code told in a few words."""
+
+    text: str
+    manner: Manner
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
+_APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
+_BULLET = re.compile(r"(?:[-*+•·–▪◦]|\d{1,3}[.)]|[a-z]\)|#{1,6})\s+(?:\[[ xX]\]\s+)?")
+_RECALLED_TAG = re.compile(
+    r"<(/?)((?:relevant|user|long[_-]term|episodic|semantic|core|agent|past)[_-]memor(?:y|ies)|memor(?:y|ies)"
+    r"|memory[_-](?:context|block|bank)|recall(?:ed)?(?:[_-]\w{1,30})?|retrieved(?:[_-]\w{1,30})?|remembered"
+    r"|user[_-]profile|context|system-reminder)(?:\s[^<>]{0,200})?>",
+    re.IGNORECASE,
+)
+_CODE_LINE = re.compile(
+    r"[{}\[\]();,]+$|[{\[]\s*[\"{\[\d]|\"[^\"]{1,80}\"\s*:|</?[a-zA-Z][^<>]{0,200}>.*</|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+    r"|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL)\b[\]: ]|Traceback \(most|File \"|at [\w.$<>]+\([\w./:]*\)"
+    r"|\$ \w|>>> |\+\+\+ |@@ |--- [ab]/|#!|#include\b|import [\w.{*]+(?:$| as | from |;)|from [\w.]+ import "
+    r"|(?:async )?def \w+\(|class \w+[(:{]|function \w*\(|(?:const|let|var) \w+ ?=|(?:public|private|protected) (?:static|class|void|int|final|async)\b|return .{0,80};$"
+    r"|SELECT .{1,200}\bFROM\b|INSERT INTO |UPDATE \w+ SET |CREATE TABLE |(?:sudo|npm|pip|git|docker|kubectl|curl) [\w-]+ ?-"
+    r"|[\w.]+\(.{0,120}\);?$|[\w.\[\]\"']{1,40} [+*/-]?= .{1,200}[;)\]]$|[A-Za-z]*(?:Error|Exception): "
+    r"|.{0,300}(?:=>|&&|\|\||\{\}|::|!==?|===?|\+=)$"
+)
+_TABLE = re.compile(r"\|.*\|$")
+_JSON = re.compile(r'\{\s*"|\[\s*\{')
+_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？؟۔।]+[”’」』）]*")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\"'])(?:mr|mrs|ms|dr|prof|st|no|vs|e\.g|i\.e|approx|fig|jr|sr|inc|ltd|co|mt|ave|dept|est|u\.s|u\.k|[a-z])\.$",
+    re.IGNORECASE,
+)
+_MAYBE_END = re.compile(r"(?:^|\s)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
+
+
+def sentences(text: str, recalled: Recalled) -> Iterator[Sentence]:
+    """The sentences of a message, less those that the memory gave it."""
+    for line in _lines(text):
+        if len(line) > 1 and sum(len(one.text) + 1 for one in line) <= LONGEST_FACT:
+            if recalled(" ".join(one.text for one in line)):
+                continue
+        for one in line:
+            if one.manner is Manner.CODE or len(one.text) > LONGEST_FACT or not recalled(one.text.strip("\"'“”")):
+                yield one
+
+
+@lru_cache(maxsize=1024)
+def _lines(text: str) -> tuple[tuple[Sentence, ...], ...]:
+    """The sentences of each line of a message."""
+    shown = _without_recalled(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text[:READ])))
+    found: list[tuple[Sentence, ...]] = []
+    for part, content in _parts(shown):
+        if part is Part.PROSE:
+            found.append(tuple(Sentence(text=one, manner=manner(one)) for one in split(content)))
+        else:
+            found.append((Sentence(text=content, manner=Manner.CODE if part is Part.CODE else Manner.QUOTE),))
+    return tuple(line for line in found if line)
+
+
+def _without_recalled(text: str) -> str:
+    """`text` less what stands between tags that agents put around recalled memory; one left open has no end."""
+    if "<" not in text:
+        return text
+    kept: list[str] = []
+    start, depth, name = 0, 0, ""
+    for tag in _RECALLED_TAG.finditer(text):
+        if depth == 0:
+            if not tag[1]:
+                kept.append(text[start : tag.start()])
+                depth, name = 1, tag[2].lower()
+        elif tag[2].lower() == name:
+            depth += -1 if tag[1] else 1
+            if depth == 0:
+                start = tag.end()
+    if depth == 0:
+        kept.append(text[start:])
+    return "\n".join(kept)
+
+
+def _parts(text: str) -> Iterator[tuple[Part, str]]:
+    """Lines of prose, and blocks of code told in a few words."""
+    for number, piece in enumerate(text.split("```")):
+        if number % 2:
+            language, _, body = piece.partition("\n")
+            yield Part.CODE, _code(language.strip() if body else "", body or language)
+        elif piece.strip():
+            yield from _prose(piece)
+
+
+def _code(language: str, body: str) -> str:
+    name = f"{language.lower()} " if language and language.isalpha() and len(language) <= 20 else ""
+    count = len(body.strip("\n").splitlines())
+    article = "an" if name[:1] in set("aeiou") and name else "a"
+    return f"a table, {_rows(count)}" if _TABLE.match(body.strip()) else f"{article} {name}code block, {_rows(count)}"
+
+
+def _rows(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def _prose(text: str) -> Iterator[tuple[Part, str]]:
+    """Lines of prose outside of fences; lines that are code or a log all the same become blocks."""
+    block: list[str] = []
+    waiting = ""
+    for raw in text.splitlines():
+        line = " ".join(raw.split())[:LONGEST_LINE]
+        is_code = bool(line) and (_TABLE.match(line) or _CODE_LINE.match(line)) is not None
+        if block and not is_code:
+            yield Part.CODE, _code("", "\n".join(block))
+            block = []
+        if waiting and not (line[:1].islower() and not is_code and waiting[-1] not in ".!?:;…"):
+            yield Part.PROSE, waiting
+            waiting = ""
+        if is_code:
+            block.append(line)
+        elif line.startswith(">"):
+            yield Part.QUOTE, line.lstrip("> ")
+        elif line:
+            waiting, data = _apart(f"{waiting} {line}" if waiting else _unmarked(line))
+            if data:
+                yield from ((Part.PROSE, waiting), (Part.CODE, _code("", data)))
+                waiting = ""
+            elif len(waiting) < 50:  # only a full line goes on in the next
+                yield Part.PROSE, waiting
+                waiting = ""
+    if block:
+        yield Part.CODE, _code("", "\n".join(block))
+    if waiting:
+        yield Part.PROSE, waiting
+
+
+def _apart(line: str) -> tuple[str, str]:
+    """The prose of a line, and the JSON that it ends with."""
+    data = _JSON.search(line)
+    return (line[: data.start()].rstrip(), line[data.start() :]) if data else (line, "")
+
+
+def _unmarked(line: str) -> str:
+    """A line without the marks of lists, headings and stress."""
+    bullet = _BULLET.match(line)
+    return (line[bullet.end() :] if bullet else line).replace("**", "").replace("__", "")
+
+
+def split(line: str) -> list[str]:
+    """The sentences of one line of prose."""
+    quotes = line.count('"') % 2 == 0
+    brackets = line.count("(") == line.count(")")
+    found: list[str] = []
+    start = seen = inside = depth = 0
+    for end in _END.finditer(line):
+        inside += line.count('"', seen, end.end())
+        depth += line.count("(", seen, end.end()) - line.count(")", seen, end.end())
+        seen = end.end()
+        if (quotes and inside % 2) or (brackets and depth > 0) or _goes_on(line, start, end.end()):
+            continue
+        if sentence := line[start : end.end()].strip():
+            found.append(sentence)
+        start = end.end()
+    if rest := line[start:].strip():
+        found.append(rest)
+    return found
+
+
+def _goes_on(line: str, start: int, end: int) -> bool:
+    """Whether what looks like the end of a sentence is none."""
+    head = line[max(start, end - 12) : end]
+    after = line[end : end + 2].lstrip()
+    if _ABBREVIATION.search(head):
+        return True
+    if after[:1].islower():
+        return head.endswith(("...", "…", '"', "”")) or _MAYBE_END.search(head) is not None
+    return False

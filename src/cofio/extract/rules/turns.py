@@ -1,0 +1,81 @@
+"""A conversation as it is read: who said what, when it was there, and which question it answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from functools import lru_cache
+
+from ...text import STOP_WORDS, words
+from .. import Message, Recalled
+from .lexicon import VAGUE
+from .manner import Manner
+from .sentences import Sentence, sentences
+from .speakers import called
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question, and the message that it was asked in."""
+
+    question: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A message that was read."""
+
+    message: Message
+    name: str
+    """What to call the speaker."""
+    said: datetime
+    """The local time."""
+    sentences: tuple[Sentence, ...]
+    asked: Asked | None = None
+    """The question of someone else that came right before."""
+
+
+_NAME = re.compile(r"(?<=[^\s.!?:] )[A-Z][\w'-]*")
+_NOT_NAMES = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "OK", "Ok"])
+_COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE, "i'm", "i've", "i'll", "i'd", "it's", "don't", "that's"))))
+
+
+def turns(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> list[Turn]:
+    """The messages, read; the results of tools are left out."""
+    found: list[Turn] = []
+    for message in messages:
+        if message.role == "tool":
+            continue
+        turn = Turn(
+            message=message,
+            name=called(message),
+            said=message.at.astimezone(zone),
+            sentences=tuple(sentences(message.text, recalled)),
+            asked=_asked(found[-1]) if found and found[-1].message.sender != message.sender else None,
+        )
+        found.append(turn)
+    return found
+
+
+def _asked(turn: Turn) -> Asked | None:
+    """The question that a turn ends with."""
+    for sentence in reversed(turn.sentences):
+        if sentence.manner is Manner.QUESTION:
+            return Asked(question=sentence.text, message=turn.message.id)
+        if sentence.manner is not Manner.COURTESY:
+            break
+    return None
+
+
+@lru_cache(maxsize=2048)
+def substance(text: str) -> int:
+    """How many different words of a sentence tell something."""
+    return len({word for word in words(text[:1000]) if word not in _COMMON and (len(word) > 1 or word.isdigit())})
+
+
+def has_name(text: str) -> bool:
+    """Whether a sentence holds a proper noun, as far as capitals show, or a number."""
+    return any(found not in _NOT_NAMES for found in _NAME.findall(text[:1000])) or any(map(str.isdigit, text[:1000]))

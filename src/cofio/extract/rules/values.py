@@ -1,0 +1,132 @@
+"""The values within a statement about oneself: places, trades, employers, things one likes."""
+
+from __future__ import annotations
+
+import re
+
+from ...text import STOP_WORDS, words
+from .lexicon import NOT_PLACES, TRADES
+
+_EDGES = " .,!?;:'\"()"
+_CONNECTS = frozenset("de del la las los el of the am an der upon sur da do dos di ob und".split())
+_NO_PLACES = frozenset(
+    "fear hope peace sin style town downtown dorms poverty luxury denial pain silence constant harmony two person theory "
+    "general touch love bed front short total fact between place progress".split()
+)
+_STOP = re.compile(
+    r"[,;.!?()]| (?:and|but|because|so|since|when|while|where|which|who|after|before|until|though|although|now|right now|"
+    r"at the moment|these days|nowadays|again|last|next|this|yesterday|today|tomorrow|for (?:work|now|a|an|the|two|three|over|"
+    r"almost|about|\d+)|with|from|in (?:19|20)\d\d|anymore|any more|already|recently|i|too|as well|ago|by|full time|"
+    r"full-time|part time|part-time|thanks)\b.*|$",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(
+    r"[;.!?()]|, | (?:but|because|so|since|when|while|although|though|if|than i|as i|and i|that i|which|anymore|any more|"
+    r"too|as well|thanks)\b.*|$",
+    re.IGNORECASE,
+)
+_BAD_OBJECT = re.compile(
+    r"(?:it|its|it's|that|this|these|those|you|your|how|when|what|where|who|why|him|her|them|they|everything|all|one|some|"
+    r"both|being|having|seeing you|to (?:be|see|know|think|say|hear|have|get|make|do)|the (?!sea\b|outdoors|ocean|mountains|beach|forest|"
+    r"cold|snow|rain|winter|summer|theatre|theater|opera|[A-Z])|idea|which|any|such|so|as|most of|our|us|we|a lot|a good|a little|very|"
+    r"more|less|working with you|talking|my (?:new|old)|there|each|every|not)\b",
+    re.IGNORECASE,
+)
+_SMALL = re.compile(r"(?<=.) (?:in|on|at|with|for|every|during|from|of|by|after|before|near|around|to|over|more|a lot|very|so|as|and|or)\b.*", re.I)
+_OBJECT_STOPS = frozenset("a an the my their to really eating drinking playing going having cup glass some".split())
+_ARTICLE = re.compile(r"(?:a|an|the|my|our)\b", re.IGNORECASE)
+_MINE = re.compile(r"\bmy\b", re.IGNORECASE)
+_NOT_ME = re.compile(r"\b(?:me|i|we|our|us|you|your|mine|myself)\b", re.IGNORECASE)
+_NO_WORKPLACE = frozenset("night home it this that fun least all first me myself you us them free".split())
+
+
+def trimmed(value: str) -> str:
+    """A value up to where the sentence goes on to something else."""
+    found = _STOP.search(value)
+    return (value[: found.start()] if found else value).strip(_EDGES)
+
+
+def place(value: str) -> str | None:
+    """A place: a name with capitals, or, where all is in lower case, one word."""
+    taken: list[str] = []
+    rest = value.split()
+    for at, word in enumerate(rest):
+        bare = word.strip(_EDGES)
+        following = rest[at + 1][:1].isupper() if at + 1 < len(rest) else False
+        if not (bare[:1].isupper() or (bare in _CONNECTS and following)) or bare in ("I", "I'm", "I've"):
+            break
+        taken.append(word)
+        if word[-1] in ".!?;:)" or (word[-1] == "," and (not following or "," in " ".join(taken[:-1]))):
+            break
+    found = " ".join(taken).strip(_EDGES)
+    after = rest[len(taken)].lower() if len(taken) < len(rest) else ""
+    if found:
+        known = found.lower() in NOT_PLACES or found.split()[0].lower().strip(_EDGES) in NOT_PLACES
+        return None if known or after in ("team", "plan", "department", "framework", "group") else found
+    single = trimmed(value)
+    if value.islower() and " " not in single and single.isalpha() and single not in STOP_WORDS | _NO_PLACES | NOT_PLACES:
+        return single
+    return None
+
+
+def person(value: str) -> str | None:
+    """A person's name: one to three words with capitals."""
+    found = trimmed(value).split()
+    if not 1 <= len(found) <= 3 or not all(word[:1].isupper() for word in found):
+        return None
+    return " ".join(found)
+
+
+def trade(value: str) -> str | None:
+    """What someone is by trade, with its article: "a night nurse"."""
+    found = re.split(r" (?:at|for|in|on|with|of|by)\b", trimmed(value), maxsplit=1)[0].strip()
+    parts = found.split()
+    if not 2 <= len(parts) <= 6 or parts[0].lower() not in ("a", "an", "the"):
+        return None
+    return found if parts[-1].lower() in TRADES and not _NOT_ME.search(found) else None
+
+
+def employer(value: str) -> str | None:
+    """Whom someone works for: a name, or "a hospital in Bergen"."""
+    found = re.split(r" as\b", trimmed(value), maxsplit=1)[0].strip()
+    parts = found.split()
+    if not parts or len(parts) > 7 or parts[0].lower() in _NO_WORKPLACE or _NOT_ME.search(found):
+        return None
+    named = parts[0][:1].isupper() or parts[0].lower() in ("a", "an", "the")
+    return found if named and found.lower() not in ("the moment", "a time", "the time", "a living", "a while") else None
+
+
+def liked(value: str) -> str | None:
+    """What someone likes or does not like, as long as it means something by itself."""
+    found = _CLAUSE.search(value)
+    thing = (value[: found.start()] if found else value).strip(_EDGES)
+    if not thing or len(thing) > 120 or _BAD_OBJECT.match(thing):
+        return None
+    thing = _MINE.sub("their", thing)
+    return None if _NOT_ME.search(thing) or not key(thing) else thing
+
+
+def several(thing: str) -> list[str]:
+    """The single things of "coffee, tea and bread"; a longer phrase stays as it is."""
+    parts = [part.strip() for part in re.split(r", and | and |, ", thing)]
+    return parts if all(part.isalpha() and part.islower() for part in parts) else [thing]
+
+
+def key(thing: str) -> str:
+    """What identifies a thing however it is worded: up to three stems."""
+    head = _SMALL.sub("", thing.lower(), count=1)
+    stems = [stem for word in head.split() if word.strip(_EDGES) not in _OBJECT_STOPS for stem in words(word)]
+    return " ".join(stems[:3])
+
+
+def plain(value: str) -> str | None:
+    """Any short value that has no pronoun in it."""
+    found = trimmed(value)
+    return None if not found or len(found) > 100 or _NOT_ME.search(found) or found.lower() in STOP_WORDS else found
+
+
+def clause(value: str) -> str | None:
+    """A longer value, up to the end of its clause, such as "Blue Bottle in SOMA"."""
+    found = _CLAUSE.search(value)
+    thing = _MINE.sub("their", (value[: found.start()] if found else value).strip(_EDGES))
+    return None if not thing or len(thing) > 160 or _NOT_ME.search(thing) else thing

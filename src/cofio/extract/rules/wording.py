@@ -1,0 +1,235 @@
+"""What someone said, told by another: in the third person where the grammar is certain, and quoted where it is not.
+
+A quotation is always right; a sentence that was turned wrongly puts words into someone's mouth.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import lru_cache
+
+from .dates import dated
+from .lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS
+from .manner import without_lead
+from .speakers import opening
+
+LONGEST = 500
+
+_LEAD = re.compile(
+    r"(?:(?:(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|team|folks|guys|again|(?-i:[A-Z][a-z][\w'-]*)))?|good (?:morning|afternoon|evening)"
+    r"|thanks|thank you|cool|great|nice|perfect|sure|yes|yeah|yep|yup|no|nope|nah|ok|okay|alright|right|of course|wait|hmm|hm|ah|oops"
+    r"|by the way|btw|actually|anyway|anyways|honestly|to be honest|tbh|fyi|for the record|for context|just so you know|sorry|my mistake|correction|update|oh|well"
+    r"|so|also|plus|look|listen|in fact|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:|\.\.\.|…| -| –| —) ?"
+    r"|(?:sorry,? )?(?:i mean|i meant)(?: to say)?(?: that)? (?=i\b|i'|my )"
+    r"|(?:oh|well|so|also|and|but|plus|anyway|ok|okay|btw|actually|fyi|yes|yeah|no) (?=(?:i|my)\b))",
+    re.IGNORECASE,
+)
+_WHEN = re.compile(
+    r"(?:(?:yesterday|today|tomorrow|tonight|last|this|next|these|on|in|at|every|since|until|over|during)\b[\w ]{0,30}?|right now|nowadays|"
+    r"recently|lately|currently|sometimes|usually|originally|\w+ \w+ ago|a few \w+ ago|after (?:work|school|lunch|dinner)|"
+    r"for (?:breakfast|lunch|dinner|work|fun))(?:,)? (?=i\b)",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&-])*[\s!.…]*$")
+_SPACE = re.compile(r"\s+")
+_UNCERTAIN = re.compile(r":(?!\d)|[\"“”«»;()\[\]{}<>|=`*…/?]| [-–—] |—|\.\.|, (?:right|no|huh|eh)$")
+_EDGES = ".,!'"
+_AFTER_NOUN = frozenset(["at", "in", "on", "to", "for", "with", "from", "as", "about", "by", "into", "near", "the", "a", "an", "my", "this", "that", "every", "each", "it", "them", "me", "all"])
+_JOINS = frozenset(["and", "or", "but", "then", "plus", "nor", "yet", "so"])
+_TELLS = frozenset(["the", "a", "an", "there", "these", "those", "some", "most", "all", "every", "each", "both", "another"])
+_FINITE = frozenset(["is", "are", "was", "were", "has", "have", "had", "will", "would", "can", "could", "should", "must", "isn't", "aren't", "wasn't", "weren't", "won't"])
+_SPEAKER = frozenset(["i", "i'm", "i've", "i'd", "i'll", "im", "ive", "my", "me", "mine", "myself"])
+
+
+@lru_cache(maxsize=2048)
+def core(sentence: str) -> str:
+    """A sentence less what only opens or closes it: "Actually," or "by the way", marks of joy, the final stop."""
+    text = without_lead(_SPACE.sub(" ", sentence[:2000]).strip())
+    for _ in range(4):
+        lead = _LEAD.match(text)
+        if lead is None or lead.end() == len(text):
+            break
+        text = without_lead(text[lead.end() :].lstrip())
+    tail = _TAIL.search(text, max(0, len(text) - 30))
+    return text[: tail.start()] if tail else text
+
+
+def told(sentence: str, name: str, said: datetime, others: frozenset[str] = frozenset()) -> str:
+    """The sentence of `name` as another would tell it, with dates, at most LONGEST characters long.
+
+    `others` are the names of those who may be spoken to.
+    """
+    turned = third_person(sentence, name, others) or _that(sentence, name)
+    return cut(dated(turned, said, tense_of=sentence)) if turned else quoted(sentence, name, said)
+
+
+def quoted(sentence: str, name: str, said: datetime, verb: str = "said") -> str:
+    """The sentence as a quotation; dates stand in square brackets, and are not part of what was said."""
+    return f"{opening(name)} {verb}: {in_marks(sentence, said)}"
+
+
+def in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50) -> str:
+    """The words between quotation marks, closed by a full stop if they have no end of their own."""
+    words = cut(dated(_SPACE.sub(" ", sentence).strip(), said, "[]"), longest)
+    words = words.replace('"', "'").replace("“", "'").replace("”", "'")
+    ended = words.rstrip("'’」』)").endswith((".", "!", "?", "…", "。", "！", "？", "؟", "۔", "।", ":"))
+    return f'"{words}"' if ended else f'"{words}".'
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """`text`, or as many whole words of it as there is room for."""
+    if len(text) <= longest:
+        return text
+    head = text[: longest - 1]
+    at = head.rfind(" ", longest // 2)
+    return f"{head[: at if at > 0 else len(head)].rstrip(' ,;:')}…"
+
+
+def third_person(sentence: str, name: str, others: frozenset[str] = frozenset()) -> str | None:
+    """A statement about its speaker in the third person, or None unless its grammar is certain."""
+    text = core(sentence)
+    if len(text) > LONGEST or _UNCERTAIN.search(text):
+        return None
+    when = _WHEN.match(text)
+    opener, rest = (text[: when.end()], text[when.end() :]) if when else ("", text)
+    words = rest.split(" ")
+    plain = [word.strip(_EDGES).lower() for word in words]
+    known = {*plain, *(word.strip(",").lower() for word in opener.split())}
+    if OTHERS & known or FOREIGN & set(word.strip(_EDGES) for word in words) or _calls(words, others):
+        return None
+    if plain[0] == "my" and not when:
+        return _possessed(words, plain, name)
+    if not _SPEAKER & set(plain[1:]) <= {"my", "me", "myself"}:
+        return None
+    turned = _verb(plain)
+    if turned is None or {"they", "them", "their", "theirs"} & set(plain):
+        return None
+    verb, after = turned
+    if _may_go_on(words, plain, after):
+        return None
+    adverbs = [word for word in words[1 : len(words)] if word][: after - 1]
+    rest = " ".join(_objects(words[after:], name, "their"))
+    start = f"{opener[:1].upper()}{opener[1:]}{name}" if when else opening(name)
+    return " ".join(part for part in (start, _placed(adverbs, verb, plain), rest) if part) + "."
+
+
+def _placed(passed: list[str], verb: str, plain: list[str]) -> str:
+    """The turned verb with the adverbs that stood before it."""
+    own = plain[0] in ("i'm", "im", "i've", "ive", "i'd", "i'll")  # the verb came with the pronoun
+    before = [] if own else [word for word in passed if word.lower() in ADVERBS]
+    return " ".join([*before, verb])
+
+
+def _calls(words: list[str], others: frozenset[str]) -> bool:
+    """Whether a sentence ends, or begins, by calling someone who is there."""
+    ends = len(words) > 2 and words[-2].endswith(",") and words[-1].strip(_EDGES) in others
+    return ends or words[0].rstrip(",") in others
+
+
+def _possessed(words: list[str], plain: list[str], name: str) -> str | None:
+    """A sentence that begins with "my": only the pronouns change."""
+    if len(words) < 4 or _SPEAKER & set(plain[1:]) - {"my", "me"} or not _has_finite(plain):
+        return None
+    owner = opening(name)
+    return " ".join([f"{owner}'s", *_objects(words[1:], name, f"{name}'s")]) + "."
+
+
+def _has_finite(plain: list[str]) -> bool:
+    """Whether there is a verb that goes with a third person already."""
+    return any(
+        word in _FINITE or word in PASTS or word.endswith("'s") or word in MODALS
+        or (word.endswith("s") and (word[:-1] in VERBS or word[:-2] in VERBS or f"{word[:-3]}y" in VERBS))
+        or (word.endswith("ed") and word not in NOT_PAST)
+        or word in ("doesn't", "hasn't")
+        for word in plain[2:]
+    )  # fmt: skip
+
+
+def _verb(plain: list[str]) -> tuple[str, int] | None:
+    """The verb of "I …" in the third person, and where the words after it begin."""
+    first = plain[0]
+    if first in ("i'm", "im"):
+        return "is", 1
+    if first == "i'll":
+        return "will", 1
+    if first in ("i've", "ive"):
+        return "has", 1
+    at = 1
+    while at < len(plain) and plain[at] in ADVERBS and at <= 3:
+        at += 1
+    if at >= len(plain):
+        return None
+    verb = plain[at]
+    if first == "i'd":
+        return _contracted(verb)
+    if first != "i":
+        return None
+    same = verb in PASTS or verb in MODALS or (verb.endswith("ed") and len(verb) > 3 and verb not in NOT_PAST)
+    changed = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "dont": "doesn't", "haven't": "hasn't"}
+    if same:
+        return verb, at + 1
+    if verb in changed:
+        return changed[verb], at + 1
+    return (_with_s(verb), at + 1) if verb in VERBS else None
+
+
+def _contracted(verb: str) -> tuple[str, int] | None:
+    """What the 'd of "I'd" is short for."""
+    if verb == "better" or verb in PARTICIPLES - {"become", "come", "put", "read", "run", "set", "hurt"} or verb.endswith("ed"):
+        return "had", 1
+    return ("would", 1) if verb in VERBS or verb in ("be", "rather", "have") else None
+
+
+def _with_s(verb: str) -> str:
+    if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
+        return f"{verb}es"
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return f"{verb[:-1]}ies"
+    return f"{verb}s"
+
+
+def _may_go_on(words: list[str], plain: list[str], start: int) -> bool:
+    """Whether a second verb may follow that would have to be turned as well: "… and work at Acme"."""
+    for at in range(start, len(plain)):
+        joined = plain[at] in _JOINS or words[at].endswith(",")
+        if not joined:
+            continue
+        following = at + 1
+        while following < len(plain) and (plain[following] in ADVERBS or plain[following] in _JOINS):
+            following += 1
+        if following >= len(plain):
+            continue
+        word = plain[following]
+        if words[following][:1].isupper() or not word.isalpha() or word.endswith("ing"):
+            continue
+        if word in VERBS or word in ("am", "have", "do", "put", "set", "read", "cut", "hit", "let"):
+            return True
+        after = plain[following + 1] if following + 1 < len(plain) else ""
+        closed = word in _AFTER_NOUN or word.endswith(("ed", "s")) or word in PASTS
+        if after in _AFTER_NOUN and not closed and not words[following].endswith(","):
+            return True
+    return False
+
+
+def _objects(words: list[str], name: str, owner: str) -> list[str]:
+    """The words after the verb, with the speaker's pronouns turned."""
+    turned = {"me": name, "my": owner, "myself": "themself"}
+    return [
+        word if (plain := word.strip(_EDGES)).lower() not in turned else word.replace(plain, turned[plain.lower()])
+        for word in words
+    ]
+
+
+def _that(sentence: str, name: str) -> str | None:
+    """A plain statement about something else: "Ana said that the meeting is on Friday." """
+    text = core(sentence)
+    if len(text) > 300 or _UNCERTAIN.search(text):
+        return None
+    words = text.split(" ")
+    plain = [word.strip(_EDGES).lower() for word in words]
+    if plain[0] not in _TELLS or not _FINITE & set(plain[1:]) or FOREIGN & set(words):
+        return None
+    if (OTHERS | _SPEAKER | {"he", "she", "they", "it", "this", "that", "him", "her", "them"}) & set(plain):
+        return None
+    return f"{opening(name)} said that {words[0].lower()} {' '.join(words[1:])}."

@@ -1,0 +1,130 @@
+"""Conversations: messages are kept at once, and carved into episodes, facts, profiles, cases and skills."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, tzinfo
+
+from ..backends import Put
+from ..engine import Engine
+from ..errors import Conflict, NotFound, Unavailable
+from ..extract import Extractor, Message
+from ..model import Draft, Kind, Record
+from ..query import MAX_LIST
+from .carving import Carving, Stretch
+from .forgetting import Forgetting
+from .places import Place, public_id
+from .turns import distinct, draft, message_id, message_of, turn_id
+
+__all__ = ["Conversations", "Place", "distinct", "message_of", "public_id"]
+
+TRIES = 50  # how often a change is tried again, because another process was at the same session
+UNASKED = 500  # so many messages are kept before a session in which no user has spoken is carved at all
+
+
+class Conversations:
+    """The conversations of one store. Several of these, in one process or many, may work on the same session."""
+
+    def __init__(self, engine: Engine, *, zone: tzinfo = UTC, extractor: Extractor | None = None) -> None:
+        """`zone` is where days begin and end, and the one that dates are told in."""
+        self.engine = engine
+        self._zone = zone
+        if extractor is None:
+            from ..extract.rules import Rules
+
+            extractor = Rules()
+        self._extractor = extractor
+        self._carving = Carving(engine, extractor, zone)
+        self.forgetting = Forgetting(engine, extractor)
+        self._one = threading.Lock()
+
+    def add(self, place: Place, session: str, messages: Sequence[Message]) -> int:
+        """Keep messages, and carve what they finish; how many stretches were carved."""
+        self.append(place, session, messages)
+        return self.carve(place, session)
+
+    def append(self, place: Place, session: str, messages: Sequence[Message]) -> int:
+        """Keep messages, all or none, each once however often it is sent; how many were new.
+
+        A message without an id is known by its time and its place in the request.
+
+        Raises:
+            Conflict: an id was given that another message has.
+            Invalid: a message cannot be stored.
+        """
+        for _ in range(TRIES):
+            fresh = self._fresh(place, session, messages)
+            if not fresh:
+                return 0
+            try:
+                self.engine.apply([Put(draft=each) for each in fresh])
+            except Conflict:  # another process has just taken one of them in
+                continue
+            return len(fresh)
+        raise Unavailable("too many are writing to this session at once; try again")
+
+    def buffered(self, place: Place, session: str) -> list[Record]:
+        """The messages that have not been carved yet, in the order in which they were said."""
+        return self.engine.list(
+            place.session(session), exact=True, kinds=(Kind.TURN,), limit=MAX_LIST, newest=False, order="created"
+        )
+
+    def carve(self, place: Place, session: str, *, whole: bool = False) -> int:
+        """Make records of the stretches that are finished, or of all that is there; how many stretches there were.
+
+        Each stretch is one transaction: there are either its messages, waiting, or the records that it became.
+        """
+        carved = 0
+        with self._one:  # others in this process would only be told of a conflict
+            for _ in range(TRIES):
+                turns = self.buffered(place, session)
+                stretches = self._stretches(turns, whole)
+                try:
+                    for stretch in stretches:
+                        self._carving.keep(place, session, Stretch(turns=stretch, messages=_messages(stretch)))
+                        carved += 1
+                except (Conflict, NotFound):  # another process was at it: look again
+                    continue
+                return carved
+        raise Unavailable("too many are writing to this session at once; try again")
+
+    def _stretches(self, turns: Sequence[Record], whole: bool) -> list[Sequence[Record]]:
+        messages = _messages(turns)
+        if not whole and len(messages) < UNASKED and all(message.role != "user" for message in messages):
+            return []
+        ends = self._extractor.boundaries(messages, self._zone) if messages else []
+        if whole and messages:
+            ends = [*ends, len(messages)]
+        return [turns[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def _fresh(self, place: Place, session: str, messages: Sequence[Message]) -> list[Draft]:
+        """Those of the messages that are not kept yet."""
+        fresh: dict[str, Message] = {}
+        for index, message in enumerate(messages):
+            given = message.id or message_id(session, message, index)
+            for again in range(1, TRIES + len(messages)):
+                # Two messages of the same moment are two, unless they are the same; one that names itself is one.
+                known = replace(message, id=given if again == 1 else f"{given}_{again}")
+                there = fresh.get(known.id) or self._kept(place, session, known.id)
+                if there == known:
+                    break
+                if there is None:
+                    fresh[known.id] = known
+                    break
+                if message.id:
+                    raise Conflict(f"the message {message.id} is there already, with something else in it")
+            else:
+                raise Unavailable("too many different messages of the same moment; give them ids")
+        return [draft(place, session, message) for message in fresh.values()]
+
+    def _kept(self, place: Place, session: str, message: str) -> Message | None:
+        try:
+            return message_of(self.engine.read(turn_id(place, session, message)))
+        except NotFound:
+            return None
+
+
+def _messages(turns: Sequence[Record]) -> list[Message]:
+    return [message_of(turn) for turn in turns]

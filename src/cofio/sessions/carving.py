@@ -1,0 +1,276 @@
+"""How a stretch of conversation becomes records: all that it gives, and its messages' move, in one transaction.
+
+Its messages go from the session to the first of its owners, under their episode. So a message waits in its session, or
+it stands with what was made of it, and never both.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import cast
+
+from ..backends import Change, Edit, Put
+from ..engine import Engine
+from ..extract import Case, Extraction, Extractor, Message, Skill
+from ..extract.profiles import merged
+from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
+from .cases import case_data, case_of
+from .places import PREFIXES, Place, public_id
+from .turns import SOURCE, copy, distinct, fields, milliseconds
+
+PROFILE = "profile"
+LONGEST = 200_000  # characters of what is made of messages; the messages themselves are kept whole
+CASES = 200  # an agent's newest cases, among which those like a new one are looked for
+GROWN_FROM = 50  # a skill is worked out of its newest cases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Messages that belong together, as they are kept and as they were said."""
+
+    turns: Sequence[Record]
+    messages: Sequence[Message]
+
+    def senders(self, role: str) -> list[str]:
+        """Who spoke in this role, in the order of their first words."""
+        return distinct(message.sender for message in self.messages if message.role == role)
+
+
+class Carving:
+    """Makes records of stretches."""
+
+    def __init__(self, engine: Engine, extractor: Extractor, zone: tzinfo) -> None:
+        self._engine = engine
+        self._extractor = extractor
+        self._zone = zone
+
+    def keep(self, place: Place, session: str, stretch: Stretch) -> None:
+        """Write what a stretch gives.
+
+        Raises:
+            Conflict, NotFound: another process has changed one of its messages or owners meanwhile; nothing was done.
+        """
+        users, agents = stretch.senders("user"), stretch.senders("assistant")
+        homes = [place.owner("user", user) for user in users]
+
+        def recalled(sentence: str) -> bool:
+            return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes)
+
+        found = self._extractor.extract(stretch.messages, self._zone, recalled)
+        writing = _Writing(self._engine, self._extractor, self._zone, session, stretch)
+        parents = [writing.user(home, found, user) for user, home in zip(users, homes, strict=True)]
+        if found.case is not None:
+            for agent in agents:
+                writing.case(place.owner("agent", agent), found.case)
+        if not homes:
+            speaker = (agents or [stretch.messages[0].sender])[0]
+            homes, parents = [place.owner("agent", speaker)], [writing.cell]
+        writing.turns(homes, parents)
+        self._engine.apply(writing.changes)
+
+
+@dataclass(slots=True)
+class _Writing:
+    """The changes of one carve, as they gather."""
+
+    engine: Engine
+    extractor: Extractor
+    zone: tzinfo
+    session: str
+    stretch: Stretch
+    cell: str = field(default_factory=lambda: f"mc_{secrets.token_hex(6)}")
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def context(self) -> dict[str, Json]:
+        """What every record of the stretch can be filtered by."""
+        senders = distinct(message.sender for message in self.stretch.messages)
+        return {
+            "session_id": self.session,
+            "parent_type": "memcell",
+            "parent_id": self.cell,
+            "at": milliseconds(self.stretch.messages[-1]),
+            "senders": dict.fromkeys(senders, True),
+        }
+
+    def user(self, home: Scope, found: Extraction, user: str) -> str:
+        """One user's episode, facts and profile; what the user's messages are to hang under."""
+        numbers = _Numbers(self.engine, home, self._day())
+        context = {**self.context, "extractor": self.extractor.name}
+        parent = self.cell
+        if found.episode is not None:
+            parent = new_id(_micros(self.stretch.messages[-1].at))
+            turns: Json = [turn.id for turn in self.stretch.turns]
+            self._put(
+                home, Kind.EPISODE, numbers, id=parent, title=found.episode.subject[:MAX_TITLE],
+                text=found.episode.text[:LONGEST], data={**context, "summary": found.episode.summary, "turns": turns},
+                created_at=self.stretch.messages[-1].at,
+            )  # fmt: skip
+        names = {message.sender: message.name or message.sender for message in self.stretch.messages}
+        for fact in found.facts:
+            self._put(
+                home, Kind.FACT, numbers, text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker),
+                parent=parent, data={**context, "messages": list(fact.messages)}, created_at=fact.at,
+            )  # fmt: skip
+        self.changes.append(numbers.change())
+        self._profile(home, found, user)
+        return parent
+
+    def _profile(self, home: Scope, found: Extraction, user: str) -> None:
+        entries = found.profiles.get(user)
+        if not entries:
+            return
+        old = self.engine.get(home, PROFILE, kind=Kind.PROFILE)
+        before = None if old is None else dict(fields(old))
+        after = merged(before, entries, session=self.session)
+        if after != before:
+            self.changes.append(profile_put(home, after, 0 if old is None else old.version))
+
+    def case(self, home: Scope, case: Case) -> None:
+        """One agent's case, and the skill that it is part of."""
+        numbers = _Numbers(self.engine, home, self._day())
+        key = self._put(
+            home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_case_text(case)[:LONGEST],
+            data={**self.context, "extractor": self.extractor.name, **case_data(case)},
+            created_at=self.stretch.messages[-1].at,
+        )  # fmt: skip
+        self._grow(home, case, key, numbers)
+        self.changes.append(numbers.change())
+
+    def _grow(self, home: Scope, case: Case, key: str, numbers: _Numbers) -> None:
+        """Take a case into the skill of its kind, or make one of it and those like it."""
+        known = self.engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
+        alike = {record.key: record for record in known if self.extractor.alike(case, case_of(record))}
+        if not alike:
+            return
+        public = f"{home.names[-1]}_{key}"
+        ids = {public_id(record) for record in alike.values()}
+        skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
+        ranked = sorted(skills, key=lambda skill: -len(ids & set(sources(skill))))
+        if ranked and ids & set(sources(ranked[0])):
+            old = ranked[0]
+            together = [*sources(old), public]
+            grown = self.extractor.skill([*cases_of(known, together), case])
+            self.changes.append(skill_edit(old, grown, together, self.context))
+            return
+        before = sorted(alike.values(), key=lambda record: record.created_at)
+        grown = self.extractor.skill([*map(case_of, before), case])
+        cells = [self.context, *map(fields, before)]
+        self._put(
+            home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=skill_text(skill_data(grown)),
+            data={
+                **skill_data(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
+                "source_case_ids": [*map(public_id, before), public],
+                "sessions": {cast(str, cell["session_id"]): True for cell in cells},
+                "senders": {sender: True for cell in cells for sender in cast("dict[str, Json]", cell["senders"])},
+            },
+            created_at=self.stretch.messages[-1].at,
+        )  # fmt: skip
+
+    def turns(self, homes: Sequence[Scope], parents: Sequence[str]) -> None:
+        """Move the messages to the first of their owners, and give the others a copy each."""
+        context = self.context
+        for position, turn in enumerate(self.stretch.turns):
+            moved = {"data": {**fields(turn), **context}, "parent": parents[0], "position": position}
+            self.changes.append(Edit(id=turn.id, fields={**moved, "scope": homes[0]}, if_version=turn.version))
+            for home, parent in zip(homes[1:], parents[1:], strict=True):
+                self.changes.append(Put(draft=copy(turn, home, {**moved, "parent": parent})))
+
+    def _day(self) -> str:
+        return self.stretch.messages[-1].at.astimezone(self.zone).strftime("%Y%m%d")
+
+    def _put(
+        self, home: Scope, kind: Kind, numbers: _Numbers, *, data: dict[str, Json], text: str, created_at: datetime,
+        title: str = "", author: str = "", parent: str | None = None, id: str | None = None,
+    ) -> str:  # fmt: skip
+        key = numbers.next(PREFIXES[kind])
+        made = Draft(
+            scope=home, kind=kind, key=key, id=id, title=title, text=text, data=data, author=author, parent=parent,
+            source=SOURCE, created_at=created_at,
+        )  # fmt: skip
+        self.changes.append(Put(draft=made, how="key", if_version=0))
+        return key
+
+
+class _Numbers:
+    """The numbers that an owner's records of one day have been given. None is given twice, whatever is deleted."""
+
+    def __init__(self, engine: Engine, home: Scope, day: str) -> None:
+        self._home, self._day = home, day
+        self._kept = engine.get(home, day, kind=Kind.LEDGER)
+        given = fields(self._kept) if self._kept is not None else {}
+        self._given: dict[str, int] = {prefix: cast(int, number) for prefix, number in given.items()}
+
+    def next(self, prefix: str) -> str:
+        """The key of one more record."""
+        self._given[prefix] = self._given.get(prefix, 0) + 1
+        return f"{prefix}_{self._day}_{self._given[prefix]:08d}"
+
+    def change(self) -> Put:
+        """Keeps the numbers; fails when another process has given some out meanwhile."""
+        made = Draft(
+            scope=self._home, kind=Kind.LEDGER, key=self._day, data=cast("dict[str, Json]", self._given), source=SOURCE
+        )
+        return Put(draft=made, how="key", if_version=0 if self._kept is None else self._kept.version)
+
+
+def profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
+    """The change that keeps a profile in place of the one at that version."""
+    items = profile.get("explicit_info")  # a person may have written anything
+    known = items if isinstance(items, list) else []
+    text = "\n".join(str(item.get("description", "")) for item in known if isinstance(item, dict))
+    made = Draft(scope=home, kind=Kind.PROFILE, key=PROFILE, text=text[:LONGEST], data=dict(profile), source=SOURCE)
+    return Put(draft=made, how="key", if_version=version)
+
+
+def skill_edit(old: Record, grown: Skill, together: Sequence[str], cell: Mapping[str, Json] | None = None) -> Edit:
+    """The change that makes a skill of these cases, the newest of them from `cell`; what a person has written stays."""
+    before = fields(old)
+    data = {**before, **skill_data(grown), "source_case_ids": list(together)}
+    if cell is not None:
+        sessions, senders = cast("tuple[dict[str, Json], ...]", (before["sessions"], before["senders"]))
+        data["sessions"] = {**sessions, cast(str, cell["session_id"]): True}
+        data["senders"] = {**senders, **cast("dict[str, Json]", cell["senders"])}
+    changed: dict[str, object] = {"data": data}
+    if before.get("edited"):
+        data |= {name: before[name] for name in ("description", "content")}
+    else:
+        changed |= {"title": grown.name, "text": skill_text(data)}
+    return Edit(id=old.id, fields=changed, if_version=old.version)
+
+
+def sources(skill: Record) -> list[str]:
+    """The public ids of the cases that a skill was made of."""
+    return cast("list[str]", fields(skill)["source_case_ids"])
+
+
+def cases_of(known: Sequence[Record], ids: Sequence[str]) -> list[Case]:
+    """Those of the known cases that these ids name, oldest first."""
+    mine = [record for record in known if public_id(record) in set(ids)][:GROWN_FROM]
+    return [case_of(record) for record in sorted(mine, key=lambda record: record.created_at)]
+
+
+def skill_data(skill: Skill) -> dict[str, Json]:
+    """What a skill's record keeps of it beside its name."""
+    return {
+        "description": skill.description,
+        "content": skill.content,
+        "confidence": skill.confidence,
+        "maturity": skill.maturity,
+    }
+
+
+def skill_text(data: Mapping[str, Json]) -> str:
+    """The words that a skill is found by."""
+    return f"{data['description']}\n\n{data['content']}"
+
+
+def _case_text(case: Case) -> str:
+    return "\n".join(part for part in (case.approach, case.insight) if part)
+
+
+def _micros(at: datetime) -> int:
+    return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

@@ -1,0 +1,146 @@
+"""How memory is taken back: what is deleted goes with everything that was made of it, in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias, cast
+
+from ..backends import Change, Delete, Drop
+from ..engine import Engine
+from ..errors import Conflict, NotFound, Unavailable
+from ..extract import Extractor
+from ..extract.profiles import without
+from ..model import Kind, Record, Scope
+from ..query import MAX_LIST, AllOf, Filter, Where
+from .carving import CASES, PROFILE, cases_of, profile_put, skill_edit, sources
+from .places import Place, Track, named, public_id
+from .turns import fields
+
+TRIES = 50
+Doomed: TypeAlias = tuple[list[Change], Counter[Kind]]
+KEPT = (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL)
+
+
+class Forgetting:
+    """Deletes by id, by session, by owner, and all. Each answer counts what went, by kind."""
+
+    def __init__(self, engine: Engine, extractor: Extractor) -> None:
+        self._engine = engine
+        self._extractor = extractor
+
+    def memory(self, place: Place, public: str) -> Counter[Kind]:
+        """Forget an episode with its facts and messages, a fact, a case, a skill, or a message that still waits.
+
+        Raises:
+            NotFound: nothing here has this id.
+            Conflict: it is a message of an episode, which it cannot be taken out of.
+        """
+        return self._tried(lambda: self._doomed_by_id(place, public))
+
+    def session(self, place: Place, session: str) -> Counter[Kind]:
+        """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
+        of_it = Where("data.session_id", "=", session)
+        return self._tried(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
+
+    def owner(self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = ()) -> Counter[Kind]:
+        """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits."""
+        home = place.owner(track, name)
+        if kinds:
+            return self._tried(lambda: self._doomed(self._all(home, kinds, None)))
+        said = AllOf(
+            Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
+        )
+
+        def changes() -> Doomed:
+            waiting = self._all(place.scope / "session", (Kind.TURN,), said)
+            counts = self._counts(home)
+            counts[Kind.TURN] += len(waiting)
+            return [Drop(scope=home), *(Delete(id=turn.id, if_version=turn.version) for turn in waiting)], counts
+
+        return self._tried(changes)
+
+    def everything(self, place: Place) -> Counter[Kind]:
+        """Forget an app's project."""
+        return self._tried(lambda: ([Drop(scope=place.scope)], self._counts(place.scope)))
+
+    def _tried(self, found: Callable[[], Doomed]) -> Counter[Kind]:
+        for _ in range(TRIES):
+            changes, counts = found()
+            try:
+                self._engine.apply(changes)
+            except (Conflict, NotFound):  # something has just changed: look again
+                continue
+            return +counts
+        raise Unavailable("too many are writing here at once; try again")
+
+    def _doomed_by_id(self, place: Place, public: str) -> Doomed:
+        name = named(public)
+        if name is not None:
+            found = self._engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
+            if found is None:
+                raise NotFound(public)
+            hanging = Where("parent", "=", found.id)
+            under = self._all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
+            return self._doomed([found, *under])
+        messages = self._all(place.scope, (Kind.TURN,), Where("data.message_id", "=", public))
+        if not messages:
+            raise NotFound(public)
+        if any(turn.parent is not None for turn in messages):
+            raise Conflict(f"the message {public}")
+        return self._doomed(messages)
+
+    def _doomed(self, records: Sequence[Record]) -> Doomed:
+        """What deleting these records takes with it: what profiles and skills have from them."""
+        changes: list[Change] = [Delete(id=record.id, if_version=record.version) for record in records]
+        counts: Counter[Kind] = Counter(record.kind for record in records if record.kind is not Kind.LEDGER)
+        gone = {record.id for record in records}
+        for home, messages in _messages(records).items():
+            profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
+            if profile is None or profile.id in gone:
+                continue
+            before = dict(fields(profile))
+            after = without(before, messages)
+            if after is None:
+                changes.append(Delete(id=profile.id, if_version=profile.version))
+                counts[Kind.PROFILE] += 1
+            elif after != before:
+                changes.append(profile_put(home, after, profile.version))
+        for home in {record.scope for record in records if record.kind is Kind.CASE}:
+            cases = {public_id(record) for record in records if record.scope == home and record.kind is Kind.CASE}
+            for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
+                if skill.id not in gone and cases & set(sources(skill)):
+                    changes.append(self._shrunk(home, skill, cases, counts))
+        return changes, counts
+
+    def _shrunk(self, home: Scope, skill: Record, cases: set[str], counts: Counter[Kind]) -> Change:
+        """A skill without these cases; one that has fewer than two left is none."""
+        left = [case for case in sources(skill) if case not in cases]
+        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=MAX_LIST, order="created")
+        remaining = cases_of(known, left)
+        if len(remaining) < 2:
+            counts[Kind.SKILL] += 1
+            return Delete(id=skill.id, if_version=skill.version)
+        return skill_edit(skill, self._extractor.skill(remaining), left)
+
+    def _all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
+        found: list[Record] = []
+        while True:
+            page = self._engine.list(scope, kinds=kinds, filter=filter, limit=MAX_LIST, offset=len(found), newest=False)
+            found += page
+            if len(page) < MAX_LIST:
+                return found
+
+    def _counts(self, scope: Scope) -> Counter[Kind]:
+        return Counter({kind: self._engine.count(scope, kinds=(kind,)) for kind in KEPT})
+
+
+def _messages(records: Iterable[Record]) -> dict[Scope, set[str]]:
+    """The ids of the messages that the records are, or were taken from, by whose they are."""
+    found: dict[Scope, set[str]] = {}
+    for record in records:
+        if record.kind is Kind.TURN and record.parent is not None:
+            found.setdefault(record.scope, set()).add(cast(str, fields(record)["message_id"]))
+        elif record.kind is Kind.FACT:
+            found.setdefault(record.scope, set()).update(cast("list[str]", fields(record)["messages"]))
+    return found

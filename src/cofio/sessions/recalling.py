@@ -1,0 +1,115 @@
+"""How memory is found again: a user's episodes by the best of what they hold, an agent's cases and skills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..engine import Engine
+from ..errors import NotFound
+from ..model import Kind, Record, Scope
+from ..query import AllOf, Filter, Hit, Mode, Page, Query, Where
+from .places import Place
+
+EACH = 6  # the most that is shown of what an episode was found by
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked for, and how."""
+
+    text: str
+    mode: Mode = "hybrid"
+    limit: int
+    radius: float | None = None
+    """The least cosine that a hit must have; one that has none, because it was found by words alone, may stay."""
+    floor: float = 0.0
+    filter: Filter | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """An episode, a case or a skill that answers, with the facts under it that do."""
+
+    record: Record
+    score: float
+    facts: list[Hit] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, best first, and why it may be incomplete."""
+
+    found: list[Found]
+    degraded: str | None
+
+
+def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
+    """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), asked, each=EACH)
+    groups: dict[str, list[Hit]] = {}
+    for hit in page:
+        of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
+        if of is not None:
+            groups.setdefault(of, []).append(hit)
+    found: list[Found] = []
+    for episode, hits in groups.items():
+        if _near(hits, asked.radius) and (record := _episode(engine, episode, hits)) is not None:
+            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, engine.settings.floor)]
+            found.append(Found(record, hits[0].score, facts))
+    return Answer(found, page.degraded)
+
+
+def of_agent(engine: Engine, home: Scope, kind: Kind, asked: Asked) -> Answer:
+    """An agent's cases, or its skills."""
+    page = _search(engine, home, (kind,), asked)
+    return Answer([Found(hit.record, hit.score) for hit in page if _near([hit], asked.radius)], page.degraded)
+
+
+def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
+    """Messages that have not been carved yet, of the sessions in which the user has a part."""
+    sessions = place.scope / "session"
+    said = AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
+    mine = {record.scope for record in engine.list(sessions, kinds=(Kind.TURN,), filter=said, limit=1000)}
+    if not mine:
+        return Answer([], None)
+    there = Where("scope", "in", tuple(sorted(mine)[:100]))
+    within = there if asked.filter is None else AllOf(there, asked.filter)
+    page = engine.search(
+        Query(
+            asked.text, scope=sessions, kinds=(Kind.TURN,), filter=within, mode=asked.mode, limit=asked.limit,
+            floor=asked.floor,
+        )
+    )  # fmt: skip
+    return Answer([Found(hit.record, hit.score) for hit in page if _near([hit], asked.radius)], page.degraded)
+
+
+def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: Asked, each: int | None = None) -> Page:
+    return engine.search(
+        Query(
+            asked.text, scope=home, exact=True, kinds=kinds, filter=asked.filter, mode=asked.mode, limit=asked.limit,
+            each=each, floor=asked.floor,
+        )
+    )  # fmt: skip
+
+
+def _near(hits: Sequence[Hit], radius: float | None) -> bool:
+    cosines = [hit.why.semantic.score for hit in hits if hit.why.semantic is not None]
+    return radius is None or not cosines or max(cosines) >= radius
+
+
+def _telling(hit: Hit, floor: float) -> bool:
+    """Whether a fact answers by itself, rather than by what stands around it."""
+    signals = [signal for signal in (hit.why.keyword, hit.why.semantic) if signal is not None]
+    return any(signal.relevance >= floor for signal in signals)
+
+
+def _episode(engine: Engine, id: str, hits: Sequence[Hit]) -> Record | None:
+    for hit in hits:
+        if hit.record.id == id:
+            return hit.record
+    try:
+        found = engine.read(id)
+    except NotFound:  # its messages stand alone, or it was deleted since
+        return None
+    return found if found.kind is Kind.EPISODE else None
