@@ -380,7 +380,7 @@ def test_what_a_door_leaves_in_its_state_and_a_token_of_before_are_gone_for_the_
     seen: list[dict[str, Any]] = []
 
     async def door(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append(dict(scope["state"]))
+        seen.append({name: value for name, value in scope["state"].items() if name != "request_id"})
         scope["state"]["left"] = True
 
     async def main() -> None:

@@ -28,6 +28,7 @@ KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, sk
 IMPORTANCES = "low, medium, high or critical"
 
 _TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
+_NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,128}")
 _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
@@ -78,6 +79,7 @@ def parser() -> Parser:
     _adding(command)
     _finding(command)
     _keeping(command)
+    _chatting(command, common)
     _serving(command, common)
     _filing(command, common)
     model = command("model", "See or install the model that finds by meaning.", "cofio model install")
@@ -204,6 +206,47 @@ def _keeping(command: Callable[[str, str, str], Parser]) -> None:
     )  # fmt: skip
     importing.add_argument("--skip-bad", action="store_true", help="pass over lines that are no records")
     importing.add_argument("--no-vectors", action="store_true", help="leave the embedding, the slow part, for later")
+
+
+def _chatting(command: Callable[[str, str, str], Parser], common: Parser) -> None:
+    chat = command(
+        "chat",
+        "Take in conversations that other programs have kept.",
+        "cofio chat import conversations.json\ncofio chat import whatsapp.txt --session family",
+    )
+    verbs = chat.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+    told = "Remember the conversations of a file: each message once, and what they say as episodes, facts and profiles."
+    importing = verbs.add_parser(
+        "import", help=told, description=told, parents=[common],
+        example="cofio chat import chatgpt-export.zip --user anna\n"
+        "cofio chat import messages.jsonl --session support-17 --app shop\npbpaste | cofio chat import -",
+    )  # fmt: skip
+    importing.add_argument(
+        "file", metavar="FILE",
+        help='OpenAI messages (JSON, JSONL), a ChatGPT export (JSON, zip) or lines of "Name: text"; - is stdin',
+    )  # fmt: skip
+    importing.add_argument("--app", type=name, default="default", help="whose memory (default: default)")
+    importing.add_argument("--project", type=name, default="default", help="of which project (default: default)")
+    importing.add_argument(
+        "--user", type=name, default="user", metavar="ID", help="the id of a user without a name (default: user)"
+    )
+    importing.add_argument(
+        "--agent", type=name, default="assistant", metavar="ID",
+        help="the id of an assistant without a name (default: assistant)",
+    )  # fmt: skip
+    importing.add_argument(
+        "--session", type=session, metavar="NAME",
+        help="what to call the conversation; more of them get -2, -3 (default: its id, its title or the file's name)",
+    )  # fmt: skip
+    importing.add_argument(
+        "--format", choices=("openai", "jsonl", "chatgpt", "text"), help="what the file is (default: what it looks like)"
+    )
+    importing.add_argument(
+        "--date", type=date, help="when it began, where the file has no times (default: when the file was changed)"
+    )
+    importing.add_argument(
+        "--no-flush", action="store_true", help="keep the last messages waiting for more, as a chat that goes on"
+    )
 
 
 def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None:
@@ -389,6 +432,34 @@ def port(written: str) -> int:
     if not (written.isascii() and written.isdigit() and int(written) <= 65535):
         raise Invalid("port", f"{written!r} is not a port: use 1 to 65535, or 0 for one that is free")
     return int(written)
+
+
+@_value
+def name(written: str) -> str:
+    """The name of an app or a project, or the id of someone who speaks."""
+    if not _NAME.fullmatch(written) or written in (".", ".."):
+        raise Invalid("name", f"{written!r} is not 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -")
+    return written
+
+
+@_value
+def session(written: str) -> str:
+    """The name of a session."""
+    from ...model import check_text
+
+    check_text("session", written, 128, empty=False)
+    return written
+
+
+@_value
+def date(written: str) -> datetime:
+    """A date, or a date and a time, with or without a zone."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        raise Invalid("date", f"{written!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
 
 
 @_value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
-from . import filing, keeping
+from . import chatting, filing, keeping
 from .arguments import misused
 from .opening import FEW, opened, settle, waiting
 from .terminal import counted, note, output, path
@@ -160,5 +160,6 @@ def scopes(args: Namespace) -> int:
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "add": add, "search": search, "list": listing, "show": show, "rm": rm, "scopes": scopes,
     "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
-    "export": keeping.export, "import": keeping.importing, "files": filing.files, "model": keeping.model,
+    "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
+    "model": keeping.model,
 }  # fmt: skip

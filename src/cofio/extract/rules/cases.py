@@ -113,10 +113,10 @@ def _outcome(answer: str) -> str:
     """The first sentences of an answer, as many as fit."""
     told = ""
     for sentence in sentences(answer):
-        plain = flat(re.sub(r"[*`#|]{1,9}", "", sentence[:2_000]), OUTCOME)
+        plain = flat(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
         if told and len(told) + len(plain) + 1 > OUTCOME:
             break
-        told = f"{told} {plain}".strip()
+        told = f"{told}{'' if not told or told[-1] in '.!?:…。！？' else '.'} {plain}".strip()
     return told or flat(answer, OUTCOME)
 
 
@@ -221,7 +221,7 @@ def _quality(run: Sequence[Message], taken: Sequence[Step], answer: str, *, admi
         "there is a final answer": bool(answer),
         "there is no final answer": not answer,
         "the answer admits failure": admits,
-        "the user is content": not unhappy and _CONTENT.search(last) is not None,
+        "the user is content": not unhappy and _CONTENT.search(last) is not None and " but " not in last,
         "the user is not": unhappy,
     }
     return round(min(1.0, max(0.0, sum(QUALITY[name] * share for name, share in signals.items()))), 2)

@@ -8,6 +8,8 @@ from datetime import date, datetime, timedelta
 
 from .lexicon import MONTHS, PASTS, WEEKDAYS
 
+NIGHT = 4  # o'clock, before which people do not agree on what day it is
+
 _NUMBERS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
     "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
@@ -19,7 +21,7 @@ _RELATIVE = re.compile(
     rf"\b(?:(?P<named>the day before yesterday|the day after tomorrow|(?:yesterday|tomorrow){_PART}|today|tonight|"
     r"last night|this (?:morning|afternoon|evening))"
     r"|(?P<which>last|next|this) (?P<span>week|weekend|month|year)"
-    rf"|(?P<side>last|next|this|on|by|until) (?P<weekday>{_DAY}){_PART}"
+    rf"|(?P<side>last|next|this|on|by|until|since) (?P<weekday>{_DAY}){_PART}"
     rf"|(?P<ago>{_NUMBER}) (?P<unit>day|week|month|year)s? ago"
     rf"|in (?P<ahead>{_NUMBER}) (?P<later>day|week|month|year)s?(?: time)?(?! of\b))"
     r"(?![\w'’-]| ?[(\[])",
@@ -27,11 +29,17 @@ _RELATIVE = re.compile(
 )
 _OFFSETS = {"the day before yesterday": -2, "the day after tomorrow": 2, "yesterday": -1, "tomorrow": 1, "last": -1}
 _FUTURE = re.compile(
-    r"(?:\b(?:is|are|am|will|going|need|must|can|should|due|leaving|flying|arrives|starts|deadline|leaves|have|has|let's)"
+    r"(?:\b(?:is|are|am|will|going|need|must|can|should|due|leaving|flying|arrives?|starts?|deadline|leaves?|fly|"
+    r"begins?|moves?|moving|returns?|ships?|have|has|let's)"
     r"|'(?:s|m|re|ll))\b",
     re.IGNORECASE,
 )
 _PAST = re.compile(rf"\b(?:\w{{2,20}}ed|were|{'|'.join(sorted(PASTS))})\b", re.IGNORECASE)
+_ARRANGED = re.compile(
+    r"\b(?:bought|booked|scheduled|planned|ordered|invited|reserved|agreed|decided|promised|told|said|asked|got|set|made|"
+    r"moved|postponed|signed|registered|heard|read)\b",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r'("[^"]*"|“[^”]*”)')
 
 
@@ -58,7 +66,7 @@ def dated(text: str, said: datetime, brackets: str = "()", tense_of: str | None 
     if not _RELATIVE.search(text):
         return text
     words = text if tense_of is None else tense_of
-    past, future = bool(_PAST.search(words)), bool(_FUTURE.search(words))
+    past, future = bool(_PAST.search(words)), bool(_FUTURE.search(words) or _ARRANGED.search(words))
     seen: set[str] = set()
 
     def with_date(found: re.Match[str]) -> str:
@@ -85,6 +93,8 @@ def _resolved(found: re.Match[str], said: datetime, past: bool, future: bool) ->
         return _span(found["which"].lower(), found["span"].lower(), today, past)
     if found["weekday"]:
         return _weekday(found["side"].lower(), WEEKDAYS.index(found["weekday"].lower()), today, past, future)
+    if said.hour < NIGHT and "day" in (found["unit"], found["later"]):
+        return None
     if found["ago"]:
         return _away(-_number(found["ago"]), found["unit"].lower(), today)
     if future and not past:  # "I read it in two days" is no date
@@ -97,7 +107,7 @@ def _number(word: str) -> int:
 
 
 def _named(words: str, said: datetime) -> str | None:
-    if words == "tonight" and said.hour < 5:  # the night that is ending, or the one to come
+    if said.hour < NIGHT and words != "last night":  # whoever is still up may mean the day that is over
         return None
     days = _OFFSETS.get(words, _OFFSETS.get(words.split()[0], 0))
     return day(said.date() + timedelta(days=days))
@@ -129,7 +139,7 @@ def _weekday(side: str, weekday: int, today: date, past: bool, future: bool) -> 
     ahead = (weekday - today.weekday()) % 7
     if side == "next":
         return day(today + timedelta(days=7 - today.weekday() + weekday))
-    if side == "last" or (side == "on" and past and not future):
+    if side in ("last", "since") or (side == "on" and past and not future):
         return day(today - timedelta(days=(7 - ahead) % 7 or 7))
     this_week = weekday > today.weekday()
     if past or not ahead or (side == "this" and not this_week) or (side == "on" and not future):

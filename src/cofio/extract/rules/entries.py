@@ -23,6 +23,8 @@ _I = rf"i {_ADVERB}"
 _HAVE = rf"(?:i|i've|i have) {_ADVERB}"
 _COUNT = r"(?:a|an|one|two|three|four|five|six|seven|\d{1,2}|twin|no)"
 _MONTH = "january|february|march|april|may|june|july|august|september|october|november|december"
+_KIN = rf"(?:older |younger |little |big |twin )?(?:{KIN})(?:,? (?-i:[A-Z])[\w'-]+,?)?"
+_LEVEL = r"(?:fluent |some |a little |a bit of |basic )"
 _END = r"(?=$|[,.;!]| (?:and|but|so|now|since|because|for|with|again|years?|anymore|at|in|who)\b)"
 _ANYMORE = r"(?: any ?more| any longer)"
 
@@ -55,10 +57,12 @@ _RULES = (
     _rule("Home", "home", "Lives in {place}.", rf"(?:{_AM}(?:living|based|located|residing) (?:in|out of) |(?:i've|i have) (?:been living|lived) in )(?P<place>.+)"),
     _rule("Home", "home", "Lives in {place}.", rf"{_HAVE}(?:moved|relocated) (?:back )?(?:from [A-Z][\w ]{{1,30}} )?(?:here )?to (?P<place>.+)"),
     _rule("Home", "home", "Lives near {place}.", rf"{_I}live (?:near|outside|just outside|close to) (?P<place>.+)"),
+    _rule("Home", "address", "Lives at {plain}.", rf"{_I}live at (?P<plain>\d.+)"),
     _rule("Home", "home", "No longer lives in {place}.", rf"(?:i no longer live in |i (?:have )?moved (?:away from|out of) )(?P<place>.+)", ended=True),
     _rule("Home", "home", "No longer lives in {place}.", rf"(?:i (?:don't|do not) live in )(?P<place>.+?){_ANYMORE}?$", ended=True),
     _rule("Background", "origin", "Is from {place}.", rf"(?:{_AM}(?:originally )?from |i (?:originally )?come from )(?P<place>.+)"),
     _rule("Background", "grew up", "Grew up in {place}.", rf"(?:i was (?:born and )?raised in |{_I}grew up in )(?P<place>.+)"),
+    _rule("Background", "grew up", "Grew up near {place}.", rf"{_I}grew up near (?P<place>.+)"),
     _rule("Background", "birthplace", "Was born in {place}.", r"i was born (?:and raised )?in (?P<place>(?!\d).+)"),
     _rule("Identity", "birth year", "Was born in {year}.", r"i was born in (?P<year>(?:19|20)\d\d)\b"),
     _rule("Identity", "age", "Is {age} years old.", rf"(?:(?:i'm|im|i am) (?:now |already |currently )?|i (?:just |recently )?turned )(?P<age>\d{{1,3}})(?= years old|$|[,.!]| and (?!a )| now$| today| yesterday| last)"),
@@ -78,10 +82,11 @@ _RULES = (
     _rule("Education", "education:{place}", "Graduated from {place}.", rf"{_HAVE}graduated from (?P<place>.+)"),
     _rule("Education", "education:{degree}", "Has {article} {degree} in {plain}.", rf"{_HAVE}(?:have |got |hold )?(?P<article>an?) (?P<degree>phd|ph\.d|doctorate|master's(?: degree)?|bachelor's(?: degree)?|degree|mba) in (?P<plain>.+)"),
     _rule("Family", "family:{kin}:name", "{kin} is called {person}.", rf"my (?P<kin>(?:older |younger |little |big |twin )?(?:{KIN}))(?:'s name is| is called| is named) (?P<person>.+)"),
-    _rule("Family", "family:{kin}:work", "{kin} is {trade}.", rf"my (?P<kin>(?:older |younger |little |big |twin )?(?:{KIN})(?:,? (?-i:[A-Z])[\w'-]+,?)?)(?:'s| is) (?P<trade>an? .+)"),
-    _rule("Family", "family:{kin}:home", "{kin} lives in {place}.", rf"my (?P<kin>(?:older |younger |little |big |twin )?(?:{KIN})(?:,? (?-i:[A-Z])[\w'-]+,?)?) (?:lives|moved|just moved|is living) (?:in|to) (?P<place>.+)"),
-    _rule("Family", "family:{kin}:employer", "{kin} works at {employer}.", rf"my (?P<kin>(?:older |younger |little |big |twin )?(?:{KIN})(?:,? (?-i:[A-Z])[\w'-]+,?)?) works (?:at|for) (?P<employer>.+)"),
-    _rule("Family", "family:{kin}:age", "{kin} is {age} years old.", rf"my (?P<kin>(?:older |younger |little |big |twin )?(?:{KIN})(?:,? (?-i:[A-Z])[\w'-]+,?)?) (?:is|just turned|turned) (?P<age>\d{{1,3}})(?= years old|$|[,.]| and)"),
+    _rule("Family", "family:{kin}:work", "{kin} is {trade}.", rf"my (?P<kin>{_KIN})(?:'s| is) (?P<trade>an? .+)"),
+    _rule("Family", "family:{kin}:home", "{kin} lives in {place}.", rf"my (?P<kin>{_KIN}) (?:lives|moved|just moved|is living) (?:in|to) (?P<place>.+)"),
+    _rule("Family", "family:{kin}:employer", "{kin} works at {employer}.", rf"my (?P<kin>{_KIN}) works (?:at|for) (?P<employer>.+)"),
+    _rule("Family", "family:{kin}:age", "{kin} is {age} years old.", rf"my (?P<kin>{_KIN}) (?:is|just turned|turned) (?P<age>\d{{1,3}})(?= years old|$|[,.]| and)"),
+    _rule("Family", "family:{kin}:origin", "{kin} is from {place}.", rf"my (?P<kin>{_KIN}) is (?:originally )?from (?P<place>.+)"),
     _rule("Family", "family:{kins}", "Has {count} {kins}.", rf"(?:i have|i've got) (?P<count>{_COUNT}) (?P<kins>(?:(?:older|younger|little|big|twin|small|grown) )?(?:kids?|child(?:ren)?|sons?|daughters?|boys|girls|sisters?|brothers?|siblings?|grandchildren|grandkids))\b(?! in law)"),
     _rule("Pets", "pet:{animal}:{person}", "Has {count} {animal} called {person}.", rf"(?:i have|i've got|i (?:just )?(?:adopted|got)|i own) (?P<count>an?) (?:[\w-]+ ){{0,3}}?(?P<animal>{ANIMALS})(?: whose name is| named| called|,) (?P<person>.+)"),
     _rule("Pets", "pet:{animal}", "Has {count} {animals}.", rf"(?:i have|i've got|i (?:just )?(?:adopted)|i own) (?P<count>{_COUNT}) (?P<animals>(?:[\w-]+ ){{0,2}}?(?P<animal>{ANIMALS})s?){_END}(?!, [A-Z])"),
@@ -91,7 +96,7 @@ _RULES = (
     _rule("Relationship", "relationship", "Is {state} to {person}.", rf"{_AM}(?P<state>married|engaged) to (?P<person>.+)"),
     _rule("Relationship", "relationship", "Is {state}.", rf"{_I}got (?P<state>married|engaged|divorced)\b"),
     _rule("Relationship", "relationship", "Is dating {person}.", rf"{_AM}dating (?P<person>.+)"),
-    _rule("Languages", "speaks:{language}", "Speaks {level}{language}.", rf"(?:{_I}speak |{_AM}fluent in )(?P<level>fluent |some |a little |a bit of )?(?P<language>{LANGUAGES})\b"),
+    _rule("Languages", "speaks:{languages}", "Speaks {languages}.", rf"(?:{_I}speak |{_AM}fluent in )(?P<languages>{_LEVEL}?(?:{LANGUAGES})\b(?:(?:,| and|, and) {_LEVEL}?(?:{LANGUAGES})\b)*)"),
     _rule("Languages", "native language", "Native language is {language}.", rf"my (?:native language|mother tongue|first language) is (?P<language>{LANGUAGES})\b"),
     _rule("Goals", "learning:{language}", "Is learning {language}.", rf"{_AM}(?:learning|studying) (?:to speak )?(?P<language>{LANGUAGES})\b"),
     _rule("Diet", "diet", "Is {diet}.", rf"{_AM}(?:an? )?(?P<diet>vegetarian|vegan|pescatarian|lactose[- ]intolerant|gluten[- ]intolerant|celiac|coeliac){_END}"),
@@ -106,7 +111,7 @@ _RULES = (
     _rule("Preferences", "likes:{liked}", "Is into {liked}.", rf"{_AM}(?:into|passionate about|crazy about|obsessed with|fond of) (?P<liked>.+)"),
     _rule("Preferences", "likes:{liked}", "Is a fan of {liked}.", rf"{_AM}a (?:big |huge |great |massive )?fan of (?P<liked>.+)"),
     _rule("Preferences", "likes:{liked}", "Cannot stand {liked}.", r"i (?:really )?(?:can't|cannot|can not) stand (?P<liked>.+)"),
-    _rule("Preferences", "likes:{liked}", "Does not like {liked}{anymore}.", rf"i (?:really )?(?:don't|do not|dont|no longer) (?:really |particularly |even )?(?:like|enjoy|love|care for) (?P<liked>.+?)(?P<anymore>{_ANYMORE})?$"),
+    _rule("Preferences", "likes:{liked}", "Does not like {liked}{anymore}.", rf"i (?:really )?(?:don't|do not|dont|no longer) (?:really |particularly |even )?(?:like|enjoy|love|care for) (?P<liked>.+?)(?P<anymore>{_ANYMORE})?(?:,.*)?$"),
     _rule("Possessions", "owns:{thing}", "Has {count} {things}.", rf"(?:i own|i have|i've got|i (?:just |recently |finally )?bought) (?P<count>an?) (?P<things>(?:[\w-]+ ){{0,3}}?(?P<thing>{THINGS})){_END}"),
     _rule("Possessions", "owns:car", "Drives {plain}.", rf"{_I}drive (?P<plain>an? (?:[\w-]+ ){{0,2}}(?-i:[A-Z])[\w-]+.*)"),
     _rule("Possessions", "owns:{thing}", "Sold their {thing}.", rf"{_HAVE}sold my (?:old )?(?P<thing>{THINGS})\b", ended=True),
@@ -209,7 +214,7 @@ def _read(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
                 seen.add(topic)
                 yield _entry(rule.category, topic, says, evidence, turn, ended=rule.ended)
     if not seen and _HABIT.search(part) and _PRESENT.match(part) and (told := third_person(part, "\x1a")):
-        says = told.removeprefix("\x1a ").replace("\x1a", "them")
+        says = told.removeprefix("\x1a ").removeprefix("also ").replace("\x1a", "them")
         if told.startswith("\x1a "):
             verb_and_object = key(re.sub(r"^i\b", "", core(part), flags=re.I)) or says.lower()
             yield _entry("Habits", f"habit:{verb_and_object}", says[:1].upper() + says[1:], evidence, turn)
@@ -225,14 +230,16 @@ def _said(rule: _Rule, match: re.Match[str]) -> Iterator[tuple[str, str]]:
         values[name] = cleaned
     if "age" in values and not 0 < int(values["age"]) < 120:
         return
-    things = several(values["liked"]) if "liked" in values else [""]
-    for thing in things:
-        own = {**values, "liked": thing} if thing else values
+    many = next((name for name in ("liked", "languages") if name in values), "")
+    for thing in several(values[many], name=many) if many else [""]:
+        own = {**values, many: thing} if many else values
         topic = rule.topic.format(**{name: _identity(name, value) for name, value in own.items()})
         yield topic, rule.says.format(**{name: _shown(name, value) for name, value in own.items()})
 
 
 def _identity(name: str, value: str) -> str:
+    if name == "languages":
+        return value.split()[-1].lower()
     return key(value) if name in ("liked", "goal", "plain") else value.strip(" ,").replace(",", "").lower()
 
 
@@ -243,6 +250,8 @@ def _shown(name: str, value: str) -> str:
         return value[:1].upper() + value[1:].strip(" ,").replace(",", "")
     if name == "language":
         return value.upper() if value.lower() == "asl" else value.capitalize()
+    if name == "languages":
+        return " ".join([*value.lower().split()[:-1], _shown("language", value.split()[-1])])
     if name == "goal":
         return clause(value) or value
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -18,6 +19,9 @@ LONGEST_ANSWER = 320  # characters of what an assistant says in one turn
 LONGEST_TURN = 2_000
 LONGEST = 24_000
 
+LEFT_OUT = "[…]"
+
+_REPLY = re.compile(r"(?:yes|yeah|yep|yup|no|nope|nah|sure|ok|okay|never|not|absolutely|definitely|of course|はい|да|ja|nei|nein|sí|oui)\b", re.I)
 _GREETINGS = frozenset(["hi", "hello", "hey", "hei", "hallo", "hola", "bonjour", "ciao", "good", "morning", "evening", "afternoon", "bye", "goodbye"])
 
 
@@ -25,7 +29,8 @@ def episode(turns: Sequence[Turn]) -> Episode | None:
     """The stretch as it would be told to someone who was not there; None if no user took part."""
     if not any(turn.message.role == "user" for turn in turns):
         return None
-    who = list(dict.fromkeys(turn.name for turn in turns))
+    users = [turn.name for turn in turns if turn.message.role == "user"]
+    who = list(dict.fromkeys([*users, *(turn.name for turn in turns)]))
     first = turns[0].said
     tellings = list(_tellings(turns))
     if not tellings:
@@ -47,7 +52,7 @@ def episode(turns: Sequence[Turn]) -> Episode | None:
 
 def _start(who: list[str]) -> str:
     if len(who) == 1:
-        return f"{who[0]} had this to say."
+        return f"{who[0]} said the following."
     return f"{who[0]} talked with {listed(who[1:])}."
 
 
@@ -78,13 +83,14 @@ def _tellings(turns: Sequence[Turn]) -> Iterator[str]:
         found = list(_of(turn, names - {turn.name}))
         if found and turn.said.date() != today:
             today = turn.said.date()
-            yield f"The conversation went on, on {day(today)}."
+            yield f"On {day(today)} the conversation went on."
         yield from found
 
 
 def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
     """One turn: its sentences, those that are quoted in one go where they follow each other, and what tools it used."""
-    told_by = [(_verb(one.manner, one.text, turn, others), one) for one in turn.sentences if one.manner is not Manner.COURTESY]
+    kept = [one for at, one in enumerate(turn.sentences) if one.manner is not Manner.COURTESY or _replies(turn, at)]
+    told_by = [(_verb(one.manner, one.text, turn, others), one) for one in kept]
     room = LONGEST_ANSWER if turn.message.role == "assistant" else LONGEST_TURN
     for verb, group in groupby(told_by, key=lambda pair: pair[0]):
         texts = [one.text for _, one in group]
@@ -98,11 +104,16 @@ def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
             yield f"{opening(turn.name)} {verb} {texts[0] if len(texts) == 1 and verb == 'shared' else _several(texts, verb)}."
         else:
             words = _within(texts, room)
-            room -= len(words)
+            room = 0 if words.endswith(LEFT_OUT) else room - len(words)
             yield f"{opening(turn.name)} {verb}: {in_marks(words, turn.said, LONGEST_TURN)}"
     if turn.message.calls:
         used = dict.fromkeys(call.name for call in turn.message.calls)
         yield f"{opening(turn.name)} used {listed(list(used))}."
+
+
+def _replies(turn: Turn, at: int) -> bool:
+    """Whether a courtesy is the yes or no to a question."""
+    return at == 0 and turn.asked is not None and _REPLY.match(turn.sentences[0].text) is not None
 
 
 def _several(texts: list[str], verb: str) -> str:
@@ -127,9 +138,9 @@ def _within(texts: list[str], room: int) -> str:
     kept: list[str] = []
     for text in texts:
         if kept and len(text) > room:
-            kept.append("[…]")
-            break
+            return f"{' '.join(kept)} {LEFT_OUT}"
         kept.append(cut(text, max(room, 120)))
         room -= len(text)
-    return " ".join(kept)
+    # Lines of a list have no ends of their own.
+    return " ".join(f"{text};" if text[-1].isalnum() else text for text in kept[:-1]) + f" {kept[-1]}"
 

@@ -37,7 +37,7 @@ _DID = re.compile(
     r"(?:i(?:'ve| have)?(?: just| already| also| now| successfully)* "
     r"(?:added|applied|approved|arranged|assigned|blocked|booked|bought|cancelled|canceled|changed|charged|checked|closed|"
     r"committed|confirmed|contacted|converted|created|deleted|deployed|disabled|downloaded|drafted|emailed|enabled|extended|"
-    r"filed|finished|fixed|generated|installed|invited|issued|made|merged|migrated|moved|opened|ordered|paid|placed|posted|"
+    r"filed|finished|fixed|generated|installed|invited|issued|made|merged|migrated|moved|opened|ordered|paid|pinned|placed|posted|resolved|built|configured|triggered|launched|"
     r"prepared|published|purchased|pushed|put|rebooked|refunded|registered|removed|renamed|renewed|replaced|requested|"
     r"rescheduled|reserved|restarted|restored|reverted|rolled|saved|scheduled|sent|set|shared|shipped|signed|started|"
     r"stopped|submitted|switched|transferred|turned|updated|upgraded|uploaded|wrote)"
@@ -49,7 +49,7 @@ _DID = re.compile(
 _EMPTY_DEED = re.compile(r"i(?:'ve| have| will|'ll)? ?(?:made|make|set|put|saved|added|updated)? ?(?:a note|note)\b", re.I)
 _YOURS = re.compile(
     r"(?:your (?!code|function|query|question|script|regex|program|test|input|output|example|approach|version|file|message)"
-    r"[\w' -]{2,40} (?:is|are|was|were|has|have|will|departs|arrives|leaves|starts|begins|ends|costs|expires|renews)"
+    r"[\w' -]{2,40} (?:is|are|was|were|has|have|will|departs|arrives|leaves|starts|begins|ends|costs|expires|renews|ships)"
     r"|you (?:have|are|'re)|you're|you've got)\b",
     re.IGNORECASE,
 )
@@ -80,7 +80,7 @@ def _of_user(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str, tuple[str
         first = first and sentence.manner is Manner.COURTESY and not _YES_OR_NO.fullmatch(text)
         if turn.asked and opens and _is_answer(turn, text, sentence.manner):
             question = cut(turn.asked.question, LONGEST_QUESTION).replace('"', "'")
-            yield f'Asked "{question}", {turn.name} said: {in_marks(text, turn.said, 200)}', (turn.asked.message, *own)
+            yield f'Asked "{question}", {turn.name} said: {in_marks(text, turn.said, 200, question)}', (turn.asked.message, *own)
             before = text
         elif sentence.manner is not Manner.STATEMENT or text.rstrip().endswith((":", ",")):
             before = ""
@@ -117,18 +117,18 @@ def hangs(text: str) -> bool:
     plain = [word.strip(_EDGES).lower() for word in bare.split(" ")]
     if plain[0] not in ("i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've"):
         return False
-    return bool(_DANGLES & set(plain[1:5])) or plain[-1] in _LAST_DANGLES or plain[-1] in _DANGLES
+    early = {word for before, word in zip(plain, plain[1:5], strict=False) if before not in ("make", "made", "take")}
+    return bool(_DANGLES & early) or (len(plain) <= 6 and plain[-1] in _LAST_DANGLES | _DANGLES)
 
 
 def stands_alone(text: str) -> bool:
     """Whether there is enough in a statement to be worth remembering by itself."""
-    count = substance(core(text))
-    return count >= 2 or (count == 1 and len(text.split()) > 2 and has_name(text)) or (count == 1 and _is_short_self(text))
-
-
-def _is_short_self(text: str) -> bool:
-    """Whether it is a whole sentence about the speaker all the same, such as "I'm vegetarian"."""
-    return len(text.split()) >= 2 and third_person(text, "Someone") is not None
+    count, length = substance(core(text)), len(text.split())
+    if count and third_person(text, "Someone"):  # a whole sentence about the speaker, such as "I'm vegetarian"
+        return True
+    if length < 4 and text.isascii():  # "Two nights" answers a question that is not there
+        return False
+    return count >= 2 or (count == 1 and has_name(text))
 
 
 def _of_assistant(turn: Turn, users: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -42,7 +42,17 @@ _PHRASE = re.compile(
     r"here's (?:the|a|my|what|how|your)\b.{0,80}:|(?:i'll|i will|i've|i have) (?:keep|kept|remember|remembered|noted|note|made a note)(?: of)?(?: that| this| it)?"
     r"(?: in mind| down)?|(?:sorry|apologies) (?:for|about|to hear)\b.{0,60}|(?:that's|that is|it's|this is|what a|how) (?:so |very |really |a |such )*"
     r"(?:great|good|nice|cool|awesome|amazing|lovely|wonderful|fantastic|terrible|awful|sad|fun|funny|true|right|fine|okay|ok|hilarious|"
-    r"interesting|beautiful|exciting|brilliant|perfect|sweet|kind|neat|shame|pity)(?: news| idea| to hear| day| of you| question)*)",
+    r"interesting|beautiful|exciting|brilliant|perfect|sweet|kind|neat|shame|pity)(?: news| idea| to hear| day| of you| question)*"
+    r"|it (?:was|has been|is) (?:so |very |really |just |absolutely )*(?:great|good|nice|fun|awesome|amazing|lovely|wonderful|fantastic|okay|fine|terrible|awful|brilliant)"
+    r"|i (?:really |absolutely )?(?:love|loved|like|liked|enjoyed) (?:it|that|this)|enjoy (?:the|your|it)\b.{0,40}|noted(?: that)?|thanks,? \w+|thank you,? \w+|hi,? \w+|hey,? \w+|hello,? \w+|bye,? \w+"
+    r"|(?:i've|i have) noted (?:that|it|this)(?: down)?|welcome (?:to|back to) \w+|good luck\b.{0,60})",
+    re.IGNORECASE,
+)
+_INTERJECTION = re.compile(r"(?:(?:ha){2,}h?|lol|lmao|aw+|omg|wow|oh|ah|yeah|ok|okay|well|yes|no|hey|haha)[,!. ]+", re.IGNORECASE)
+_PLEASANT_QUESTION = re.compile(
+    r"(?:(?:hi|hey|hello|and|so|oh)\b[,!]? ?)?(?:how(?:'s| is| are) (?:you|it going|things|everything|life|your day)(?: doing| going)?(?: today| tonight| this morning)?"
+    r"|how (?:can|may|could) i (?:help|assist)(?: you)?\b.{0,40}|what(?:'s| is) up|how do you do|(?:is there |do you need )?anything else\b.{0,60}"
+    r"|what can i (?:do for|help) you\b.{0,30}|and you|how about you|what about you|you know|right|really|seriously|oh yeah|is that so|are you (?:there|ok|okay))",
     re.IGNORECASE,
 )
 _FOREIGN_COURTESY = re.compile(
@@ -54,7 +64,7 @@ _FOREIGN_COURTESY = re.compile(
     r"はい|さようなら|안녕하세요|감사합니다|مرحبا|أهلا|شكرا(?: جزيلا)?|السلام عليكم|صباح الخير|مساء الخير|عفوا)"
     r"(?:[ ,，、]+\w{1,20})?"
 )
-_EDGES = " \t.!?…,;:)('\"“”‘’*~-–—。！？，、؟۔"
+_EDGES = " \t¡¿.!?…,;:)('\"“”‘’*~-–—。！？，、؟۔"
 _ASKING = re.compile(
     r"(?:(?:and |so |but |also |ok |okay |hey )?(?:(?:what|where|when|who|why|how|which)(?:'s|'re|'d)? "
     r"(?:is|are|am|do|does|did|was|were|can|could|will|would|should|has|have|much|many|long|often|far|come|about|time|kind|"
@@ -91,6 +101,7 @@ _FINITE = frozenset(
     ["is", "are", "was", "were", "has", "had", "will", "would", "can", "could", "should", "isn't", "wasn't", "starts", "begins", "ends", "went", "costs", "takes", "comes", "came", "changed", "keeps", "says", "said", "shows", "runs", "failed", "passed", "got", "seems", "looks", "works", "needs"]
 )
 _ENDS_ASKING = re.compile(r"[?？؟][\s!.?)”\"'*]*[^\w\"”]*$|(?:か|吗|呢|ですか|ますか)[。.]?$")
+_PLEASE = re.compile(r"^please\b|\bplease$", re.IGNORECASE)
 _SAID_WITHIN = re.compile(r'\w[,:]? ["“].*[?？!]["”]$')
 _TELLING_LEAD = re.compile(
     r"(?:please |pls |also |so |and |but )*(?:remember|note|keep in mind|don't forget|do not forget|be aware|remember this)"
@@ -105,12 +116,12 @@ def manner(sentence: str) -> Manner:
     if not any(character.isalnum() for character in bare):
         return Manner.COURTESY
     if _asks(sentence, bare):
-        return Manner.QUESTION
-    if _is_courtesy(bare):
+        return Manner.COURTESY if _PLEASANT_QUESTION.fullmatch(bare) else Manner.QUESTION
+    if _is_courtesy(bare) or _introduces(sentence, bare):
         return Manner.COURTESY
     if _TELLING_LEAD.match(bare):
         return Manner.STATEMENT
-    if _ASKS.match(bare) or _is_order(bare):
+    if _ASKS.match(bare) or _is_order(bare) or _PLEASE.search(bare):
         return Manner.REQUEST
     return Manner.STATEMENT
 
@@ -135,9 +146,15 @@ def _is_courtesy(bare: str) -> bool:
     words = [word for word in words if any(character.isalnum() for character in word)]
     if len(words) <= 7 and all(word in _COURTESIES for word in words):
         return True
-    return any(rule.fullmatch(part.strip(_EDGES)) for part in (bare,) for rule in (_PHRASE,)) or bool(
-        _FOREIGN_COURTESY.fullmatch(bare.lower())
-    )
+    said = bare
+    while lead := _INTERJECTION.match(said):
+        said = said[lead.end() :]
+    return bool(_PHRASE.fullmatch(said) or _PHRASE.fullmatch(bare) or _FOREIGN_COURTESY.fullmatch(bare.lower()))
+
+
+def _introduces(sentence: str, bare: str) -> bool:
+    """Whether a line only says that something follows: "Here is the function:" """
+    return sentence.rstrip().endswith(":") and len(bare) <= 80 and bare[:5].lower() in ("here ", "here'")
 
 
 def _is_order(bare: str) -> bool:

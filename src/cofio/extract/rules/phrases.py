@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...text import STOP_WORDS, words
-from .lexicon import ADVERBS, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS
+from .lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS
 from .manner import Manner
 from .turns import Turn
 
@@ -19,6 +19,8 @@ READ = 12  # sentences of a turn
 
 _TOKEN = re.compile(r"[^\W_][\w'’&+#.-]*[^\W_]|[^\W_]|[,.;:!?()\"“”—–]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CLAUSE = re.compile("[，、,；]")
+_ENGLISH = STOP_WORDS - frozenset("i a me so on in an no was am do her all at by he we as of up or".split())
 _LINKS = frozenset(["in", "of", "for", "at", "to"])
 _BREAKS = (
     STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | frozenset(WEEKDAYS)
@@ -51,20 +53,21 @@ def phrases(turns: Sequence[Turn]) -> list[str]:
     for at in best:
         if len(chosen) == MOST:
             break
-        if taken.isdisjoint(found[at].stems):
+        telling = found[at].weight > 1.5 or len(chosen) < 2  # a lone word only where there is little else
+        if telling and taken.isdisjoint(found[at].stems):
             chosen.append(at)
             taken.update(found[at].stems)
     return [found[at].text for at in sorted(chosen)]
 
 
 def _of(turn: Turn) -> Iterator[_Phrase]:
-    said = 1.0 if turn.message.role == "user" else 0.0
+    said = 1.5 if turn.message.role == "user" else 0.0
     spoken = [one for one in turn.sentences if one.manner in (Manner.STATEMENT, Manner.QUESTION, Manner.REQUEST)]
     for sentence in spoken[:READ]:
         for text, capital, count in _runs(sentence.text[:400]):
-            stems = tuple(dict.fromkeys(words(text)))
-            if stems:
-                yield _Phrase(text=text, stems=stems, weight=said + 1.5 * capital + 0.6 * min(count - 1, 2))
+            stems = tuple(dict.fromkeys(stem for stem in words(text) if stem not in _LINKS))
+            if stems and (said or count):
+                yield _Phrase(text=text, stems=stems, weight=said + 1.5 * capital + 0.6 * min(max(count, 1) - 1, 2))
 
 
 @lru_cache(maxsize=1024)
@@ -73,10 +76,10 @@ def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
     tokens = _TOKEN.findall(sentence)
     plain = [token.lower().replace("’", "'") for token in tokens]
     if _UNSPACED.search(sentence):
-        return ((sentence.strip(" 。！？!?.")[:16], False, 1),)
-    if len(tokens) > 3 and not any(word in STOP_WORDS for word in plain):  # no English: its words cannot be told apart
+        return ((_CLAUSE.split(sentence.strip(" 。！？!?."))[0][:20], False, 0),)
+    if len(tokens) > 2 and _is_foreign(tokens):  # its words cannot be told apart: the first of them must do
         shown = [token for token in tokens if token[0].isalnum()]
-        return ((" ".join(shown[:5]) + ("…" if len(shown) > 5 else ""), False, 1),)
+        return ((" ".join(shown[:5]) + ("…" if len(shown) > 5 else ""), False, 0),)
     found: list[tuple[str, bool, int]] = []
     run: list[int] = []
     for at in [*range(len(tokens)), -1]:
@@ -89,13 +92,19 @@ def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
     return tuple(found)
 
 
+def _is_foreign(tokens: list[str]) -> bool:
+    """Whether a sentence is in no language whose small words are known."""
+    plain = [token.lower() for token in tokens]
+    return not FOREIGN.isdisjoint(tokens) or not any(word in _ENGLISH for word in plain)
+
+
 def _tells(plain: list[str], at: int, run: list[int]) -> bool:
     word = plain[at]
     if not word[0].isalnum() or word in _BREAKS:
         return False
     if word in VERBS:  # "a run" and "good coffee" are nouns, "I run" is not
         return word in _NOUNS and at > 0 and (bool(run) or plain[at - 1] in ("a", "an", "the", "my", "our", "your"))
-    return not (word.endswith("s") and word[:-1] in VERBS and word[:-1] not in _NOUNS)
+    return not (word in ("hurts", "lasts", "goes", "does") or (word.endswith("s") and word[:-1] in VERBS - _NOUNS))
 
 
 def _links(tokens: list[str], plain: list[str], at: int) -> bool:
@@ -107,8 +116,10 @@ def _phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, b
     while run and plain[run[-1]] in _LINKS:
         run = run[:-1]
     run = run[: LONGEST + 1] if any(plain[at] in _LINKS for at in run) else run[:LONGEST]
-    while run and plain[run[-1]] in _LINKS:
+    while run and (plain[run[-1]] in _LINKS or plain[run[-1]].endswith("ed")):
         run = run[:-1]
+    if len(run) > 1 and plain[run[0]].endswith("ed") and plain[run[1]] not in _LINKS:
+        run = run[1:]
     text = " ".join(tokens[at] for at in run)
     if len(text) < 3 or not any(character.isalpha() for character in text):
         return None

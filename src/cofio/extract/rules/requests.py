@@ -162,7 +162,8 @@ def _request(text: str) -> str:
     if asking and first and parts[first - 1].endswith(("?", "？")):
         request = f"{cut(flat(_bare(parts[first - 1]), 180), 180)} {request}"
     elif asking and first and _is_vague(request):
-        request = f"{cut(flat(_bare(parts[first - 1]), 180).rstrip('.!:;'), 180)}; {_lowered(request)}"
+        about = max(parts[first - 1 :: -1][:3], key=lambda part: len(_telling(part)))
+        request = f"{flat(_bare(about), 180).rstrip('.!:;')}; {_lowered(request)}"
     elif not first and _is_vague(request) and (code := _CODE.search(text[:_SEEN])):
         request = f"{request.rstrip('.!?: ')}: {told(code[0])[0]}"
     for at in range(first + 1, min(first + 3, len(parts))):
@@ -175,12 +176,15 @@ def _request(text: str) -> str:
 
 def _is_vague(request: str) -> bool:
     """Whether a request only points at what it is about: "Find out why and fix it"."""
-    telling = [
-        word
-        for match in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", request.lower())
-        if (word := match.replace("'", "").replace("’", "")) not in STOP_WORDS and word not in VERBS
-    ]
-    return len(telling) < 2
+    return len(_telling(request)) < 2
+
+
+def _telling(sentence: str) -> list[str]:
+    """The words of a sentence that say what it is about."""
+    found = (
+        word.replace("'", "").replace("’", "") for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", sentence.lower())
+    )
+    return [word for word in found if word not in STOP_WORDS and word not in VERBS]
 
 
 def _stripped(sentence: str) -> str:
@@ -201,7 +205,9 @@ def _stripped(sentence: str) -> str:
 
 
 def _lowered(request: str) -> str:
-    return request[:1].lower() + request[1:] if _first_word(request) in VERBS else request
+    first = _first_word(request)
+    is_plain = first in VERBS or (first in STOP_WORDS and first != "i")
+    return request[:1].lower() + request[1:] if is_plain else request
 
 
 def _ended(request: str) -> str:
@@ -210,7 +216,7 @@ def _ended(request: str) -> str:
     first = _first_word(request)
     if first and request[: len(first)].islower() and not request.startswith("://", len(first)):
         request = request[0].upper() + request[1:]
-    return request if request.endswith((".", "?", "!", "…", "。", "？", "！")) else request + "."
+    return request if request.rstrip("\"'”’)")[-1:] in tuple(".?!…。？！") else request + "."
 
 
 def _refinement(text: str) -> str:

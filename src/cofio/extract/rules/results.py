@@ -26,7 +26,7 @@ _STARTS_FAILED = re.compile(
     r"(?:\s*(?:[:!(\[]|$|- |\d)| (?:calling|executing|running|while|reading|writing|from|invoking|performing)\b)"
     r"|(?:could not|couldn't|cannot|can't|can not|unable to|failed to|no such|permission denied|access denied"
     r"|unauthori[sz]ed"
-    r"|forbidden|time(?:d )?out|request timed out|connection (?:refused|reset|timed)|invalid"
+    r"|forbidden|no (?:replacements?|changes?) (?:was|were) (?:performed|made)|time(?:d )?out|request timed out|connection (?:refused|reset|timed)|invalid"
     r"|unknown (?:command|tool|option))\b"
     r"|http(?:/\d(?:\.\d)?)?\s+[45]\d\d\b|status(?: code)?\s?[:= ]\s?[45]\d\d\b"
     r"|[45]\d\d:? (?:bad|unauthorized|forbidden|not|method|request|conflict|gone|too|internal|service|gateway"
@@ -43,7 +43,8 @@ _SHORT_FAILED = re.compile(
     r"|because|after|on|at))\b"
 )
 _ANYWHERE_FAILED = re.compile(
-    r"Traceback \(most recent call last\)"
+    r"[^\s:(]{1,200}[:(]\d[\d,:)]{0,20} ?:? ?(?:fatal )?error\b"
+    r"|Traceback \(most recent call last\)"
     r"|(?:[\w./-]{1,60}: )?(?:line \d{1,6}: )?[\w./-]{1,60}: (?:command )?not found$"
     r"|[^:]{1,60}: .{1,200}: (?:No such file or directory|Permission denied)$"
     r"|fatal: |npm (?:ERR!|error )|Segmentation fault|panic: |FAILED\b|BUILD FAIL|error(?:\[\w+\])?: |ERROR: "
@@ -171,7 +172,7 @@ _BAD_STATUS = re.compile(
     r"|not[ _]found|bad[ _]request|declined|aborted|crashed|[45]\d\d(?: .{0,60})?)"
 )
 _NOTHING = re.compile(r"(?i)(?:none|null|no|false|0|ok|success|no errors?(?: found)?\.?|)")
-_NAME_KEYS = ("name", "title", "id", "path", "file", "number", "subject", "url", "key")
+_NAME_KEYS = ("name", "title", "summary", "subject", "number", "path", "file", "id", "url", "key")
 _OUTPUT_KEYS = ("stdout", "output", "text", "content", "result")
 _MOST = 4  # fields of a result that are told
 _DEEP = 3

@@ -115,10 +115,9 @@ def _parts(text: str) -> Iterator[tuple[Part, str]]:
 
 
 def _code(language: str, body: str) -> str:
-    name = f"{language.lower()} " if language and language.isalpha() and len(language) <= 20 else ""
-    count = len(body.strip("\n").splitlines())
-    article = "an" if name[:1] in set("aeiou") and name else "a"
-    return f"a table, {_rows(count)}" if _TABLE.match(body.strip()) else f"{article} {name}code block, {_rows(count)}"
+    name = f"{language.lower()} " if language.isalpha() and len(language) <= 20 else ""
+    count = _rows(len(body.strip("\n").splitlines()))
+    return f"a table, {count}" if _TABLE.match(body.strip()) else f"a block of {name}code, {count}"
 
 
 def _rows(count: int) -> str:
@@ -159,7 +158,11 @@ def _prose(text: str) -> Iterator[tuple[Part, str]]:
 def _apart(line: str) -> tuple[str, str]:
     """The prose of a line, and the JSON that it ends with."""
     data = _JSON.search(line)
-    return (line[: data.start()].rstrip(), line[data.start() :]) if data else (line, "")
+    if data is None:
+        return line, ""
+    prose = line[: data.start()].rstrip()
+    # A colon, so that nobody takes "The server answered" for all that was said.
+    return (f"{prose}:" if prose[-1:].isalnum() else prose), line[data.start() :]
 
 
 def _unmarked(line: str) -> str:

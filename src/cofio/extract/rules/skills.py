@@ -66,11 +66,17 @@ def _way(case: Case, *, tried: bool) -> dict[_Key, list[Step]]:
     """The steps of a case that worked or were to be mended, or all that were tried, in the order of their first use."""
     way: dict[_Key, list[Step]] = {}
     for at, step in enumerate(case.steps):
-        to_mend = step.failed and remedy(case.steps, at).startswith(MENDED)
+        to_mend = _is_to_mend(case, at)
         if tried or to_mend or worked(step):
             key = _Key(flat(step.tool, 80), program(step) if is_generic(step.tool) else "", to_mend)
             way.setdefault(key, []).append(step)
     return way
+
+
+def _is_to_mend(case: Case, at: int) -> bool:
+    """Whether a command failed, and the same one worked after what the run did about it."""
+    step = case.steps[at]
+    return step.failed and is_generic(step.tool) and remedy(case.steps, at).startswith(MENDED)
 
 
 def _recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
@@ -199,7 +205,7 @@ def _pitfalls(cases: Sequence[Case]) -> list[str]:
     lines: dict[tuple[str, str], tuple[int, str, str]] = {}
     for number, case in enumerate(cases):
         for at, step in enumerate(case.steps):
-            if not step.failed or remedy(case.steps, at).startswith(MENDED):
+            if not step.failed or _is_to_mend(case, at):
                 continue
             kind = step.tool, re.sub(r"\d+|\"[^\"]{0,80}\"|'[^']{0,80}'", "#", step.result)[:60]
             runs.setdefault(kind, set()).add(number)

@@ -30,7 +30,7 @@ def called(message: Message) -> str:
 
 def opening(name: str) -> str:
     """The name as a sentence begins with it."""
-    return name[:1].upper() + name[1:] if name in (ASSISTANT, "someone") else name
+    return name[:1].upper() + name[1:] if name.startswith((ASSISTANT, "someone")) else name
 
 
 def listed(names: Sequence[str]) -> str:

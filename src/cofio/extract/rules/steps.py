@@ -33,7 +33,7 @@ _READING = frozenset(
 _WRITING = frozenset(
     re.findall(r"\S+", "edit write replace patch apply create install insert bash shell update fix upload")
 )
-_COMMANDS = ("command", "cmd", "script", "code", "")
+_COMMANDS = ("command", "cmd", "")
 _READING_PROGRAMS = frozenset(
     re.findall(r"\S+", "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl")
 )
@@ -254,7 +254,8 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     if min(len(before), len(after)) < 3:
         return False
     pairs = [{a + b for a, b in pairwise(text)} for text in (before, after)]
-    return 2 * len(pairs[0] & pairs[1]) >= 0.5 * (len(pairs[0]) + len(pairs[1]))
+    least = 0.5 if min(len(before), len(after)) < SHOWN else 0.65  # long texts have many pairs in common by chance
+    return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
 
 
 def _may_help(step: Step, failed: Step) -> bool:

@@ -31,7 +31,7 @@ def _first_of_each(groups: tuple[str, ...]) -> dict[str, str]:
 _VERB = _first_of_each(_SAME_VERBS)
 _NOUN = _first_of_each(_SAME_NOUNS)
 _ORDER = re.compile(
-    r"(?:^|[;,.:?!] |\band |\bthen |\bto )([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
+    r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
 )
 _WEAK = frozenset(
     re.findall(
@@ -51,7 +51,7 @@ _TIMES = frozenset(
 _FILL = frozenset(
     re.findall(
         r"\S+",
-        "want need like help use way thing stuff mine kind sure good best via many much version wrong everything "
+        "want need like help use way thing stuff mine kind sure good best via many much version wrong following everything "
         "anything something since der die das den dem des ein eine einen einem einer und oder für von mit im zu "
         "zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une des du et ou pour avec dans "
         "sur au aux ce cette est el los las una uno del y o para con en por es demain mañana",
@@ -67,6 +67,9 @@ _GENERIC = frozenset(
     )
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ASIDE = re.compile(
+    r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
+)  # changes, and what is quoted
 _IDENTIFIER = re.compile(r"\S{0,200}[^\W_][_/\\@=][^\W_]\S{0,200}|[^\W_]+\.[^\W_]\S{0,200}|\S{0,200}/(?=\s|$|[,.;])")
 
 WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
@@ -113,7 +116,7 @@ def kinds(intent: str) -> dict[str, str]:
 
 def _telling_words(intent: str) -> list[str]:
     """The words of a request without stop words, numbers, times and, as far as can be told, names."""
-    asked = _IDENTIFIER.sub(" ", re.sub(r"\(then: [^)]{0,300}\)?", " ", intent[:1_000]))
+    asked = _IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))
     found: list[tuple[str, bool]] = []
     start = True
     for match in _TOKEN.finditer(asked):

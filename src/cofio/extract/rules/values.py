@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...text import STOP_WORDS, words
-from .lexicon import NOT_PLACES, TRADES
+from .lexicon import ADVERBS, NOT_PLACES, TRADES
 
 _EDGES = " .,!?;:'\"()"
 _CONNECTS = frozenset("de del la las los el of the am an der upon sur da do dos di ob und".split())
@@ -32,8 +32,8 @@ _BAD_OBJECT = re.compile(
     r"more|less|working with you|talking|my (?:new|old)|there|each|every|not)\b",
     re.IGNORECASE,
 )
-_SMALL = re.compile(r"(?<=.) (?:in|on|at|with|for|every|during|from|of|by|after|before|near|around|to|over|more|a lot|very|so|as|and|or)\b.*", re.I)
-_OBJECT_STOPS = frozenset("a an the my their to really eating drinking playing going having cup glass some".split())
+_SMALL = re.compile(r"(?<=.) (?:in|on|at|with|for|every|during|from|of|by|after|before|near|around|to|over|more|a lot|very|so|as|and|or|this|next|last|these|anymore)\b.*", re.I)
+_OBJECT_STOPS = ADVERBS | frozenset("a an the my their to really eating drinking playing going having cup glass some".split())
 _ARTICLE = re.compile(r"(?:a|an|the|my|our)\b", re.IGNORECASE)
 _MINE = re.compile(r"\bmy\b", re.IGNORECASE)
 _NOT_ME = re.compile(r"\b(?:me|i|we|our|us|you|your|mine|myself)\b", re.IGNORECASE)
@@ -106,10 +106,10 @@ def liked(value: str) -> str | None:
     return None if _NOT_ME.search(thing) or not key(thing) else thing
 
 
-def several(thing: str) -> list[str]:
-    """The single things of "coffee, tea and bread"; a longer phrase stays as it is."""
+def several(thing: str, *, name: str = "liked") -> list[str]:
+    """The single things of "coffee, tea and bread"; a longer phrase stays as it is, unless it is of languages."""
     parts = [part.strip() for part in re.split(r", and | and |, ", thing)]
-    return parts if all(part.isalpha() and part.islower() for part in parts) else [thing]
+    return parts if name == "languages" or all(part.isalpha() and part.islower() for part in parts) else [thing]
 
 
 def key(thing: str) -> str:

@@ -20,18 +20,22 @@ _LEAD = re.compile(
     r"(?:(?:(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|team|folks|guys|again|(?-i:[A-Z][a-z][\w'-]*)))?|good (?:morning|afternoon|evening)"
     r"|thanks|thank you|cool|great|nice|perfect|sure|yes|yeah|yep|yup|no|nope|nah|ok|okay|alright|right|of course|wait|hmm|hm|ah|oops"
     r"|by the way|btw|actually|anyway|anyways|honestly|to be honest|tbh|fyi|for the record|for context|just so you know|sorry|my mistake|correction|update|oh|well"
-    r"|so|also|plus|look|listen|in fact|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:|\.\.\.|…| -| –| —) ?"
+    r"|so|also|plus|look|listen|in fact|on another note|on a different note|new topic|different topic|unrelated|changing the subject|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:|\.\.\.|…| -| –| —) ?"
     r"|(?:sorry,? )?(?:i mean|i meant)(?: to say)?(?: that)? (?=i\b|i'|my )"
     r"|(?:oh|well|so|also|and|but|plus|anyway|ok|okay|btw|actually|fyi|yes|yeah|no) (?=(?:i|my)\b))",
     re.IGNORECASE,
 )
 _WHEN = re.compile(
-    r"(?:(?:yesterday|today|tomorrow|tonight|last|this|next|these|on|in|at|every|since|until|over|during)\b[\w ]{0,30}?|right now|nowadays|"
+    r"(?:(?:yesterday|today|tomorrow)(?: morning| afternoon| evening)?|tonight|(?:last|this|next|every) (?:\w+ )?(?:night|morning|afternoon|evening|week|weekend|month|"
+    r"year|spring|summer|autumn|fall|winter|\w{3,6}day)|these days|at (?:the moment|night|work|home)|in (?:the (?:morning|evening|summer|winter|past)|"
+    r"(?:\w+ )?(?:19|20)\d\d|spring|summer|autumn|winter)|on (?:weekdays|weekends|\w{3,6}days?)|since (?:19|20)\d\d|over the weekend|right now|nowadays|"
     r"recently|lately|currently|sometimes|usually|originally|\w+ \w+ ago|a few \w+ ago|after (?:work|school|lunch|dinner)|"
     r"for (?:breakfast|lunch|dinner|work|fun))(?:,)? (?=i\b)",
     re.IGNORECASE,
 )
+_ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|too|actually)$", re.IGNORECASE)
 _TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&-])*[\s!.…]*$")
+_AFTER_FULL_STOP = re.compile("(?<=[。！？]) ")  # such a full stop has its space within
 _SPACE = re.compile(r"\s+")
 _UNCERTAIN = re.compile(r":(?!\d)|[\"“”«»;()\[\]{}<>|=`*…/?]| [-–—] |—|\.\.|, (?:right|no|huh|eh)$")
 _EDGES = ".,!'"
@@ -52,7 +56,9 @@ def core(sentence: str) -> str:
             break
         text = without_lead(text[lead.end() :].lstrip())
     tail = _TAIL.search(text, max(0, len(text) - 30))
-    return text[: tail.start()] if tail else text
+    text = text[: tail.start()] if tail else text
+    aside = _ASIDE.search(text, max(0, len(text) - 20))
+    return text[: aside.start()] if aside else text
 
 
 def told(sentence: str, name: str, said: datetime, others: frozenset[str] = frozenset()) -> str:
@@ -69,12 +75,12 @@ def quoted(sentence: str, name: str, said: datetime, verb: str = "said") -> str:
     return f"{opening(name)} {verb}: {in_marks(sentence, said)}"
 
 
-def in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50) -> str:
+def in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50, asked: str = "") -> str:
     """The words between quotation marks, closed by a full stop if they have no end of their own."""
-    words = cut(dated(_SPACE.sub(" ", sentence).strip(), said, "[]"), longest)
-    words = words.replace('"', "'").replace("“", "'").replace("”", "'")
-    ended = words.rstrip("'’」』)").endswith((".", "!", "?", "…", "。", "！", "？", "؟", "۔", "।", ":"))
-    return f'"{words}"' if ended else f'"{words}".'
+    words = cut(dated(_SPACE.sub(" ", sentence).strip(), said, "[]", f"{asked} {sentence}"), longest)
+    words = _AFTER_FULL_STOP.sub("", words).replace('"', "'").replace("“", "'").replace("”", "'")
+    ended = words.rstrip("'’」』)]").endswith((".", "!", "?", "…", "。", "！", "？", "؟", "۔", "।", ":"))
+    return f'"{words}"' if ended or not words[-1:].isalnum() else f'"{words}".'
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -141,7 +147,7 @@ def _has_finite(plain: list[str]) -> bool:
         word in _FINITE or word in PASTS or word.endswith("'s") or word in MODALS
         or (word.endswith("s") and (word[:-1] in VERBS or word[:-2] in VERBS or f"{word[:-3]}y" in VERBS))
         or (word.endswith("ed") and word not in NOT_PAST)
-        or word in ("doesn't", "hasn't")
+        or word in ("doesn't", "hasn't", "lasts", "hurts", "costs", "lets", "puts", "sets", "reads", "cuts", "hits")
         for word in plain[2:]
     )  # fmt: skip
 
