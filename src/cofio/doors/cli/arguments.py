@@ -239,7 +239,9 @@ def _chatting(command: Callable[[str, str, str], Parser], common: Parser) -> Non
         help="what to call the conversation; more of them get -2, -3 (default: its id, its title or the file's name)",
     )  # fmt: skip
     importing.add_argument(
-        "--format", choices=("openai", "jsonl", "chatgpt", "text"), help="what the file is (default: what it looks like)"
+        "--format",
+        choices=("openai", "jsonl", "chatgpt", "text"),
+        help="what the file is (default: what it looks like)",
     )
     importing.add_argument(
         "--date", type=date, help="when it began, where the file has no times (default: when the file was changed)"
