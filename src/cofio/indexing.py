@@ -5,6 +5,7 @@ Any process may do it, one at a time; nothing that a caller is promised depends 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +23,7 @@ WORDS_BATCH = 2000
 EMBED_BATCH = 16  # a quarter of a second's work: then others may have the lease, or the end may have come
 PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
 LEASE_PATIENCE = 60.0  # seconds that settling waits for a process that has the lease and does not let go
+NICE = 10  # nobody waits for this work, and somebody may wait for the processor
 PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
 
 
@@ -100,6 +102,8 @@ class Indexing:
         return max(1, len(batch.items))
 
     def _run(self) -> None:
+        with suppress(OSError, AttributeError):  # elsewhere than on Linux a thread has no priority of its own
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while not self._stop.is_set():
             self._wake.wait(LOOK)
             self._wake.clear()

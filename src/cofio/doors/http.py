@@ -7,7 +7,8 @@ from datetime import UTC, datetime, tzinfo
 from time import perf_counter
 from uuid import uuid4
 
-from starlette.requests import Request
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,17 +20,22 @@ class TooLong(Exception):
     """More came in than anything here needs."""
 
 
-async def read_body(request: Request, limit: int) -> bytes:
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """What came in; raises TooLong as soon as it is more than it may be."""
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and len(declared) < 20 and int(declared) > limit:
+    declared = Headers(scope=scope).get("content-length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise TooLong
-    read = bytearray()
-    async for piece in request.stream():
-        read += piece
-        if len(read) > limit:
+    pieces, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > limit:
             raise TooLong
-    return bytes(read)
+        if not message.get("more_body"):
+            return b"".join(pieces)
 
 
 def request_id(scope: Scope) -> str:
@@ -81,6 +87,8 @@ class Traced:
         state = {**scope.get("state", {}), "request_id": identity}
         try:
             await self._app({**scope, "state": state}, receive, sending)
+        except ClientDisconnect:  # there is nobody left to answer
+            pass
         finally:
             if self._observe is not None:
                 self._observe(scope["method"], scope["path"], status, perf_counter() - started)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -152,14 +152,20 @@ def app(
     mcp: Server[Any],
     *,
     routes: Iterable[Route] = (),
+    calls: Sequence[Route] = (),
     metrics: Metrics | None = None,
     hosts: Iterable[str],
     tokens: Tokens,
     strict: bool,
     zone: tzinfo = UTC,
 ) -> ASGIApp:
-    """The application: MCP and the `routes` of the other doors, the guard before them, and an id for each request."""
+    """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
+
+    The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
+    would cost as much as a short call does.
+    """
     manager = sessions(mcp)
+    straight = {route.path: route.app for route in calls}
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
@@ -167,8 +173,8 @@ def app(
             yield
 
     async def home(_: Request) -> JSONResponse:
-        doors = {"mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX}
-        return JSONResponse({"name": "cofio", "version": __version__, **doors})
+        addresses = {"mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX}
+        return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
@@ -182,12 +188,18 @@ def app(
         Route("/health", health),
         Route("/mcp", StreamableHTTPASGIApp(manager)),
         *routes,
+        *calls,
     ]
     if metrics is not None:
         served.append(Route("/metrics", metrics.answer))
         metrics.know(route.path for route in served)
     inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
-    guarded = Guard(inner, hosts=hosts, tokens=tokens, strict=strict, zone=zone)
+
+    async def doors(scope: Scope, receive: Receive, send: Send) -> None:
+        called = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        await (called or inner)(scope, receive, send)
+
+    guarded = Guard(doors, hosts=hosts, tokens=tokens, strict=strict, zone=zone)
     return Traced(guarded, None if metrics is None else metrics.observe)
 
 
@@ -213,8 +225,8 @@ def run(
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
     memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
     conversations = rest.Door(lambda: memory.engine, settings.zone)
-    # The jobs end before the memory that they write to is closed.
-    with closing(memory), closing(conversations.jobs), _listening(host, port) as listening:
+    # Calls and jobs end before the memory that they write to is closed.
+    with closing(memory), closing(conversations), _listening(host, port) as listening:
         conversations.jobs.resume()  # what is wrong with the store is said now, not to the first client
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
@@ -222,12 +234,11 @@ def run(
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
         routes = [
             *memory_tool.routes(lambda: memory.engine),
-            *conversations.routes(),
             *(openapi.routes() if settings.docs else ()),
         ]
         application = app(
-            mcp, routes=routes, metrics=Metrics(lambda: memory.engine), hosts={*LOCAL, *own, *names}, tokens=tokens,
-            strict=strict, zone=settings.zone,
+            mcp, routes=routes, calls=conversations.routes(), metrics=Metrics(lambda: memory.engine),
+            hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict, zone=settings.zone,
         )  # fmt: skip
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0
@@ -239,7 +250,12 @@ class _Server(uvicorn.Server):
     def __init__(self, application: ASGIApp, started: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
-                application, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE, server_header=False
+                application,
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=GRACE,
+                server_header=False,
+                proxy_headers=False,
             )
         )
         self._tell = started

@@ -23,7 +23,7 @@ _GENERAL = STOP_WORDS | frozenset(words("no longer not live work own like eat jo
 def merged(profile: Mapping[str, Json] | None, entries: Iterable[Entry], *, session: str) -> dict[str, Json]:
     """The profile with the entries taken in: of each topic the latest counts, and keeps what it superseded under it.
 
-    Taking in the same entries again changes nothing. An entry that comes late is put under those that were said after it.
+    Taking in the same entries again changes nothing. An entry that comes late is put under what was said after it.
     """
     known = dict(profile or {})
     topics = {_text(item, "topic") or _text(item, "description"): _chain(item) for item in _items(known)}

@@ -77,6 +77,8 @@ class Conversations:
         Each stretch is one transaction: there are either its messages, waiting, or the records that it became.
         """
         carved = 0
+        if not self._stretches(self.buffered(place, session), whole):
+            return 0
         with self._one:  # others in this process would only be told of a conflict
             for _ in range(TRIES):
                 turns = self.buffered(place, session)

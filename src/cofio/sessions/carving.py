@@ -229,7 +229,7 @@ def profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
 def skill_edit(old: Record, grown: Skill, together: Sequence[str], cell: Mapping[str, Json] | None = None) -> Edit:
     """The change that makes a skill of these cases, the newest of them from `cell`; what a person has written stays."""
     before = fields(old)
-    data = {**before, **skill_data(grown), "source_case_ids": list(together)}
+    data: dict[str, Json] = {**before, **skill_data(grown), "source_case_ids": list(together)}
     if cell is not None:
         sessions, senders = cast("tuple[dict[str, Json], ...]", (before["sessions"], before["senders"]))
         data["sessions"] = {**sessions, cast(str, cell["session_id"]): True}

@@ -47,7 +47,8 @@ class Forgetting:
         """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits."""
         home = place.owner(track, name)
         if kinds:
-            return self._tried(lambda: self._doomed(self._all(home, kinds, None)))
+            made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
+            return self._tried(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)))
         said = AllOf(
             Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
         )

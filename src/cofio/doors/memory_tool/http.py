@@ -41,7 +41,7 @@ class _Door:
         """The result of the command in the body; 400 when there is none in it."""
         try:
             scope = home(_owner(request.scope["query_string"]))
-            command = _command(await read_body(request, MAX_BODY))
+            command = _command(await read_body(request.scope, request.receive, MAX_BODY))
         except (ValueError, RecursionError) as error:  # JSON in another encoding, or nested beyond all reason
             return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
         except Invalid as error:

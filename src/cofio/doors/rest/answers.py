@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field
@@ -302,7 +302,7 @@ class Rendering:
         }[record.kind](record)  # fmt: skip
 
     def _at(self, data: Any) -> str:
-        return shown_time(datetime.fromtimestamp(data["at"] / 1000, UTC), self._zone)
+        return shown_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=data["at"]), self._zone)
 
 
 def _owned(record: Record, owner: str) -> Item:

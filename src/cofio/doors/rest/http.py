@@ -7,18 +7,19 @@ import logging
 import re
 import threading
 import traceback
+from asyncio import get_running_loop
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from typing import Any, NoReturn
 
-from anyio import CapacityLimiter, to_thread
 from pydantic import ValidationError
-from starlette.requests import Request
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from ...engine import Engine
 from ...errors import Conflict, Invalid, NotFound, Unavailable
@@ -45,8 +46,8 @@ PREFIX = "/api/v1/memory"
 MAX_BODY = 16_777_216  # bytes
 MAX_DEPTH = 64
 MAX_PARTS = 200_000  # commas and brackets of a body: how many values it can hold
-MAX_STRING = 6 * MAX_TEXT  # bytes between two quotation marks, with every character escaped
-THREADS = 16  # calls that are in the engine at once
+MAX_STRING = 12 * MAX_TEXT + 2  # bytes from quotation mark to quotation mark, with every character escaped as a pair
+THREADS = 8  # calls that are in the engine at once
 _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _log = logging.getLogger("cofio.rest")
 
@@ -80,6 +81,17 @@ class _Bad(Exception):
         self.status = status
 
 
+class _Called:
+    """A call as an application of its own, for which no framework is needed."""
+
+    def __init__(self, door: Door, call: Call) -> None:
+        self._door = door
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._door.answer(self._call, scope, receive, send)
+
+
 class Door:
     """Answers the calls of the API, beside the event loop."""
 
@@ -89,7 +101,7 @@ class Door:
         self._zone = zone
         self._opened: Verbs | None = None
         self._opening = threading.Lock()
-        self._limiter: CapacityLimiter | None = None
+        self._threads = ThreadPoolExecutor(THREADS, "cofio-rest")
         self.jobs = Jobs(lambda: self._verbs().conversations)
 
     def _verbs(self) -> Verbs:
@@ -102,21 +114,27 @@ class Door:
 
     def routes(self) -> list[Route]:
         """The addresses of the calls."""
-        return [Route(f"{PREFIX}/{call.name}", partial(self._answer, call), methods=["POST"]) for call in CALLS]
+        return [Route(f"{PREFIX}/{call.name}", _Called(self, call), methods=["POST"]) for call in CALLS]
 
-    async def _answer(self, call: Call, request: Request) -> Response:
-        if self._limiter is None:  # made within the loop that it limits
-            self._limiter = CapacityLimiter(THREADS)
+    def close(self) -> None:
+        """Finish the calls and the job at hand."""
+        self._threads.shutdown()
+        self.jobs.close()
+
+    async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take in a request for a call, and send what comes of it."""
         try:
-            body = await read_body(request, MAX_BODY)
-            work = partial(self._reply, call, body, _is_json(request), request.scope)
-            return await to_thread.run_sync(work, limiter=self._limiter)
+            body = await read_body(scope, receive, MAX_BODY)
         except TooLong:
-            return failure(request.scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
+            response: Response = failure(scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
+        else:
+            work = partial(self._reply, call, body, scope)
+            response = await get_running_loop().run_in_executor(self._threads, work)
+        await response(scope, receive, send)
 
-    def _reply(self, call: Call, body: bytes, is_json: bool, scope: Scope) -> Response:
+    def _reply(self, call: Call, body: bytes, scope: Scope) -> Response:
         try:
-            asked = _validated(call.takes, _read(body) if is_json else body)
+            asked = _validated(call.takes, _read(body) if _is_json(scope) else body)
             token: Token | None = scope["state"].get("token")
             refused = token and token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
             if refused:
@@ -140,9 +158,9 @@ def _ascii(sentence: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
-def _is_json(request: Request) -> bool:
+def _is_json(scope: Scope) -> bool:
     """Whether the body says that it is JSON; one that says nothing may be."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
     return not kind or kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
 
 

@@ -25,6 +25,7 @@ def _no_dots(name: str) -> str:
 Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=CHARSET), AfterValidator(_no_dots)]
 SessionName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION)]
 Identity = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
+Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 
 
@@ -210,16 +211,16 @@ class UpdateRequest(Placed, _Strict):
 
     id: Identity | None = None
     user_id: Name | None = None
-    subject: Text | None = None
-    summary: Text | None = None
-    episode: Text | None = None
-    content: Text | None = None
-    task_intent: Text | None = None
-    approach: Text | None = None
+    subject: Words | None = None
+    summary: Words | None = None
+    episode: Words | None = None
+    content: Words | None = None
+    task_intent: Words | None = None
+    approach: Words | None = None
     key_insight: Text | None = None
     quality_score: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    name: Text | None = None
-    description: Text | None = None
+    name: Words | None = None
+    description: Words | None = None
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     profile_data: dict[str, Any] | None = None
 

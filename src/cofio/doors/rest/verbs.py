@@ -134,12 +134,11 @@ class Verbs:
         return Reply(data, notes=_notes(asked), degraded="; ".join(degraded) or None)
 
     def _asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> Asked:
-        default = self.engine.settings.floor
-        limit, floor, radius = (most, default, default) if asked.top_k == -1 else (asked.top_k, 0.0, None)
+        # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
+        limit, floor = (most, self.engine.settings.floor) if asked.top_k == -1 else (asked.top_k, 0.0)
         return Asked(
             text=asked.query, mode=MODES[asked.method], limit=limit, floor=floor,
-            radius=radius if asked.radius is None else asked.radius,
-            filter=_filter(asked.filters, self.zone, kind),
+            radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
         )  # fmt: skip
 
     def get(self, asked: GetRequest) -> Reply:
@@ -197,6 +196,8 @@ class Verbs:
             if field_name not in EDITABLE[found.kind]:
                 takes = ", ".join(EDITABLE[found.kind])
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
+            if given[field_name] is None and field_name != "key_insight":
+                raise Invalid(field_name, "cannot be null")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
         return self._changed(Edit(id=found.id, fields=_edited(found, given), if_version=found.version))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta, tzinfo
 from functools import lru_cache
+from itertools import pairwise
 
 from ...text import STOP_WORDS, words
 from .. import Message
@@ -20,13 +21,16 @@ TELLING = 12  # words on either side of a change of topic, less than which show 
 READ = 2_000  # characters of a message that tell its topic
 
 _CUE = re.compile(
-    r"(?:ok(?:ay)?|so|anyway|alright|well|hey|hi|thanks|great|now)?[,.! ]*(?:(?:a |on (?:to )?a )?(?:completely |totally |whole )?(?:new|different|another) "
-    r"(?:topic|subject|question|note|matter)\b|(?:let's |to |i'd like to )?chang(?:e|ing) (?:the )?(?:topic|subject)s?\b"
-    r"|(?:let's |to )?switch(?:ing)? (?:gears|topics?|subjects?)\b|(?:on|here's|i have) (?:an )?unrelated\b|unrelated(?: question)?[:,]"
-    r"|(?:completely|totally) unrelated\b|something (?:completely|entirely|totally) different\b|on another note\b|moving on to\b)",
+    r"(?:ok(?:ay)?|so|anyway|alright|well|hey|hi|thanks|great|now)?[,.! ]*(?:(?:a |on (?:to )?a )?(?:completely "
+    r"|totally |whole )?(?:new|different|another) (?:topic|subject|question|note|matter)\b|(?:let's |to "
+    r"|i'd like to )?chang(?:e|ing) (?:the )?(?:topic|subject)s?\b|(?:let's |to )?switch(?:ing)? (?:gears|topics?"
+    r"|subjects?)\b|(?:on|here's|i have) (?:an )?unrelated\b|unrelated(?: question)?[:,]|(?:completely"
+    r"|totally) unrelated\b|something (?:completely|entirely|totally) different\b|on another note\b|moving on to\b)",
     re.IGNORECASE,
 )
-_CARRIES_ON = re.compile(r"(?:and|but|so|or|because|it|that|this|they|he|she|by the way|btw|also|then|what about|how about)\b", re.I)
+_CARRIES_ON = re.compile(
+    r"(?:and|but|so|or|because|it|that|this|they|he|she|by the way|btw|also|then|what about|how about)\b", re.I
+)
 
 
 def boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
@@ -44,7 +48,7 @@ def boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
             size = sum(len(one.text) for one in messages[best:at])
         size += len(message.text)
     edges = [0, *cuts, len(messages)]
-    drifts = [cut for low, high in zip(edges, edges[1:], strict=False) for cut in _drifts(messages, free, low, high)]
+    drifts = [cut for low, high in pairwise(edges) for cut in _drifts(messages, free, low, high)]
     return sorted({*cuts, *drifts})
 
 
@@ -121,8 +125,10 @@ def telling(text: str) -> frozenset[str]:
 
 _COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(
     words(
-        "hello hey thanks thank like want would like could help also time day week year people use work new first last "
-        "next take look come give tell ask question answer problem morning evening night soon later good bye i'm i've i'll "
+        "hello hey thanks thank like want would like could help also time day week year people use work new "
+        "first last "
+        "next take look come give tell ask question answer problem morning evening night soon later good bye i'm "
+        "i've i'll "
         "i'd don't it's that's you're can't won't let's didn't doesn't"
     )
 )

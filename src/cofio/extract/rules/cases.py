@@ -51,7 +51,7 @@ _WELCOME = re.compile(
 )
 _INSTEAD = re.compile(r"(?i)\bso (?:i|we)\b|\binstead\b|\bdaher habe\b|\bstattdessen\b")
 _CONTENT = re.compile(
-    r"(?i)\b(?:thanks?|thank you|thx|perfect|great|awesome|excellent|wonderful|lovely|nice|brilliant"
+    r"(?i)\b(?:thanks?|thank you|thx|ty|tysm|cheers|perfect|great|awesome|excellent|wonderful|lovely|nice|brilliant"
     r"|works(?: now| fine| well)?|that did it|well done|good job"
     r"|exactly|solved|danke|perfekt|super|merci|parfait|gracias|perfecto|grazie|tack|takk)\b|👍|🎉|❤"
 )
@@ -113,6 +113,8 @@ def _outcome(answer: str) -> str:
     """The first sentences of an answer, as many as fit."""
     told = ""
     for sentence in sentences(answer):
+        if sentence.startswith("|"):  # a table
+            break
         plain = flat(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
         if told and len(told) + len(plain) + 1 > OUTCOME:
             break

@@ -36,7 +36,8 @@ _FUTURE = re.compile(
 )
 _PAST = re.compile(rf"\b(?:\w{{2,20}}ed|were|{'|'.join(sorted(PASTS))})\b", re.IGNORECASE)
 _ARRANGED = re.compile(
-    r"\b(?:bought|booked|scheduled|planned|ordered|invited|reserved|agreed|decided|promised|told|said|asked|got|set|made|"
+    r"\b(?:bought|booked|scheduled|planned|ordered|invited|reserved|agreed|decided|promised|told|said|asked|got"
+    r"|set|made|"
     r"moved|postponed|signed|registered|heard|read)\b",
     re.IGNORECASE,
 )
@@ -66,7 +67,8 @@ def dated(text: str, said: datetime, brackets: str = "()", tense_of: str | None 
     if not _RELATIVE.search(text):
         return text
     words = text if tense_of is None else tense_of
-    past, future = bool(_PAST.search(words)), bool(_FUTURE.search(words) or _ARRANGED.search(words))
+    arranged = bool(_ARRANGED.search(words))  # what was arranged may lie before or ahead
+    past, future = arranged or bool(_PAST.search(words)), arranged or bool(_FUTURE.search(words))
     seen: set[str] = set()
 
     def with_date(found: re.Match[str]) -> str:
@@ -137,14 +139,27 @@ def _month(today: date, step: int) -> str:
 
 def _weekday(side: str, weekday: int, today: date, past: bool, future: bool) -> str | None:
     ahead = (weekday - today.weekday()) % 7
-    if side == "next":
-        return day(today + timedelta(days=7 - today.weekday() + weekday))
-    if side in ("last", "since") or (side == "on" and past and not future):
-        return day(today - timedelta(days=(7 - ahead) % 7 or 7))
     this_week = weekday > today.weekday()
+    if side == "next":
+        return _either(today, ahead, ahead + 7) if this_week and ahead > 2 else day(_later(today, weekday))
+    if side in ("last", "since") or (side == "on" and past and not future):
+        back = (7 - ahead) % 7 or 7
+        doubtful = side == "last" and back <= 2 and weekday < today.weekday()
+        return _either(today, -back - 7, -back) if doubtful else day(today - timedelta(days=back))
     if past or not ahead or (side == "this" and not this_week) or (side == "on" and not future):
         return None
     return day(today + timedelta(days=ahead))
+
+
+def _later(today: date, weekday: int) -> date:
+    """That day of the next week."""
+    return today + timedelta(days=7 - today.weekday() + weekday)
+
+
+def _either(today: date, first: int, second: int) -> str:
+    """Two days, where half of all people mean the one and half the other: "next Friday", said on a Monday."""
+    one, other = today + timedelta(days=first), today + timedelta(days=second)
+    return f"{MONTHS[one.month - 1]} {one.day} or {day(other).removeprefix(f'{MONTHS[one.month - 1]} ')}"
 
 
 def _away(number: int, unit: str, today: date) -> str:

@@ -8,11 +8,13 @@ from itertools import groupby
 
 from .. import Episode
 from .dates import clock, day
+from .facts import DID
+from .lexicon import word_set
 from .manner import Manner
 from .phrases import phrases
 from .speakers import listed, opening
 from .turns import Turn
-from .wording import cut, in_marks, third_person, told
+from .wording import core, cut, in_marks, third_person, told
 
 LONGEST_SUMMARY = 200
 LONGEST_ANSWER = 320  # characters of what an assistant says in one turn
@@ -21,8 +23,14 @@ LONGEST = 24_000
 
 LEFT_OUT = "[…]"
 
-_REPLY = re.compile(r"(?:yes|yeah|yep|yup|no|nope|nah|sure|ok|okay|never|not|absolutely|definitely|of course|はい|да|ja|nei|nein|sí|oui)\b", re.I)
-_GREETINGS = frozenset(["hi", "hello", "hey", "hei", "hallo", "hola", "bonjour", "ciao", "good", "morning", "evening", "afternoon", "bye", "goodbye"])
+_REPLY = re.compile(
+    r"(?:yes|yeah|yep|yup|no|nope|nah|sure|ok|okay|never|absolutely|definitely|of course|はい|да|ja|nei|nein|sí|oui)\b",
+    re.I,
+)
+_CORRECTS = re.compile(  # told in the third person, "Leo is 27. Leo is 28." would be at odds with itself
+    r"(?:sorry|correction|actually|oops|wait|no wait|no|i meant|scratch that)\b[,:!. ]", re.IGNORECASE
+)
+_GREETINGS = word_set("hi hello hey hei hallo hola bonjour ciao good morning evening afternoon bye goodbye")
 
 
 def episode(turns: Sequence[Turn]) -> Episode | None:
@@ -32,21 +40,23 @@ def episode(turns: Sequence[Turn]) -> Episode | None:
     users = [turn.name for turn in turns if turn.message.role == "user"]
     who = list(dict.fromkeys([*users, *(turn.name for turn in turns)]))
     first = turns[0].said
+    subject = f"{opening(listed(who))} on {day(first)}"
     tellings = list(_tellings(turns))
     if not tellings:
         nothing = _nothing(turns, who)
         return Episode(
-            subject=f"{opening(listed(who))} on {day(first)}: {'a greeting' if 'greet' in nothing else 'nothing of note'}",
-            summary=nothing,
+            subject=f"{subject}: {'greetings' if 'greet' in nothing else 'nothing of note'}",
+            summary=opening(nothing),
             text=f"On {day(first)} at {clock(first)}, {nothing}",
         )
     about = phrases(turns)
-    subject = f"{opening(listed(who))} on {day(first)}"
-    start = f"On {day(first)} at {clock(first)}, {_start(who)}"
+    when = f"On {day(first)} at {clock(first)}, "
+    quoted = tellings[0].startswith((f"{who[0]} said: ", f"{who[0]} asked: "))
+    start = [] if len(who) == 1 and quoted else [_start(who)]
     return Episode(
         subject=f"{subject}: {', '.join(about)}" if about else subject,
         summary=_summary(tellings),
-        text=cut(" ".join((start, *tellings)), LONGEST),
+        text=cut(when + " ".join((*start, *tellings)), LONGEST),
     )
 
 
@@ -61,7 +71,7 @@ def _nothing(turns: Sequence[Turn], who: list[str]) -> str:
     plain = {word.strip(".,!").lower() for turn in turns for one in turn.sentences for word in one.text.split()}
     greeted = bool(plain & _GREETINGS)
     if not plain:
-        return f"{listed(who)} sent no words of {'their' } own."
+        return f"{listed(who)} sent no words of their own."
     if len(who) == 1:
         return f"{who[0]} {'sent a greeting' if greeted else 'said nothing of note'}."
     return f"{listed(who)} exchanged {'greetings' if greeted else 'a few words'}."
@@ -101,7 +111,7 @@ def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
                 yield told(text, turn.name, turn.said, others)
                 room -= len(text)
         elif verb in ("shared", "quoted"):
-            yield f"{opening(turn.name)} {verb} {texts[0] if len(texts) == 1 and verb == 'shared' else _several(texts, verb)}."
+            yield f"{opening(turn.name)} {verb} {_apart(texts, verb)}."
         else:
             words = _within(texts, room)
             room = 0 if words.endswith(LEFT_OUT) else room - len(words)
@@ -113,11 +123,16 @@ def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
 
 def _replies(turn: Turn, at: int) -> bool:
     """Whether a courtesy is the yes or no to a question."""
-    return at == 0 and turn.asked is not None and _REPLY.match(turn.sentences[0].text) is not None
+    if turn.message.role != "user" or turn.asked is None:
+        return False
+    return at == 0 and _REPLY.match(turn.sentences[0].text) is not None
 
 
-def _several(texts: list[str], verb: str) -> str:
-    return "a passage" if verb == "quoted" else f"{len(texts)} blocks of code or data"
+def _apart(texts: list[str], verb: str) -> str:
+    """What was set apart, in a few words."""
+    if verb == "quoted":
+        return "a passage"
+    return texts[0] if len(texts) == 1 else f"{len(texts)} blocks of code or data"
 
 
 def _verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
@@ -128,7 +143,8 @@ def _verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
         return "shared"
     if manner is Manner.QUOTE:
         return "quoted"
-    if manner is Manner.STATEMENT and third_person(text, turn.name, others):
+    does = turn.message.role == "user" or DID.match(core(text))  # "I'd start with Rome" is advice, not a deed
+    if manner is Manner.STATEMENT and does and not _CORRECTS.match(text) and third_person(text, turn.name, others):
         return "told"
     return "said"
 
@@ -142,5 +158,4 @@ def _within(texts: list[str], room: int) -> str:
         kept.append(cut(text, max(room, 120)))
         room -= len(text)
     # Lines of a list have no ends of their own.
-    return " ".join(f"{text};" if text[-1].isalnum() else text for text in kept[:-1]) + f" {kept[-1]}"
-
+    return " ".join(text if text[-1] in ".,!?:;…。！？؟" else f"{text};" for text in kept[:-1]) + f" {kept[-1]}"

@@ -4,53 +4,61 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from .. import Fact
+from .lexicon import word_set
 from .manner import Manner
-from .speakers import opening
 from .turns import Turn, has_name, substance
-from .wording import core, cut, in_marks, quoted, third_person, told
+from .wording import core, cut, has_verb, in_marks, quoted, third_person, told
 
 MOST = 60
 LONGEST_ANSWER = 8  # words, beyond which an answer is read without its question
 LONGEST_QUESTION = 200
 
 _HANGS = re.compile(
-    r"(?:it|he|she|they)(?:'\w+)?\b|(?:his|her|their|its|them|him) |(?:this|that|these|those)(?:'s| is| was| are| were| will|"
-    r" would| has| had| means| makes| made| sounds| could| can| should| one)\b|(?:which|because|otherwise|except|not|especially|"
-    r"mostly|probably|maybe|both|neither|same|until|like that|there)\b(?! (?:is|are|was|were) (?:a|an|the|no|\d))",
+    r"(?:it|he|she|they)(?:'\w+)?\b|(?:his|her|their|its|them|him) |(?:this|that|these|those)(?:'s| is| was| are"
+    r"| were| will| would| has| had| means| makes| made| sounds| could| can| should| one)\b|(?:which|because"
+    r"|otherwise|except|not|especially|mostly|probably|maybe|both|neither|same|until|like that|there)\b(?! (?:is"
+    r"|are|was|were) (?:a|an|the|no|\d))",
     re.IGNORECASE,
 )
-_DANGLES = frozenset(["it", "them", "him", "they", "he", "she", "it's", "he's", "she's"])
-_LAST_DANGLES = frozenset(["that", "this", "there", "one", "so", "her", "these", "those", "too"])
+_DANGLES = word_set("that's it them him they he she it's he's she's")
+_LAST_DANGLES = word_set("through that this there one so her these those too")
 _EDGES = ".,!?;:'\")("
 _YES_OR_NO = re.compile(
-    r"(?:yes|yeah|yep|yup|no|nope|nah|never|not yet)(?:,? (?:i (?:am|do|did|have|was)|i(?:'m not| don't| didn't| haven't)|"
-    r"never|always))?[.!]*",
+    r"(?:yes|yeah|yep|yup|no|nope|nah|never|not yet)(?:,? (?:i (?:am|do|did|have|was)|i(?:'m not| don't| didn't"
+    r"| haven't)|never|always))?[.!]*",
     re.IGNORECASE,
 )
 _ABOUT_YOU = re.compile(r"\b(?:are|do|did|have|is|were) (?:you|your)\b", re.IGNORECASE)
 _ABOUT_NOW = re.compile(
-    r"\b(?:want|need|mind|know|mean|ready|sure|remember|see|would|shall|should|sound|agree|think|there|okay|ok|any)\b", re.I
+    r"\b(?:want|need|mind|know|mean|ready|sure|remember|see|would|shall|should|sound|agree|think|there|okay|ok"
+    r"|any)\b",
+    re.I,
 )
-_DID = re.compile(
-    r"(?:i(?:'ve| have)?(?: just| already| also| now| successfully)* "
-    r"(?:added|applied|approved|arranged|assigned|blocked|booked|bought|cancelled|canceled|changed|charged|checked|closed|"
-    r"committed|confirmed|contacted|converted|created|deleted|deployed|disabled|downloaded|drafted|emailed|enabled|extended|"
-    r"filed|finished|fixed|generated|installed|invited|issued|made|merged|migrated|moved|opened|ordered|paid|pinned|placed|posted|resolved|built|configured|triggered|launched|"
-    r"prepared|published|purchased|pushed|put|rebooked|refunded|registered|removed|renamed|renewed|replaced|requested|"
-    r"rescheduled|reserved|restarted|restored|reverted|rolled|saved|scheduled|sent|set|shared|shipped|signed|started|"
-    r"stopped|submitted|switched|transferred|turned|updated|upgraded|uploaded|wrote)"
-    r"|(?:i'll|i will)(?: also)? (?:add|arrange|book|call|cancel|check|confirm|contact|deploy|draft|email|file|follow|"
-    r"keep (?:an eye|looking)|message|monitor|notify|order|ping|post|prepare|publish|remind|reserve|schedule|send|set|"
-    r"submit|text|update|watch|wake))\b",
+DID = re.compile(
+    r"(?:i(?:'ve| have)?(?: just| already| also| now| successfully)* (?:added|applied|approved|arranged|assigned"
+    r"|blocked|booked|bought|cancelled|canceled|changed|charged|checked|closed|committed|confirmed|contacted"
+    r"|converted|created|deleted|deployed|disabled|downloaded|drafted|emailed|enabled|extended|filed|finished|fixed"
+    r"|generated|installed|invited|issued|made|merged|migrated|moved|opened|ordered|paid|pinned|placed|posted"
+    r"|resolved|built|configured|triggered|launched|prepared|published|purchased|pushed|put|rebooked|refunded"
+    r"|registered|removed|renamed|renewed|replaced|requested|rescheduled|reserved|restarted|restored|reverted"
+    r"|rolled|saved|scheduled|sent|set|shared|shipped|signed|started|stopped|submitted|switched|transferred|turned"
+    r"|updated|upgraded|uploaded|wrote)|(?:i'll|i will)(?: also)? (?:add|arrange|book|call|cancel|check|confirm"
+    r"|contact|deploy|draft|email|file|follow|keep (?:an eye|looking)|message|monitor|notify|order|ping|post"
+    r"|prepare|publish|remind|reserve|schedule|send|set|submit|text|update|watch|wake))\b",
     re.IGNORECASE,
 )
-_EMPTY_DEED = re.compile(r"i(?:'ve| have| will|'ll)? ?(?:made|make|set|put|saved|added|updated)? ?(?:a note|note)\b", re.I)
+_EMPTY_DEED = re.compile(
+    r"i(?:'ve| have| will|'ll)? ?(?:made|make|set|put|saved|added|updated)? ?(?:a note|note)\b|i(?:'ve"
+    r"| have) (?:just )?(?:updated|saved|added|changed) (?:\w+ ){0,3}(?:profile|memory|notes?|records?)\b",
+    re.I,
+)
 _YOURS = re.compile(
-    r"(?:your (?!code|function|query|question|script|regex|program|test|input|output|example|approach|version|file|message)"
-    r"[\w' -]{2,40} (?:is|are|was|were|has|have|will|departs|arrives|leaves|starts|begins|ends|costs|expires|renews|ships)"
-    r"|you (?:have|are|'re)|you're|you've got)\b",
+    r"(?:your (?!code|function|query|question|script|regex|program|test|input|output|example|approach|version|file"
+    r"|message)[\w' -]{2,40} (?:is|are|was|were|has|have|will|departs|arrives|leaves|starts|begins|ends|costs"
+    r"|expires|renews|ships)|you (?:have|are|'re)|you're|you've got)\b",
     re.IGNORECASE,
 )
 
@@ -77,10 +85,13 @@ def _of_user(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str, tuple[str
     first, before = True, ""
     for sentence in turn.sentences:
         text, opens = sentence.text, first
-        first = first and sentence.manner is Manner.COURTESY and not _YES_OR_NO.fullmatch(text)
+        first = first and not _YES_OR_NO.fullmatch(text) and (sentence.manner is Manner.COURTESY or not substance(text))
         if turn.asked and opens and _is_answer(turn, text, sentence.manner):
             question = cut(turn.asked.question, LONGEST_QUESTION).replace('"', "'")
-            yield f'Asked "{question}", {turn.name} said: {in_marks(text, turn.said, 200, question)}', (turn.asked.message, *own)
+            yield (
+                f'Asked "{question}", {turn.name} said: {in_marks(text, turn.said, 200, question)}',
+                (turn.asked.message, *own),
+            )
             before = text
         elif sentence.manner is not Manner.STATEMENT or text.rstrip().endswith((":", ",")):
             before = ""
@@ -117,7 +128,7 @@ def hangs(text: str) -> bool:
     plain = [word.strip(_EDGES).lower() for word in bare.split(" ")]
     if plain[0] not in ("i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've"):
         return False
-    early = {word for before, word in zip(plain, plain[1:5], strict=False) if before not in ("make", "made", "take")}
+    early = {word for before, word in pairwise(plain[:5]) if before not in ("make", "made", "take")}
     return bool(_DANGLES & early) or (len(plain) <= 6 and plain[-1] in _LAST_DANGLES | _DANGLES)
 
 
@@ -126,8 +137,8 @@ def stands_alone(text: str) -> bool:
     count, length = substance(core(text)), len(text.split())
     if count and third_person(text, "Someone"):  # a whole sentence about the speaker, such as "I'm vegetarian"
         return True
-    if length < 4 and text.isascii():  # "Two nights" answers a question that is not there
-        return False
+    if text.isascii() and (length < 4 or (text[-1] not in ".!" and not has_verb(text))):
+        return False  # "Two nights" answers a question that is not there, "oat milk" stands in a list
     return count >= 2 or (count == 1 and has_name(text))
 
 
@@ -138,10 +149,13 @@ def _of_assistant(turn: Turn, users: list[str]) -> Iterator[tuple[str, tuple[str
         text = core(sentence.text)
         if sentence.manner is not Manner.STATEMENT or sentence.text.rstrip().endswith(":"):
             continue
-        if _DID.match(text) and substance(text) >= 2 and not _EMPTY_DEED.match(text) and not hangs(text):
-            turned = third_person(sentence.text, turn.name)
-            yield told(sentence.text, turn.name, turn.said) if turned else quoted(
-                sentence.text, turn.name, turn.said, to
-            ), (turn.message.id,)
+        if DID.match(text) and substance(text) >= 2 and not _EMPTY_DEED.match(text) and not hangs(text):
+            certain = third_person(sentence.text, turn.name) is not None
+            done = (
+                told(sentence.text, turn.name, turn.said)
+                if certain
+                else quoted(sentence.text, turn.name, turn.said, to)
+            )
+            yield done, (turn.message.id,)
         elif _YOURS.match(text) and substance(text) >= 2 and has_name(text):
-            yield quoted(sentence.text, opening(turn.name), turn.said, to), (turn.message.id,)
+            yield quoted(sentence.text, turn.name, turn.said, to), (turn.message.id,)

@@ -7,6 +7,11 @@ import re
 MASK = "***"
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|[\x00-\x08\x0e-\x1f\x7f\u200b\ufeff]")
+_READING = frozenset(
+    re.findall(
+        r"\S+", "read get fetch cat view open search grep browse list find lookup look load show retrieve glob describe"
+    )
+)
 _SECRET_NAME = re.compile(
     r"pass(?:word|wd|phrase|code)|authorization|apikey|privatekey|credential"
     r"|(?:^|auth|client|webhook)secret|secretkey|accesskey|(?:token|secret|pwd|cookie|bearer)$|^(?:pass|auth"
@@ -69,3 +74,9 @@ def name_words(name: str) -> list[str]:
     return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name[:200])] or re.findall(
         r"[^\W_]+", name[:200].lower()
     )
+
+
+def reads(tool: str) -> bool:
+    """Whether a tool, by its name, only looks something up."""
+    named = name_words(tool)
+    return bool(named) and (named[0] in _READING or named[-1] in _READING)

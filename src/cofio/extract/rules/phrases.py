@@ -9,27 +9,42 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...text import STOP_WORDS, words
-from .lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS
+from .lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, word_set
 from .manner import Manner
 from .turns import Turn
 
 MOST = 4
+FEW = 2
 LONGEST = 4  # words of a phrase
+WIDEST = 60  # characters of it
 READ = 12  # sentences of a turn
 
-_TOKEN = re.compile(r"[^\W_][\w'’&+#.-]*[^\W_]|[^\W_]|[,.;:!?()\"“”—–]")
+_TOKEN = re.compile(r"[^\W_](?:[\w'’&+#.-]*[^\W_])?%?|[,.;:!?()\"“”—–]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile("[，、,；]")
-_ENGLISH = STOP_WORDS - frozenset("i a me so on in an no was am do her all at by he we as of up or".split())
-_LINKS = frozenset(["in", "of", "for", "at", "to"])
-_BREAKS = (
-    STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | frozenset(WEEKDAYS)
-    | frozenset(
-        ["i'm", "i've", "i'll", "i'd", "it's", "that's", "don't", "doesn't", "didn't", "can't", "won't", "you're", "we're", "let's", "every", "last", "next", "ago", "anymore", "without", "since", "around", "instead", "along", "always", "please", "hello", "hey", "hi", "thanks", "thank", "like", "new", "able", "used", "using", "want", "morning", "evening", "afternoon", "night", "week", "month", "year", "day", "days", "weeks", "months", "years", "time", "today", "minutes", "hours", "actually", "probably", "maybe", "though", "although", "there's", "here's", "what's", "isn't", "wasn't", "aren't", "they're", "he's", "she's", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-    )
-)  # fmt: skip
-_NOUNS = frozenset(
-    ["bike", "change", "code", "cook", "dance", "design", "dream", "drink", "drive", "exercise", "fish", "garden", "help", "order", "paint", "plan", "plant", "program", "race", "report", "research", "review", "ride", "run", "sail", "search", "shop", "show", "sleep", "smoke", "start", "stop", "store", "stream", "study", "surf", "test", "tour", "trade", "train", "travel", "trip", "visit", "vote", "walk", "watch", "water", "work", "milk", "fire", "fence", "farm", "guide", "iron", "lock", "park", "record", "rent", "rest", "row", "sign", "skate", "sound", "stand", "store", "taste", "touch", "treat", "type", "value", "answer", "box", "call", "camp", "cover", "date", "deal", "draft", "end", "face", "fall", "fit", "grade", "hike", "jump", "lead", "lift", "look", "love", "match", "meet", "move", "object", "pack", "pass", "pet", "pick", "pool", "race", "share"]
+_ENGLISH = (STOP_WORDS | VERBS | PASTS | ADVERBS | VAGUE) - word_set(
+    "i a me so on in an no was am do her all at by he we as of up or fest park plan"
+)
+_FILLERS = word_set(
+    "pls yay longer another note home twice once tonight p.m a.m course hour minute own whole whether per less least "
+    "enough together already early late first second third big small"
+)
+_COUNTS = word_set("one two three four five six seven eight nine ten eleven twelve")
+_LINKS = word_set("in of for at to")
+_SMALL = word_set(
+    "i'm i've i'll i'd it's that's don't doesn't didn't can't won't you're we're let's every last next ago "
+    "anymore without since around instead along always please hello hey hi thanks thank like new able used using "
+    "want morning evening afternoon night week month year day days weeks months years time today minutes hours "
+    "actually probably maybe though although there's here's what's isn't wasn't aren't they're he's she's"
+)
+_BREAKS = STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | _FILLERS | _SMALL | frozenset(WEEKDAYS)
+_NOUNS = word_set(
+    "bike build change code cook dance design dream drink drive exercise fish garden help order paint plan plant "
+    "program race report research review ride run sail search shop show sleep smoke start stop store stream study "
+    "surf test tour trade train travel trip visit vote walk watch water work milk fire fence farm guide iron lock "
+    "park record rent rest row sign skate sound stand store taste touch treat type value answer box call camp "
+    "cover date deal draft end face fall fit grade hike jump lead lift look love match meet move object pack pass "
+    "pet pick pool race share"
 )
 
 
@@ -42,7 +57,9 @@ class _Phrase:
 
 def phrases(turns: Sequence[Turn]) -> list[str]:
     """Up to four phrases that tell what was talked about, in the order in which they first came up."""
-    found = [phrase for turn in turns for phrase in _of(turn)]
+    found = [phrase for turn in turns if turn.message.role == "user" for phrase in _of(turn)]
+    if len(found) < FEW:
+        found = [phrase for turn in turns for phrase in _of(turn)]
     counts = Counter(stem for phrase in found for stem in set(phrase.stems))
     best = sorted(
         range(len(found)),
@@ -51,10 +68,9 @@ def phrases(turns: Sequence[Turn]) -> list[str]:
     chosen: list[int] = []
     taken: set[str] = set()
     for at in best:
-        if len(chosen) == MOST:
-            break
-        telling = found[at].weight > 1.5 or len(chosen) < 2  # a lone word only where there is little else
-        if telling and taken.isdisjoint(found[at].stems):
+        if len(chosen) >= (MOST if found[at].weight > 1.5 else FEW):  # a lone word only where there is little else
+            continue
+        if taken.isdisjoint(found[at].stems):
             chosen.append(at)
             taken.update(found[at].stems)
     return [found[at].text for at in sorted(chosen)]
@@ -95,7 +111,7 @@ def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
 def _is_foreign(tokens: list[str]) -> bool:
     """Whether a sentence is in no language whose small words are known."""
     plain = [token.lower() for token in tokens]
-    return not FOREIGN.isdisjoint(tokens) or not any(word in _ENGLISH for word in plain)
+    return not FOREIGN.isdisjoint(tokens) or _ENGLISH.isdisjoint(plain)
 
 
 def _tells(plain: list[str], at: int, run: list[int]) -> bool:
@@ -116,12 +132,15 @@ def _phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, b
     while run and plain[run[-1]] in _LINKS:
         run = run[:-1]
     run = run[: LONGEST + 1] if any(plain[at] in _LINKS for at in run) else run[:LONGEST]
-    while run and (plain[run[-1]] in _LINKS or plain[run[-1]].endswith("ed")):
+    while run and (plain[run[-1]] in _LINKS or plain[run[-1]] in _COUNTS or plain[run[-1]].endswith("ed")):
         run = run[:-1]
-    if len(run) > 1 and plain[run[0]].endswith("ed") and plain[run[1]] not in _LINKS:
-        run = run[1:]
+    if len(run) > 1 and plain[run[0]].endswith("ed"):
+        did = plain[run[1]] in _LINKS and plain[run[0] - 1] in ("i", "we") and "if" not in plain
+        run = run if did else run[2 if plain[run[1]] in _LINKS else 1 :]
     text = " ".join(tokens[at] for at in run)
-    if len(text) < 3 or not any(character.isalpha() for character in text):
+    if run == [0] and len(tokens) > 3:  # what begins a sentence alone tells little, and its capital nothing
+        return None
+    if len(text) < 3 or not any(character.isalpha() for character in text) or text.lower() in _COUNTS:
         return None
     capital = any(tokens[at][0].isupper() and at > 0 for at in run)
-    return text, capital, len(run)
+    return text[:WIDEST], capital, len(run)

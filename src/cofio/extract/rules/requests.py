@@ -19,18 +19,18 @@ VERBS = frozenset(
         "add adjust analyse analyze answer apply approve archive arrange ask assign audit backup block book bring "
         "build buy calculate call cancel change chart check choose clean clear close collect compare compile "
         "compose compute configure connect convert copy correct count create cut debug decline delete deploy "
-        "describe design diagnose dim disable document download draft drop dump edit email enable estimate evaluate "
-        "examine execute explain export extract fetch figure fill filter find finish fix forecast format generate "
-        "get give go grab group help identify implement import improve increase inspect install investigate "
-        "invite keep kill launch list load locate lock look lower mail make mark measure merge message migrate "
-        "monitor move notify open optimise optimize order organise organize patch pause pay phone pick plan play "
-        "plot post prepare print profile publish pull purchase push put raise read rebuild reboot recommend "
-        "redeploy reduce refactor register release reload remind remove rename renew repair replace reply report "
-        "reproduce request reschedule research reserve reset resize resolve restart restore retry return reverse "
-        "revert review rewrite roll rotate run save scan schedule scrape search see send set share ship show shut "
-        "sign solve sort split start stop store submit subscribe summarise summarize switch sync take tell test "
-        "text track train transfer translate trim turn uninstall unlock update upgrade upload use validate verify "
-        "watch write",
+        "describe design diagnose dim disable document download draft drop dump edit email enable estimate "
+        "evaluate examine execute explain export extract fetch figure fill filter find finish fix forecast format "
+        "generate get give go grab group help identify implement import improve increase inspect install "
+        "investigate invite keep kill launch list load locate lock look lower mail make mark measure merge "
+        "message migrate monitor move notify open optimise optimize order organise organize patch pause pay phone "
+        "pick plan play plot post prepare print profile publish pull purchase push put raise read reboot rebuild "
+        "recommend redeploy reduce refactor refund register release reload remind remove rename renew repair "
+        "replace reply report reproduce request reschedule research reserve reset resize resolve restart restore "
+        "retry return reverse revert review rewrite roll rotate run save scan schedule scrape search see send set "
+        "share ship show shut sign solve sort split start stop store submit subscribe summarise summarize switch "
+        "sync take tell test text track train transfer translate trim turn uninstall unlock update upgrade upload "
+        "use validate verify watch write",
     )
 )
 
@@ -48,7 +48,7 @@ _FILLER = re.compile(
     r"|i was wondering if|i wonder if|do you think|if (?:you can|possible))\b[\s,:;–—-]*"
 )
 _OPENER = re.compile(
-    r"(?i)(?:(?:(?:can|could|would|will) (?:you|we)|you (?:can|could))(?! mind)"
+    r"(?i)(?:(?:(?:can|could|would|will) (?:you|u|we)|you (?:can|could))(?! mind)"
     r"(?: (?:please|kindly|maybe|perhaps|also|just|quickly|possibly)){0,4}(?: be able to)?"
     r"|(?:i|we)(?: would|['’]d| ['’]d)? (?:really |just )?(?:like|need|want|love|have)(?: (?:you|us))? to(?! know)"
     r"|you (?:should|need to|must)|(?:kannst|könntest|können|könnten) (?:du|sie)(?: (?:bitte|mir|uns|mal)){0,4}"

@@ -26,7 +26,8 @@ _STARTS_FAILED = re.compile(
     r"(?:\s*(?:[:!(\[]|$|- |\d)| (?:calling|executing|running|while|reading|writing|from|invoking|performing)\b)"
     r"|(?:could not|couldn't|cannot|can't|can not|unable to|failed to|no such|permission denied|access denied"
     r"|unauthori[sz]ed"
-    r"|forbidden|no (?:replacements?|changes?) (?:was|were) (?:performed|made)|time(?:d )?out|request timed out|connection (?:refused|reset|timed)|invalid"
+    r"|forbidden|no (?:replacements?|changes?) (?:was|were) (?:performed|made)"
+    r"|time(?:d )?out|request timed out|connection (?:refused|reset|timed)|invalid"
     r"|unknown (?:command|tool|option))\b"
     r"|http(?:/\d(?:\.\d)?)?\s+[45]\d\d\b|status(?: code)?\s?[:= ]\s?[45]\d\d\b"
     r"|[45]\d\d:? (?:bad|unauthorized|forbidden|not|method|request|conflict|gone|too|internal|service|gateway"
@@ -110,7 +111,10 @@ def _lines(text: str) -> list[str]:
 def _failure(text: str, lines: list[str], *, reads: bool) -> str:
     """The line that tells of a failure; empty when there is none."""
     codes = [
-        code for line in (lines[:2] + lines[-2:]) for match in _EXIT.finditer(line) if (code := match[1] or match[2])
+        match[1] or match[2]
+        for line in lines[:2] + lines[-2:]
+        for match in _EXIT.finditer(line)
+        if not reads or len(line) - len(match[0]) <= 4  # else it is a line of the log that was read
     ]
     counted = [] if reads else [line for line in lines if _COUNTED.search(line) and not _FIXED.search(line)]
     if counted:
@@ -153,17 +157,8 @@ def _last_error(lines: list[str]) -> str:
 
 _ERROR_KEYS = ("error", "errors", "exception", "err", "errormessage")
 _MESSAGE_KEYS = (
-    "message",
-    "msg",
-    "detail",
-    "details",
-    "reason",
-    "description",
-    "errordescription",
-    "stderr",
-    "summary",
-    "body",
-)
+    "message", "msg", "detail", "details", "reason", "description", "errordescription", "stderr", "summary", "body",
+)  # fmt: skip
 _STATUS_KEYS = ("status", "statuscode", "code", "httpstatus", "state")
 _EXIT_KEYS = ("exitcode", "returncode", "rc", "exitstatus")
 _OK_KEYS = ("ok", "success", "succeeded", "successful")
@@ -182,7 +177,7 @@ _MANY = 500  # fields of an object that are looked at
 def _told_json(value: Json, *, reads: bool) -> tuple[str, bool]:
     value, flagged = _unwrapped(value)
     if isinstance(value, str):
-        line, failed = _told_plain(value, reads=reads)
+        line, failed = told(value, reads=reads)
         return line, failed or flagged
     if not isinstance(value, dict):
         return flat(_counted("items", value) if isinstance(value, list) else shown(value), LINE), flagged
@@ -193,19 +188,13 @@ def _told_json(value: Json, *, reads: bool) -> tuple[str, bool]:
         return flat(_bare(said) or NO_REASON, LINE), True
     output = next((fields[key] for key in _OUTPUT_KEYS if isinstance(fields.get(key), str) and fields[key]), None)
     if isinstance(output, str) and (any(key in fields for key in _EXIT_KEYS) or len(value) == 1):
-        return _told_plain(output, reads=reads)
+        return told(output, reads=reads)
     return flat(_fields(value) or "empty", LINE), False
 
 
 def _named(value: dict[str, Json]) -> dict[str, Json]:
     """The first fields of an object by their names in small letters, so that `statusCode` and `status_code` are one."""
     return {re.sub(r"[^a-z]", "", key[:60].lower()): item for key, item in islice(value.items(), _MANY)}
-
-
-def _told_plain(text: str, *, reads: bool) -> tuple[str, bool]:
-    """As `told`, of a text that came out of JSON and is not taken for JSON again."""
-    text = text.strip()
-    return _told_text(text, reads=reads) if text else (NO_OUTPUT, False)
 
 
 def _unwrapped(value: Json) -> tuple[Json, bool]:

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from itertools import islice
 
 from .. import Recalled
 from .manner import Manner, manner
 
 READ = 16_000  # characters of a message that are read: the rest of such a message is a document, not talk
 LONGEST_LINE = 4_000
+MOST_LINES = 200
+MOST_SENTENCES = 100  # of a line
 LONGEST_FACT = 600  # no fact that the memory holds is longer
 
 
@@ -42,19 +45,22 @@ _RECALLED_TAG = re.compile(
     re.IGNORECASE,
 )
 _CODE_LINE = re.compile(
-    r"[{}\[\]();,]+$|[{\[]\s*[\"{\[\d]|\"[^\"]{1,80}\"\s*:|</?[a-zA-Z][^<>]{0,200}>.*</|\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
-    r"|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL)\b[\]: ]|Traceback \(most|File \"|at [\w.$<>]+\([\w./:]*\)"
-    r"|\$ \w|>>> |\+\+\+ |@@ |--- [ab]/|#!|#include\b|import [\w.{*]+(?:$| as | from |;)|from [\w.]+ import "
-    r"|(?:async )?def \w+\(|class \w+[(:{]|function \w*\(|(?:const|let|var) \w+ ?=|(?:public|private|protected) (?:static|class|void|int|final|async)\b|return .{0,80};$"
-    r"|SELECT .{1,200}\bFROM\b|INSERT INTO |UPDATE \w+ SET |CREATE TABLE |(?:sudo|npm|pip|git|docker|kubectl|curl) [\w-]+ ?-"
-    r"|[\w.]+\(.{0,120}\);?$|[\w.\[\]\"']{1,40} [+*/-]?= .{1,200}[;)\]]$|[A-Za-z]*(?:Error|Exception): "
-    r"|.{0,300}(?:=>|&&|\|\||\{\}|::|!==?|===?|\+=)$"
+    r"[{}\[\]();,]+$|[{\[]\s*[\"{\[\d]|\"[^\"]{1,80}\"\s*:|</?[a-zA-Z][^<>]{0,200}>.*</"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL)\b[\]: ]"
+    r"|Traceback \(most|File \"|at [\w.$<>]+\([\w./:]*\)|\$ \w|>>> |\+\+\+ |@@ |--- [ab]/|#!|#include\b"
+    r"|import [\w.{*]+(?:$| as | from |;)|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:{]|function \w*\("
+    r"|(?:const|let|var) \w+ ?=|(?:public|private|protected) (?:static|class|void|int|final|async)\b"
+    r"|return .{0,80};$|SELECT .{1,200}\bFROM\b|INSERT INTO |UPDATE \w+ SET |CREATE TABLE |(?:sudo|npm|pip|git"
+    r"|docker|kubectl|curl) [\w-]+ ?-|[\w.]+\(.{0,120}\);?$|[\w.\[\]\"']{1,40} [+*/-]?= .{1,200}[;)\]]$"
+    r"|[A-Za-z]*(?:Error|Exception): |.{0,300}(?:=>|&&|\|\||\{\}|::|!==?|===?|\+=)$"
 )
+_MARKS = "\"'“”"
 _TABLE = re.compile(r"\|.*\|$")
 _JSON = re.compile(r'\{\s*"|\[\s*\{')
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？؟۔।]+[”’」』）]*")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\"'])(?:mr|mrs|ms|dr|prof|st|no|vs|e\.g|i\.e|approx|fig|jr|sr|inc|ltd|co|mt|ave|dept|est|u\.s|u\.k|[a-z])\.$",
+    r"(?:^|[\s(\"'])(?:mr|mrs|ms|dr|prof|st|no|vs|e\.g|i\.e|approx|fig|jr|sr|inc|ltd|co|mt|ave|dept|est|u\.s|u\.k"
+    r"|[a-z])\.$",
     re.IGNORECASE,
 )
 _MAYBE_END = re.compile(r"(?:^|\s)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
@@ -63,12 +69,21 @@ _MAYBE_END = re.compile(r"(?:^|\s)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
 def sentences(text: str, recalled: Recalled) -> Iterator[Sentence]:
     """The sentences of a message, less those that the memory gave it."""
     for line in _lines(text):
-        if len(line) > 1 and sum(len(one.text) + 1 for one in line) <= LONGEST_FACT:
-            if recalled(" ".join(one.text for one in line)):
-                continue
+        whole = " ".join(one.text for one in line)
+        if len(line) > 1 and len(whole) <= LONGEST_FACT and recalled(whole):
+            continue
         for one in line:
-            if one.manner is Manner.CODE or len(one.text) > LONGEST_FACT or not recalled(one.text.strip("\"'“”")):
+            if (
+                one.manner in (Manner.CODE, Manner.COURTESY)
+                or len(one.text) > LONGEST_FACT
+                or not _is_recalled(one.text, recalled)
+            ):
                 yield one
+
+
+def _is_recalled(text: str, recalled: Recalled) -> bool:
+    """Whether the memory holds a sentence, as it stands or without the quotation marks around it."""
+    return recalled(text) or (text[0] in _MARKS and recalled(text.strip(_MARKS)))
 
 
 @lru_cache(maxsize=1024)
@@ -76,12 +91,12 @@ def _lines(text: str) -> tuple[tuple[Sentence, ...], ...]:
     """The sentences of each line of a message."""
     shown = _without_recalled(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text[:READ])))
     found: list[tuple[Sentence, ...]] = []
-    for part, content in _parts(shown):
+    for part, content in islice(_parts(shown), MOST_LINES):
         if part is Part.PROSE:
-            found.append(tuple(Sentence(text=one, manner=manner(one)) for one in split(content)))
+            found.append(tuple(Sentence(text=one, manner=manner(one)) for one in split(content)[:MOST_SENTENCES]))
         else:
             found.append((Sentence(text=content, manner=Manner.CODE if part is Part.CODE else Manner.QUOTE),))
-    return tuple(line for line in found if line)
+    return tuple(line for line in found if line and line[0].text)
 
 
 def _without_recalled(text: str) -> str:

@@ -16,7 +16,7 @@ from .steps import MENDED, called, fields, noted, program, remedy, worked
 from .tasks import is_generic, kinds, orders
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked
-MOST_STEPS = 8
+MOST_STEPS = 10
 MOST_PITFALLS = 4
 MOST_SEEN = 3
 CAP = 0.95
@@ -50,8 +50,7 @@ def skill(cases: Sequence[Case]) -> Skill:
     agreement = _agreement(keys, ways)
     count, share = len(cases), len(good) / max(1, len(cases))
     confidence = min(CAP, len(good) / (count + 1) * (0.7 + 0.3 * agreement)) if good else UNPROVEN
-    example = max(good or cases, key=lambda case: case.quality).intent if cases else ""
-    example = flat(example, INTENT)
+    example = flat(max(good or cases, key=lambda case: case.quality).intent if cases else "", INTENT)
     tools = list(dict.fromkeys(key.tool for key in keys))
     return Skill(
         name=_name(cases),
@@ -90,7 +89,8 @@ def _recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
         for place, key in enumerate(way):
             if key in places:
                 places[key].append(place / len(way))
-    return sorted(often, key=lambda key: sum(places[key]) / len(places[key]))[:MOST_STEPS]
+    most = sorted(often, key=lambda key: -counts[key])[:MOST_STEPS]
+    return sorted(most, key=lambda key: sum(places[key]) / len(places[key]))
 
 
 def _agreement(keys: Sequence[_Key], ways: Sequence[dict[_Key, list[Step]]]) -> float:

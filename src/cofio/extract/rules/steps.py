@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from ...model import Json
 from .. import Call, Message, Step
-from .lines import MASK, cut, flat, name_words, names_secret
+from .lines import MASK, cut, flat, name_words, names_secret, reads
 from .results import NO_RESULT, shown, told
 
 VALUE = 120  # characters of an argument that are kept
@@ -24,12 +24,6 @@ MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
 _LATER = 50  # steps after a failure among which one that worked is looked for
 
-_READING = frozenset(
-    re.findall(
-        r"\S+",
-        "read get fetch cat view open search grep browse list find lookup look load show retrieve glob",
-    )
-)
 _WRITING = frozenset(
     re.findall(r"\S+", "edit write replace patch apply create install insert bash shell update fix upload")
 )
@@ -191,8 +185,7 @@ def program(step: Step) -> str:
 
 def _reads(step: Step) -> bool:
     """Whether a call fetches a text that may speak of errors without there being one."""
-    named = name_words(step.tool)
-    return bool(named and (named[0] in _READING or named[-1] in _READING)) or program(step) in _READING_PROGRAMS
+    return reads(step.tool) or program(step) in _READING_PROGRAMS
 
 
 def worked(step: Step) -> bool:
@@ -210,7 +203,7 @@ def remedy(run: Sequence[Step], at: int) -> str:
         if changes := _changes(fields(failed), fields(later[place])):
             return f"worked with {changes}"
         between = [step for step in later[:place] if worked(step) and _may_help(step, failed)]
-        return f"{MENDED} {called(between[-1], 60)}" if between else "worked when it was tried again"
+        return f"{MENDED} {called(between[-1], 60)}" if between else "worked at a later try"
     if later and worked(later[0]) and _stands_in(later[0], failed):
         return f"{called(later[0], 60)} worked instead"
     return ""
@@ -222,7 +215,10 @@ def _kept_of(before: Step, after: Step) -> int | None:
     if program(before) != program(after):
         return None
     kept = sum(old.get(key) == item for key, item in new.items())
-    return kept if kept or not (old or new) or (len(new) == 1 and _resembles(old, new)) else None
+    if kept or not (old or new):
+        return kept
+    other_name = len(old) == len(new) == 1 and old.keys() != new.keys()
+    return 0 if other_name or (len(new) == 1 and _resembles(old, new)) else None
 
 
 def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:

@@ -6,14 +6,14 @@ import re
 
 from ...text import STOP_WORDS, words
 from .. import Case
-from .lines import name_words
+from .lines import name_words, reads
 from .requests import VERBS
 
 _SAME_VERBS = (
     "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
-    "create make add generate build", "delete remove drop clear", "show list display print get fetch give tell see",
-    "send email mail message", "update change edit modify adjust", "check verify validate inspect review examine test",
-    "deploy ship release publish roll redeploy", "write draft compose", "buy order purchase", "turn switch",
+    "create make add generate build write draft compose", "delete remove drop clear", "buy order purchase",
+    "show list display print get fetch give tell see", "send email mail message", "update change edit modify adjust",
+    "check verify validate inspect review examine test", "deploy ship release publish roll redeploy", "turn switch",
     "run execute launch start", "explain describe", "summarise summarize", "plan arrange organise organize schedule",
     "analyse analyze evaluate investigate", "move reschedule shift postpone", "rename refactor rewrite",
 )  # fmt: skip
@@ -51,10 +51,11 @@ _TIMES = frozenset(
 _FILL = frozenset(
     re.findall(
         r"\S+",
-        "want need like help use way thing stuff mine kind sure good best via many much version wrong following everything "
-        "anything something since der die das den dem des ein eine einen einem einer und oder für von mit im zu "
-        "zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une des du et ou pour avec dans "
-        "sur au aux ce cette est el los las una uno del y o para con en por es demain mañana",
+        "want need like help use way thing stuff mine kind sure good best via many much version wrong "
+        "following everything anything something since der die das den dem des ein eine einen einem einer und "
+        "oder für von mit im zu zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une du "
+        "et ou pour avec dans sur au aux ce cette est el los las una uno del y o para con en por es demain "
+        "mañana",
     )
 )
 _GENERIC = frozenset(
@@ -67,9 +68,9 @@ _GENERIC = frozenset(
     )
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_ASIDE = re.compile(
+_ASIDE = re.compile(  # what was changed later, and what is quoted
     r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
-)  # changes, and what is quoted
+)
 _IDENTIFIER = re.compile(r"\S{0,200}[^\W_][_/\\@=][^\W_]\S{0,200}|[^\W_]+\.[^\W_]\S{0,200}|\S{0,200}/(?=\s|$|[,.;])")
 
 WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
@@ -85,22 +86,27 @@ def is_alike(case: Case, other: Case) -> bool:
     in common is enough; without, the requests must share half of their words, and what is to be done.
     """
     mine, theirs = kinds(case.intent), kinds(other.intent)
-    if not mine or not theirs:
-        return False
-    verbs, their_verbs = (
-        {kind[word] for word in orders(each.intent) if word in kind} for kind, each in ((mine, case), (theirs, other))
-    )
     common = set(mine.values()) & set(theirs.values())
-    if not common - verbs - their_verbs:
+    if not common:
         return False
     likeness = 2 * len(common) / (len(set(mine.values())) + len(set(theirs.values())))
+    verbs, their_verbs = _verbs(case, mine), _verbs(other, theirs)
+    things = common - (verbs & their_verbs)
     same_verb = bool(verbs & their_verbs) or not (verbs and their_verbs)
     tools, their_tools = _telling(case), _telling(other)
-    if not tools or not their_tools:
-        return same_verb and likeness >= WORDS_ALONE
-    if 2 * len(tools & their_tools) / (len(tools) + len(their_tools)) >= SAME_TOOLS:
-        return likeness >= WORDS_WITH_TOOLS
-    return same_verb and likeness >= WORDS_DESPITE_TOOLS
+    least = WORDS_ALONE
+    if tools and their_tools:
+        least = WORDS_DESPITE_TOOLS
+        acting = {tool for tool in tools | their_tools if not reads(tool)}
+        if acting:  # many kinds of tasks begin by looking up the same thing
+            tools, their_tools = tools & acting, their_tools & acting
+        if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
+            return likeness >= WORDS_WITH_TOOLS and (bool(things) or (same_verb and tools == their_tools))
+    return same_verb and bool(things) and likeness >= least
+
+
+def _verbs(case: Case, kind: dict[str, str]) -> set[str]:
+    return {kind[word] for word in orders(case.intent) if word in kind}
 
 
 def kinds(intent: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from ...text import STOP_WORDS, words
 from .. import Message, Recalled
-from .lexicon import VAGUE
+from .lexicon import VAGUE, word_set
 from .manner import Manner
 from .sentences import Sentence, sentences
 from .speakers import called
@@ -39,7 +39,7 @@ class Turn:
 
 
 _NAME = re.compile(r"(?<=[^\s.!?:] )[A-Z][\w'-]*")
-_NOT_NAMES = frozenset(["I", "I'm", "I've", "I'd", "I'll", "I’m", "OK", "Ok"])
+_NOT_NAMES = word_set("I I'm I've I'd I'll I’m OK Ok")
 _COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE, "i'm", "i've", "i'll", "i'd", "it's", "don't", "that's"))))
 
 

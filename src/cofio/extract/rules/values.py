@@ -5,39 +5,50 @@ from __future__ import annotations
 import re
 
 from ...text import STOP_WORDS, words
-from .lexicon import ADVERBS, NOT_PLACES, TRADES
+from .lexicon import ADVERBS, NOT_PLACES, TRADES, word_set
 
 _EDGES = " .,!?;:'\"()"
-_CONNECTS = frozenset("de del la las los el of the am an der upon sur da do dos di ob und".split())
-_NO_PLACES = frozenset(
-    "fear hope peace sin style town downtown dorms poverty luxury denial pain silence constant harmony two person theory "
-    "general touch love bed front short total fact between place progress".split()
+_CONNECTS = word_set("de del la las los el of the am an der upon sur da do dos di ob und")
+_NO_PLACES = word_set(
+    "fear hope peace sin style town downtown dorms poverty luxury denial pain silence constant harmony two "
+    "person theory "
+    "general touch love bed front short total fact between place progress"
 )
 _STOP = re.compile(
-    r"[,;.!?()]| (?:and|but|because|so|since|when|while|where|which|who|after|before|until|though|although|now|right now|"
-    r"at the moment|these days|nowadays|again|last|next|this|yesterday|today|tomorrow|for (?:work|now|a|an|the|two|three|over|"
-    r"almost|about|\d+)|with|from|in (?:19|20)\d\d|anymore|any more|already|recently|i|too|as well|ago|by|full time|"
-    r"full-time|part time|part-time|thanks)\b.*|$",
+    r"[,;.!?()]| (?:and|but|because|so|since|when|while|where|which|who|after|before|until|though|although|now"
+    r"|right now|at the moment|these days|nowadays|again|last|next|this|yesterday|today|tomorrow|for (?:work|now|a"
+    r"|an|the|two|three|over|almost|about|\d+)|for (?:\w+ ){1,2}(?:years?|months?|weeks?)|with|from|in (?:19"
+    r"|20)\d\d|anymore|any more|already|recently|i|too|as well|ago|by|full time|full-time|part time|part-time"
+    r"|thanks)\b.*|$",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(
-    r"[;.!?()]|, | (?:but|because|so|since|when|while|although|though|if|than i|as i|and i|that i|which|anymore|any more|"
-    r"too|as well|thanks)\b.*|$",
+    r"[;.!?()]|, | (?:but|because|so|since|when|while|although|though|if|than i|as i|and i|that i|which|anymore"
+    r"|any more|too|as well|thanks)\b.*|$",
     re.IGNORECASE,
 )
 _BAD_OBJECT = re.compile(
-    r"(?:it|its|it's|that|this|these|those|you|your|how|when|what|where|who|why|him|her|them|they|everything|all|one|some|"
-    r"both|being|having|seeing you|to (?:be|see|know|think|say|hear|have|get|make|do)|the (?!sea\b|outdoors|ocean|mountains|beach|forest|"
-    r"cold|snow|rain|winter|summer|theatre|theater|opera|[A-Z])|idea|which|any|such|so|as|most of|our|us|we|a lot|a good|a little|very|"
-    r"more|less|working with you|talking|my (?:new|old)|there|each|every|not)\b",
+    r"(?:it|its|it's|that|this|these|those|you|your|how|when|what|where|who|why|him|her|them|they|everything|all"
+    r"|one|some|both|any ?thing|nothing|something|anyone|being|having|seeing you|to (?:be|see|know|think|say|hear"
+    r"|have|get|make|do)|the (?!sea\b|outdoors|ocean|mountains|beach|forest|cold|snow|rain|winter|summer|theatre"
+    r"|theater|opera|(?-i:[A-Z]))|idea|which|any|such|so|as|most of|our|us|we|a lot|a good|a little|very|more|less"
+    r"|working with you|talking|my (?:new|old)|there|each|every|not)\b",
     re.IGNORECASE,
 )
-_SMALL = re.compile(r"(?<=.) (?:in|on|at|with|for|every|during|from|of|by|after|before|near|around|to|over|more|a lot|very|so|as|and|or|this|next|last|these|anymore)\b.*", re.I)
-_OBJECT_STOPS = ADVERBS | frozenset("a an the my their to really eating drinking playing going having cup glass some".split())
+_PROPOSAL = re.compile(r"\b(?:idea|plan|option|suggestion|proposal|approach|version|choice)\b", re.IGNORECASE)
+_LIST = re.compile(r"[a-z]+(?:, [a-z]+)*,? (?:and|or) [a-z]+")
+_SMALL = re.compile(
+    r"(?<=.) (?:in|on|at|with|for|every|during|from|of|by|after|before|near|around|to|over|more|a lot|very|so|as"
+    r"|and|or|this|next|last|these|anymore)\b.*",
+    re.I,
+)
+_OBJECT_STOPS = ADVERBS | word_set(
+    "don't a an the my their to really eating drinking playing going having cup glass some"
+)
 _ARTICLE = re.compile(r"(?:a|an|the|my|our)\b", re.IGNORECASE)
 _MINE = re.compile(r"\bmy\b", re.IGNORECASE)
 _NOT_ME = re.compile(r"\b(?:me|i|we|our|us|you|your|mine|myself)\b", re.IGNORECASE)
-_NO_WORKPLACE = frozenset("night home it this that fun least all first me myself you us them free".split())
+_NO_WORKPLACE = word_set("weekend night home it this that fun least all first me myself you us them free")
 
 
 def trimmed(value: str) -> str:
@@ -53,18 +64,26 @@ def place(value: str) -> str | None:
     for at, word in enumerate(rest):
         bare = word.strip(_EDGES)
         following = rest[at + 1][:1].isupper() if at + 1 < len(rest) else False
-        if not (bare[:1].isupper() or (bare in _CONNECTS and following)) or bare in ("I", "I'm", "I've"):
+        named = bare[:1].isupper() or (bare in _CONNECTS and following)
+        if not named or word[0] == "(" or bare in ("I", "I'm", "I've"):
             break
         taken.append(word)
-        if word[-1] in ".!?;:)" or (word[-1] == "," and (not following or "," in " ".join(taken[:-1]))):
+        if (word[-1] in ".!?;:)" and bare.lower() not in ("st", "mt", "ft")) or (
+            word[-1] == "," and (not following or "," in " ".join(taken[:-1]))
+        ):
             break
     found = " ".join(taken).strip(_EDGES)
     after = rest[len(taken)].lower() if len(taken) < len(rest) else ""
     if found:
-        known = found.lower() in NOT_PLACES or found.split()[0].lower().strip(_EDGES) in NOT_PLACES
-        return None if known or after in ("team", "plan", "department", "framework", "group") else found
+        other = any(word.lower().strip(_EDGES) in NOT_PLACES for word in found.split())
+        return None if other or after in ("framework", "group") or after in NOT_PLACES or after[:1].isdigit() else found
     single = trimmed(value)
-    if value.islower() and " " not in single and single.isalpha() and single not in STOP_WORDS | _NO_PLACES | NOT_PLACES:
+    if (
+        value.islower()
+        and " " not in single
+        and single.isalpha()
+        and single not in STOP_WORDS | _NO_PLACES | NOT_PLACES
+    ):
         return single
     return None
 
@@ -93,14 +112,15 @@ def employer(value: str) -> str | None:
     if not parts or len(parts) > 7 or parts[0].lower() in _NO_WORKPLACE or _NOT_ME.search(found):
         return None
     named = parts[0][:1].isupper() or parts[0].lower() in ("a", "an", "the")
-    return found if named and found.lower() not in ("the moment", "a time", "the time", "a living", "a while") else None
+    vague = parts[-1].lower() in ("moment", "time", "living", "while", "weekend", "week", "day", "money", "fun")
+    return found if named and not vague else None
 
 
 def liked(value: str) -> str | None:
     """What someone likes or does not like, as long as it means something by itself."""
-    found = _CLAUSE.search(value)
+    found = None if _LIST.fullmatch(value) else _CLAUSE.search(value)
     thing = (value[: found.start()] if found else value).strip(_EDGES)
-    if not thing or len(thing) > 120 or _BAD_OBJECT.match(thing):
+    if not thing or len(thing) > 120 or _BAD_OBJECT.match(thing) or _PROPOSAL.search(thing):
         return None
     thing = _MINE.sub("their", thing)
     return None if _NOT_ME.search(thing) or not key(thing) else thing
@@ -108,7 +128,7 @@ def liked(value: str) -> str | None:
 
 def several(thing: str, *, name: str = "liked") -> list[str]:
     """The single things of "coffee, tea and bread"; a longer phrase stays as it is, unless it is of languages."""
-    parts = [part.strip() for part in re.split(r", and | and |, ", thing)]
+    parts = [part.strip() for part in re.split(r",? (?:and|or) |, ", thing)]
     return parts if name == "languages" or all(part.isalpha() and part.islower() for part in parts) else [thing]
 
 

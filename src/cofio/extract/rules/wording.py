@@ -10,46 +10,54 @@ from datetime import datetime
 from functools import lru_cache
 
 from .dates import dated
-from .lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS
+from .lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, word_set
 from .manner import without_lead
 from .speakers import opening
 
 LONGEST = 500
 
 _LEAD = re.compile(
-    r"(?:(?:(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|team|folks|guys|again|(?-i:[A-Z][a-z][\w'-]*)))?|good (?:morning|afternoon|evening)"
-    r"|thanks|thank you|cool|great|nice|perfect|sure|yes|yeah|yep|yup|no|nope|nah|ok|okay|alright|right|of course|wait|hmm|hm|ah|oops"
-    r"|by the way|btw|actually|anyway|anyways|honestly|to be honest|tbh|fyi|for the record|for context|just so you know|sorry|my mistake|correction|update|oh|well"
-    r"|so|also|plus|look|listen|in fact|on another note|on a different note|new topic|different topic|unrelated|changing the subject|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:|\.\.\.|…| -| –| —) ?"
-    r"|(?:sorry,? )?(?:i mean|i meant)(?: to say)?(?: that)? (?=i\b|i'|my )"
-    r"|(?:oh|well|so|also|and|but|plus|anyway|ok|okay|btw|actually|fyi|yes|yeah|no) (?=(?:i|my)\b))",
+    r"(?:(?:(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|team|folks|guys|again|(?-i:[A-Z][a-z][\w'-]*)))?"
+    r"|good (?:morning|afternoon|evening)|thanks|thank you|cool|great|nice|perfect|sure|yes|yeah|yep|yup|no|nope"
+    r"|nah|ok|okay|alright|right|of course|wait|no wait|hmm|hm|ah|oops|by the way|btw|actually|anyway|anyways"
+    r"|honestly|to be honest|tbh|fyi|for the record|for context|just so you know|sorry|my mistake|correction|update"
+    r"|oh|well|so|also|plus|look|listen|in fact|on another note|on a different note|new topic|different topic"
+    r"|unrelated|changing the subject|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:"
+    r"|\.\.\.|…| -| –| —) ?|(?:sorry,? )?(?:i mean|i meant)(?: to say)?(?: that)? (?=i\b|i'|my )|(?:oh|well|so|also"
+    r"|and|but|plus|anyway|ok|okay|btw|actually|honestly|basically|so basically|fyi|yes|yeah|no) (?=(?:i|my)\b))",
     re.IGNORECASE,
 )
 _WHEN = re.compile(
-    r"(?:(?:yesterday|today|tomorrow)(?: morning| afternoon| evening)?|tonight|(?:last|this|next|every) (?:\w+ )?(?:night|morning|afternoon|evening|week|weekend|month|"
-    r"year|spring|summer|autumn|fall|winter|\w{3,6}day)|these days|at (?:the moment|night|work|home)|in (?:the (?:morning|evening|summer|winter|past)|"
-    r"(?:\w+ )?(?:19|20)\d\d|spring|summer|autumn|winter)|on (?:weekdays|weekends|\w{3,6}days?)|since (?:19|20)\d\d|over the weekend|right now|nowadays|"
-    r"recently|lately|currently|sometimes|usually|originally|\w+ \w+ ago|a few \w+ ago|after (?:work|school|lunch|dinner)|"
-    r"for (?:breakfast|lunch|dinner|work|fun))(?:,)? (?=i\b)",
+    r"(?:(?:yesterday|today|tomorrow)(?: morning| afternoon| evening)?|tonight|(?:last|this|next"
+    r"|every) (?:\w+ )?(?:night|morning|afternoon|evening|week|weekend|month|year|spring|summer|autumn|fall|winter"
+    r"|\w{3,6}day)|these days|at (?:the moment|night|work|home)|in (?:the (?:morning|evening|summer|winter|past)"
+    r"|(?:\w+ )?(?:19|20)\d\d|spring|summer|autumn|winter)|on (?:weekdays|weekends|\w{3,6}days?)|since (?:19"
+    r"|20)\d\d|over the weekend|right now|nowadays|recently|lately|currently|sometimes|usually|originally"
+    r"|\w+ \w+ ago|a few \w+ ago|after (?:work|school|lunch|dinner)|for (?:breakfast|lunch|dinner|work"
+    r"|fun))(?:,)? (?=i\b)",
     re.IGNORECASE,
 )
-_ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|too|actually)$", re.IGNORECASE)
+_ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|actually)$", re.IGNORECASE)
 _TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&-])*[\s!.…]*$")
 _AFTER_FULL_STOP = re.compile("(?<=[。！？]) ")  # such a full stop has its space within
 _SPACE = re.compile(r"\s+")
 _UNCERTAIN = re.compile(r":(?!\d)|[\"“”«»;()\[\]{}<>|=`*…/?]| [-–—] |—|\.\.|, (?:right|no|huh|eh)$")
 _EDGES = ".,!'"
-_AFTER_NOUN = frozenset(["at", "in", "on", "to", "for", "with", "from", "as", "about", "by", "into", "near", "the", "a", "an", "my", "this", "that", "every", "each", "it", "them", "me", "all"])
-_JOINS = frozenset(["and", "or", "but", "then", "plus", "nor", "yet", "so"])
-_TELLS = frozenset(["the", "a", "an", "there", "these", "those", "some", "most", "all", "every", "each", "both", "another"])
-_FINITE = frozenset(["is", "are", "was", "were", "has", "have", "had", "will", "would", "can", "could", "should", "must", "isn't", "aren't", "wasn't", "weren't", "won't"])
-_SPEAKER = frozenset(["i", "i'm", "i've", "i'd", "i'll", "im", "ive", "my", "me", "mine", "myself"])
+_CLOSED = word_set(
+    "at in on to for with from as about by into near the a an my this that these those every each it them me all he "
+    "she his her its some many more no not one two three four five is are was were has had because when where which who"
+)
+_NOT_OWNED = word_set("god goodness bad pleasure dear word oh friend friends apologies gosh lord life two")
+_JOINS = word_set("and or but then plus nor yet so")
+_TELLS = word_set("the a an there these those some most all every each both another")
+_FINITE = word_set("is are was were has have had will would can could should must isn't aren't wasn't weren't won't")
+_SPEAKER = word_set("i i'm i've i'd i'll im ive my me mine myself")
 
 
 @lru_cache(maxsize=2048)
 def core(sentence: str) -> str:
     """A sentence less what only opens or closes it: "Actually," or "by the way", marks of joy, the final stop."""
-    text = without_lead(_SPACE.sub(" ", sentence[:2000]).strip())
+    text = without_lead(_SPACE.sub(" ", sentence[:2000]).replace("’", "'").strip())
     for _ in range(4):
         lead = _LEAD.match(text)
         if lead is None or lead.end() == len(text):
@@ -80,7 +88,7 @@ def in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50, asked: 
     words = cut(dated(_SPACE.sub(" ", sentence).strip(), said, "[]", f"{asked} {sentence}"), longest)
     words = _AFTER_FULL_STOP.sub("", words).replace('"', "'").replace("“", "'").replace("”", "'")
     ended = words.rstrip("'’」』)]").endswith((".", "!", "?", "…", "。", "！", "？", "؟", "۔", "।", ":"))
-    return f'"{words}"' if ended or not words[-1:].isalnum() else f'"{words}".'
+    return f'"{words}"' if ended else f'"{words}".'
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
@@ -102,7 +110,7 @@ def third_person(sentence: str, name: str, others: frozenset[str] = frozenset())
     words = rest.split(" ")
     plain = [word.strip(_EDGES).lower() for word in words]
     known = {*plain, *(word.strip(",").lower() for word in opener.split())}
-    if OTHERS & known or FOREIGN & set(word.strip(_EDGES) for word in words) or _calls(words, others):
+    if OTHERS & known or FOREIGN & {word.strip(_EDGES) for word in words} or _calls(words, others):
         return None
     if plain[0] == "my" and not when:
         return _possessed(words, plain, name)
@@ -112,19 +120,20 @@ def third_person(sentence: str, name: str, others: frozenset[str] = frozenset())
     if turned is None or {"they", "them", "their", "theirs"} & set(plain):
         return None
     verb, after = turned
+    if words[after - 1][-1:] == "," and after < len(words):  # "I am, however, …"
+        return None
+    if verb == "is" and after < len(words) and words[after][:1].isupper():  # "I'm Tom": whoever that is
+        return None
     if _may_go_on(words, plain, after):
         return None
-    adverbs = [word for word in words[1 : len(words)] if word][: after - 1]
-    rest = " ".join(_objects(words[after:], name, "their"))
     start = f"{opener[:1].upper()}{opener[1:]}{name}" if when else opening(name)
-    return " ".join(part for part in (start, _placed(adverbs, verb, plain), rest) if part) + "."
+    adverbs = words[1 : after - 1]
+    return " ".join((start, *adverbs, verb, *_objects(words[after:], name, "their"))) + "."
 
 
-def _placed(passed: list[str], verb: str, plain: list[str]) -> str:
-    """The turned verb with the adverbs that stood before it."""
-    own = plain[0] in ("i'm", "im", "i've", "ive", "i'd", "i'll")  # the verb came with the pronoun
-    before = [] if own else [word for word in passed if word.lower() in ADVERBS]
-    return " ".join([*before, verb])
+def without_time(text: str) -> str:
+    """A sentence less the time that it begins with: "Two years ago I moved" becomes "I moved"."""
+    return text[when.end() :] if (when := _WHEN.match(text)) else text
 
 
 def _calls(words: list[str], others: frozenset[str]) -> bool:
@@ -135,10 +144,20 @@ def _calls(words: list[str], others: frozenset[str]) -> bool:
 
 def _possessed(words: list[str], plain: list[str], name: str) -> str | None:
     """A sentence that begins with "my": only the pronouns change."""
-    if len(words) < 4 or _SPEAKER & set(plain[1:]) - {"my", "me"} or not _has_finite(plain):
+    if len(words) < 4 or plain[1] in _NOT_OWNED or _SPEAKER & set(plain[1:]) - {"my", "me"} or not _has_finite(plain):
         return None
     owner = opening(name)
     return " ".join([f"{owner}'s", *_objects(words[1:], name, f"{name}'s")]) + "."
+
+
+def has_verb(text: str) -> bool:
+    """Whether there seems to be an English verb in it."""
+    plain = [word.strip(_EDGES).lower() for word in text.split()]
+    return (
+        not VERBS.isdisjoint(plain)
+        or _has_finite(["", "", *plain])
+        or any(word.endswith("ing") or "'" in word for word in plain)
+    )
 
 
 def _has_finite(plain: list[str]) -> bool:
@@ -182,7 +201,11 @@ def _verb(plain: list[str]) -> tuple[str, int] | None:
 
 def _contracted(verb: str) -> tuple[str, int] | None:
     """What the 'd of "I'd" is short for."""
-    if verb == "better" or verb in PARTICIPLES - {"become", "come", "put", "read", "run", "set", "hurt"} or verb.endswith("ed"):
+    if (
+        verb == "better"
+        or verb in PARTICIPLES - {"become", "come", "put", "read", "run", "set", "hurt"}
+        or verb.endswith("ed")
+    ):
         return "had", 1
     return ("would", 1) if verb in VERBS or verb in ("be", "rather", "have") else None
 
@@ -211,9 +234,9 @@ def _may_go_on(words: list[str], plain: list[str], start: int) -> bool:
             continue
         if word in VERBS or word in ("am", "have", "do", "put", "set", "read", "cut", "hit", "let"):
             return True
-        after = plain[following + 1] if following + 1 < len(plain) else ""
-        closed = word in _AFTER_NOUN or word.endswith(("ed", "s")) or word in PASTS
-        if after in _AFTER_NOUN and not closed and not words[following].endswith(","):
+        closed = word in _CLOSED or word.endswith(("ed", "s")) or word in PASTS or word in MODALS
+        ends = following + 1 == len(plain) or words[following].endswith(",") or plain[following + 1] in _JOINS
+        if not closed and not ends:  # "tea." is a thing, "employ six people" may be a deed
             return True
     return False
 

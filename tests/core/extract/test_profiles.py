@@ -1,0 +1,164 @@
+"""A profile takes in what was learned in any order, keeps what was superseded, and gives it back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio.extract import Entry
+from cofio.extract.profiles import DEEPEST, LONGEST_SUMMARY, MOST_ITEMS, merged, without
+from cofio.model import Json
+
+START = datetime(2026, 5, 28, 9, tzinfo=UTC)
+
+
+def _entry(topic: str, description: str, at: int, *, ended: bool = False) -> Entry:
+    return Entry(
+        topic=topic, category="Any", description=description, evidence=f"said {description}",
+        at=START + timedelta(minutes=at), message=f"m{at}", ended=ended,
+    )  # fmt: skip
+
+
+def _items(profile: dict[str, Json] | None) -> list[dict[str, Json]]:
+    assert profile is not None
+    items = profile["explicit_info"]
+    assert isinstance(items, list)
+    return [item for item in items if isinstance(item, dict)]
+
+
+def _told(profile: dict[str, Json] | None) -> list[object]:
+    return [item["description"] for item in _items(profile)]
+
+
+BERGEN, OSLO = _entry("home", "Lives in Bergen.", 1), _entry("home", "Lives in Oslo.", 5)
+
+
+def test_an_entry_says_where_it_comes_from() -> None:
+    assert merged(None, [BERGEN], session="s1") == {
+        "summary": "Lives in Bergen.",
+        "explicit_info": [
+            {
+                "category": "Any", "topic": "home", "description": "Lives in Bergen.",
+                "evidence": "said Lives in Bergen.", "timestamp_ms": round(BERGEN.at.timestamp() * 1000),
+                "message_id": "m1", "session_id": "s1",
+            }
+        ],
+        "implicit_traits": [],
+        "profile_timestamp_ms": round(BERGEN.at.timestamp() * 1000),
+    }  # fmt: skip
+
+
+def test_a_later_entry_takes_the_place_of_an_earlier_one_and_points_at_it() -> None:
+    profile = merged(merged(None, [BERGEN], session="s1"), [OSLO], session="s2")
+    (home,) = _items(profile)
+    assert home["description"] == "Lives in Oslo."
+    below = home["supersedes"]
+    assert isinstance(below, dict)
+    assert (below["description"], below["session_id"]) == ("Lives in Bergen.", "s1")
+
+
+def test_an_entry_that_comes_late_does_not_replace_what_was_said_after_it() -> None:
+    late = merged(merged(None, [OSLO], session="s"), [BERGEN], session="s")
+    assert late == merged(None, [BERGEN, OSLO], session="s")
+
+
+def test_of_two_entries_in_one_message_the_last_counts() -> None:
+    entries = [_entry("home", "Lives in Bergen.", 1), _entry("home", "Lives in Oslo.", 1)]
+    profile = merged(None, entries, session="s")
+    assert _told(profile) == ["Lives in Oslo."]
+    assert merged(profile, entries, session="s") == profile
+
+
+def test_the_same_again_keeps_its_first_evidence() -> None:
+    profile = merged(None, [BERGEN, _entry("home", "Lives in Bergen.", 9)], session="s")
+    assert _items(profile)[0]["message_id"] == "m1"
+    assert "supersedes" not in _items(profile)[0]
+
+
+def test_what_ended_is_gone() -> None:
+    ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
+    assert _told(merged(None, [BERGEN, ended], session="s")) == []
+
+
+def test_to_have_left_one_place_does_not_end_living_in_another() -> None:
+    ended = _entry("home", "No longer lives in Bergen.", 9, ended=True)
+    assert _told(merged(None, [BERGEN, OSLO, ended], session="s")) == ["Lives in Oslo."]
+
+
+def test_what_ended_before_it_began_again_does_not_end_it() -> None:
+    ended = _entry("home", "No longer lives in Oslo.", 3, ended=True)
+    assert _told(merged(merged(None, [OSLO], session="s"), [ended], session="s")) == ["Lives in Oslo."]
+
+
+def test_taking_back_a_message_brings_back_what_it_had_superseded() -> None:
+    profile = merged(None, [BERGEN, OSLO], session="s")
+    assert without(profile, {"m5"}) == merged(None, [BERGEN], session="s")
+    assert without(profile, {"m1", "m5"}) is None
+
+
+def test_traits_that_a_model_wrote_are_kept() -> None:
+    traits: Json = [{"trait": "curious"}]
+    profile = {**merged(None, [BERGEN], session="s"), "implicit_traits": traits}
+    left = without(profile, {"m1"})
+    assert left is not None
+    assert (left["implicit_traits"], left["explicit_info"]) == (traits, [])
+    assert merged(profile, [OSLO], session="s")["implicit_traits"] == traits
+
+
+def test_items_of_a_model_without_topics_are_left_alone() -> None:
+    written: dict[str, Json] = {"explicit_info": [{"category": "Work", "description": "Is a nurse.", "evidence": "x"}]}
+    assert "Is a nurse." in _told(merged(written, [OSLO], session="s"))
+
+
+def test_chains_items_and_the_summary_have_limits() -> None:
+    homes = [_entry("home", f"Lives in house {number}.", number) for number in range(20)]
+    likes = [_entry(f"likes:{number}", f"Likes the very long thing {number}.", number) for number in range(150)]
+    profile = merged(None, [*homes, *likes], session="s")
+    items = _items(profile)
+    assert len(items) == MOST_ITEMS
+    assert "Lives in house 19." in _told(profile)
+    assert "Likes the very long thing 1." not in _told(profile)
+    assert len(str(profile["summary"])) <= LONGEST_SUMMARY
+    depth, below = 0, next(item for item in items if item["topic"] == "home").get("supersedes")
+    while isinstance(below, dict):
+        depth, below = depth + 1, below.get("supersedes")
+    assert depth == DEEPEST
+    assert merged(profile, [*homes, *likes], session="s") == profile
+
+
+entries = st.lists(
+    st.tuples(st.sampled_from(["home", "job", "likes:tea", "favorite:color"]), st.integers(0, 60)),
+    max_size=12,
+    unique_by=lambda pair: pair[1],
+).map(lambda pairs: [_entry(topic, f"{topic} {at}", at) for topic, at in pairs])
+
+
+@given(entries)
+def test_taking_in_the_same_entries_again_changes_nothing(said: list[Entry]) -> None:
+    once = merged(None, said, session="s")
+    assert merged(once, said, session="s") == once
+
+
+@given(entries, st.randoms(use_true_random=False))
+def test_the_order_of_arrival_does_not_matter(said: list[Entry], chance: Random) -> None:
+    profile: dict[str, Json] | None = None
+    for entry in chance.sample(said, len(said)):
+        profile = merged(profile, [entry], session="s")
+    assert (profile or merged(None, [], session="s")) == merged(None, said, session="s")
+
+
+@given(entries)
+def test_taking_back_everything_leaves_nothing(said: list[Entry]) -> None:
+    assert without(merged(None, said, session="s"), {entry.message for entry in said}) is None
+
+
+@given(entries, st.integers(0, 60))
+def test_taking_back_is_as_if_it_had_never_been_said(said: list[Entry], at: int) -> None:
+    rest = [entry for entry in said if entry.message != f"m{at}"]
+    expected = merged(None, rest, session="s") if rest else None
+    per_topic = {entry.topic: sum(other.topic == entry.topic for other in said) for entry in said}
+    if all(count <= DEEPEST + 1 for count in per_topic.values()):  # what fell off the end of a chain is forgotten
+        assert without(merged(None, said, session="s"), {f"m{at}"}) == expected
