@@ -28,7 +28,7 @@ def marks(door: Path) -> set[str]:
 
 
 def test_there_are_doors_with_requirements() -> None:
-    assert {door.name for door in DOORS} >= {"animus", "mcp", "memory_tool"}
+    assert {door.name for door in DOORS} >= {"animus", "mcp", "memory_tool", "rest"}
 
 
 @doors

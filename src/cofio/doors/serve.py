@@ -194,6 +194,7 @@ def app(
         served.append(Route("/metrics", metrics.answer))
         metrics.know(route.path for route in served)
     inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
+    inner.router.redirect_slashes = False
 
     async def doors(scope: Scope, receive: Receive, send: Send) -> None:
         called = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 
@@ -11,12 +11,13 @@ from ..backends import Put
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor, Message
-from ..model import Draft, Kind, Record
+from ..model import Draft, Json, Kind, Record
 from ..query import MAX_LIST
 from .carving import Carving, Stretch
 from .forgetting import Forgetting
 from .places import Place, public_id
-from .turns import distinct, draft, message_id, message_of, turn_id
+from .refining import Reader, Refining
+from .turns import again, distinct, draft, message_id, message_of, turn_id
 
 __all__ = ["Conversations", "Place", "distinct", "message_of", "public_id"]
 
@@ -27,8 +28,15 @@ UNASKED = 500  # so many messages are kept before a session in which no user has
 class Conversations:
     """The conversations of one store. Several of these, in one process or many, may work on the same session."""
 
-    def __init__(self, engine: Engine, *, zone: tzinfo = UTC, extractor: Extractor | None = None) -> None:
-        """`zone` is where days begin and end, and the one that dates are told in."""
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        zone: tzinfo = UTC,
+        extractor: Extractor | None = None,
+        reader: Reader | None = None,
+    ) -> None:
+        """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any."""
         self.engine = engine
         self._zone = zone
         if extractor is None:
@@ -36,7 +44,8 @@ class Conversations:
 
             extractor = Rules()
         self._extractor = extractor
-        self._carving = Carving(engine, extractor, zone)
+        self._refining = Refining(engine, extractor, zone, reader) if reader is not None else None
+        self._carving = Carving(engine, extractor, zone, refined=reader is not None)
         self.forgetting = Forgetting(engine, extractor)
         self._one = threading.Lock()
 
@@ -92,6 +101,15 @@ class Conversations:
                 return carved
         raise Unavailable("too many are writing to this session at once; try again")
 
+    def refine(self, place: Place, task: Mapping[str, Json]) -> bool:
+        """Have a model better what a job names; False when there is nothing to better, or no model.
+
+        Raises:
+            Unavailable: the model could not be asked, or made no sense; nothing was changed.
+            Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
+        """
+        return self._refining is not None and self._refining.refine(place, task)
+
     def _stretches(self, turns: Sequence[Record], whole: bool) -> list[Sequence[Record]]:
         messages = _messages(turns)
         if not whole and len(messages) < UNASKED and all(message.role != "user" for message in messages):
@@ -106,19 +124,16 @@ class Conversations:
         fresh: dict[str, Message] = {}
         for index, message in enumerate(messages):
             given = message.id or message_id(session, message, index)
-            for again in range(1, TRIES + len(messages)):
-                # Two messages of the same moment are two, unless they are the same; one that names itself is one.
-                known = replace(message, id=given if again == 1 else f"{given}_{again}")
+            # Two messages of the same moment are two, unless they are the same; one that names itself is one.
+            for name in (given, f"{given}_{again(message)}"):
+                known = replace(message, id=name)
                 there = fresh.get(known.id) or self._kept(place, session, known.id)
-                if there == known:
-                    break
                 if there is None:
                     fresh[known.id] = known
+                if there is None or there == known:
                     break
                 if message.id:
                     raise Conflict(f"the message {message.id} is there already, with something else in it")
-            else:
-                raise Unavailable("too many different messages of the same moment; give them ids")
         return [draft(place, session, message) for message in fresh.values()]
 
     def _kept(self, place: Place, session: str, message: str) -> Message | None:

@@ -6,11 +6,12 @@ it stands with what was made of it, and never both.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from typing import cast
+from typing import TypeAlias, cast
 
 from ..backends import Change, Edit, Put
 from ..engine import Engine
@@ -21,7 +22,9 @@ from .cases import case_data, case_of
 from .places import PREFIXES, Place, public_id
 from .turns import SOURCE, copy, distinct, fields, milliseconds
 
-PROFILE = "profile"
+Owned: TypeAlias = tuple[str, str, str]
+"""A record that may be bettered: the track and the name of its owner, and its id, or a case's key."""
+PROFILE, LEDGER = "profile", "ledger"
 LONGEST = 200_000  # characters of what is made of messages; the messages themselves are kept whole
 CASES = 200  # an agent's newest cases, among which those like a new one are looked for
 GROWN_FROM = 50  # a skill is worked out of its newest cases
@@ -42,10 +45,12 @@ class Stretch:
 class Carving:
     """Makes records of stretches."""
 
-    def __init__(self, engine: Engine, extractor: Extractor, zone: tzinfo) -> None:
+    def __init__(self, engine: Engine, extractor: Extractor, zone: tzinfo, *, refined: bool = False) -> None:
+        """`refined`: a model is to better what comes of a stretch, so a job for it is written with the rest."""
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
+        self._refined = refined
 
     def keep(self, place: Place, session: str, stretch: Stretch) -> None:
         """Write what a stretch gives.
@@ -62,9 +67,13 @@ class Carving:
         found = self._extractor.extract(stretch.messages, self._zone, recalled)
         writing = _Writing(self._engine, self._extractor, self._zone, session, stretch)
         parents = [writing.user(home, found, user) for user, home in zip(users, homes, strict=True)]
+        cases = []
         if found.case is not None:
-            for agent in agents:
-                writing.case(place.owner("agent", agent), found.case)
+            cases = [writing.case(place.owner("agent", agent), found.case) for agent in agents]
+        if self._refined and users:
+            owned = [("user", user, parent) for user, parent in zip(users, parents, strict=True)]
+            told = [("agent", agent, key) for agent, key in zip(agents, cases, strict=False)]
+            writing.changes.append(_job(place, session, len(stretch.messages), owned, told))
         if not homes:
             speaker = (agents or [stretch.messages[0].sender])[0]
             homes, parents = [place.owner("agent", speaker)], [writing.cell]
@@ -98,7 +107,7 @@ class _Writing:
 
     def user(self, home: Scope, found: Extraction, user: str) -> str:
         """One user's episode, facts and profile; what the user's messages are to hang under."""
-        numbers = _Numbers(self.engine, home, self._day())
+        numbers = Numbers(self.engine, home, self._day())
         context = {**self.context, "extractor": self.extractor.name}
         parent = self.cell
         if found.episode is not None:
@@ -129,9 +138,9 @@ class _Writing:
         if after != before:
             self.changes.append(profile_put(home, after, 0 if old is None else old.version))
 
-    def case(self, home: Scope, case: Case) -> None:
-        """One agent's case, and the skill that it is part of."""
-        numbers = _Numbers(self.engine, home, self._day())
+    def case(self, home: Scope, case: Case) -> str:
+        """One agent's case, and the skill that it is part of; the case's key."""
+        numbers = Numbers(self.engine, home, self._day())
         key = self._put(
             home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_case_text(case)[:LONGEST],
             data={**self.context, "extractor": self.extractor.name, **case_data(case)},
@@ -139,8 +148,9 @@ class _Writing:
         )  # fmt: skip
         self._grow(home, case, key, numbers)
         self.changes.append(numbers.change())
+        return key
 
-    def _grow(self, home: Scope, case: Case, key: str, numbers: _Numbers) -> None:
+    def _grow(self, home: Scope, case: Case, key: str, numbers: Numbers) -> None:
         """Take a case into the skill of its kind, or make one of it and those like it."""
         known = self.engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         alike = {record.key: record for record in known if self.extractor.alike(case, case_of(record))}
@@ -183,7 +193,7 @@ class _Writing:
         return self.stretch.messages[-1].at.astimezone(self.zone).strftime("%Y%m%d")
 
     def _put(
-        self, home: Scope, kind: Kind, numbers: _Numbers, *, data: dict[str, Json], text: str, created_at: datetime,
+        self, home: Scope, kind: Kind, numbers: Numbers, *, data: dict[str, Json], text: str, created_at: datetime,
         title: str = "", author: str = "", parent: str | None = None, id: str | None = None,
     ) -> str:  # fmt: skip
         key = numbers.next(PREFIXES[kind])
@@ -195,12 +205,17 @@ class _Writing:
         return key
 
 
-class _Numbers:
-    """The numbers that an owner's records of one day have been given. None is given twice, whatever is deleted."""
+class Numbers:
+    """The numbers that an owner's records of one day have been given. None is given twice, whatever is deleted.
+
+    They are kept beside the owners, under a digest of the owner's name: who is forgotten leaves no more than numbers.
+    """
 
     def __init__(self, engine: Engine, home: Scope, day: str) -> None:
-        self._home, self._day = home, day
-        self._kept = engine.get(home, day, kind=Kind.LEDGER)
+        self._ledger = Scope(*home.names[:3], LEDGER)
+        self._day = day
+        self._key = f"{hashlib.blake2b(home.path, digest_size=16).hexdigest()}/{day}"
+        self._kept = engine.get(self._ledger, self._key, kind=Kind.LEDGER)
         given = fields(self._kept) if self._kept is not None else {}
         self._given: dict[str, int] = {prefix: cast(int, number) for prefix, number in given.items()}
 
@@ -212,9 +227,23 @@ class _Numbers:
     def change(self) -> Put:
         """Keeps the numbers; fails when another process has given some out meanwhile."""
         made = Draft(
-            scope=self._home, kind=Kind.LEDGER, key=self._day, data=cast("dict[str, Json]", self._given), source=SOURCE
-        )
+            scope=self._ledger, kind=Kind.LEDGER, key=self._key, data=cast("dict[str, Json]", self._given),
+            source=SOURCE,
+        )  # fmt: skip
         return Put(draft=made, how="key", if_version=0 if self._kept is None else self._kept.version)
+
+
+def _job(place: Place, session: str, count: int, episodes: Sequence[Owned], cases: Sequence[Owned]) -> Put:
+    """The change that takes down that a stretch's records may be bettered: see `refining`."""
+    data: dict[str, Json] = {
+        "task": "refine", "status": "queued", "session_id": session, "message_count": count, "result": None,
+        "error": None, "attempts": 0, "episodes": [list(each) for each in episodes],
+        "cases": [list(each) for each in cases],
+    }  # fmt: skip
+    made = Draft(
+        scope=place.scope / "job", kind=Kind.LEDGER, key=f"job_{secrets.token_hex(12)}", data=data, source=SOURCE
+    )
+    return Put(draft=made, how="key", if_version=0)
 
 
 def profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
@@ -234,12 +263,10 @@ def skill_edit(old: Record, grown: Skill, together: Sequence[str], cell: Mapping
         sessions, senders = cast("tuple[dict[str, Json], ...]", (before["sessions"], before["senders"]))
         data["sessions"] = {**sessions, cast(str, cell["session_id"]): True}
         data["senders"] = {**senders, **cast("dict[str, Json]", cell["senders"])}
-    changed: dict[str, object] = {"data": data}
-    if before.get("edited"):
-        data |= {name: before[name] for name in ("description", "content")}
-    else:
-        changed |= {"title": grown.name, "text": skill_text(data)}
-    return Edit(id=old.id, fields=changed, if_version=old.version)
+    edited = cast("list[str]", before.get("edited") or [])
+    data |= {name: before[name] for name in edited if name != "name"}
+    title = old.title if "name" in edited else grown.name[:MAX_TITLE]
+    return Edit(id=old.id, fields={"data": data, "title": title, "text": skill_text(data)}, if_version=old.version)
 
 
 def sources(skill: Record) -> list[str]:

@@ -34,7 +34,7 @@ class Forgetting:
 
         Raises:
             NotFound: nothing here has this id.
-            Conflict: it is a message of an episode, which it cannot be taken out of.
+            Conflict: it is a message of an episode, which it cannot be taken out of, or of several sessions.
         """
         return self._tried(lambda: self._doomed_by_id(place, public))
 
@@ -63,7 +63,9 @@ class Forgetting:
 
     def everything(self, place: Place) -> Counter[Kind]:
         """Forget an app's project."""
-        return self._tried(lambda: ([Drop(scope=place.scope)], self._counts(place.scope)))
+        # All but the numbers that were given out: an id never comes to mean something else.
+        parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job")]
+        return self._tried(lambda: (list(parts), self._counts(place.scope)))
 
     def _tried(self, found: Callable[[], Doomed]) -> Counter[Kind]:
         for _ in range(TRIES):
@@ -79,22 +81,27 @@ class Forgetting:
         name = named(public)
         if name is not None:
             found = self._engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
-            if found is None:
-                raise NotFound(public)
-            hanging = Where("parent", "=", found.id)
-            under = self._all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
-            return self._doomed([found, *under])
+            if found is not None:
+                hanging = Where("parent", "=", found.id)
+                under = self._all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
+                return self._doomed([found, *under])
         messages = self._all(place.scope, (Kind.TURN,), Where("data.message_id", "=", public))
         if not messages:
             raise NotFound(public)
         if any(turn.parent is not None for turn in messages):
-            raise Conflict(f"the message {public}")
+            raise Conflict(f"the message {public} is part of an episode: delete that, or its session")
+        if len({turn.scope for turn in messages}) > 1:
+            raise Conflict(f"the message {public} is in several sessions: delete one of those")
         return self._doomed(messages)
 
     def _doomed(self, records: Sequence[Record]) -> Doomed:
         """What deleting these records takes with it: what profiles and skills have from them."""
         changes: list[Change] = [Delete(id=record.id, if_version=record.version) for record in records]
-        counts: Counter[Kind] = Counter(record.kind for record in records if record.kind is not Kind.LEDGER)
+        counts: Counter[Kind] = Counter(
+            record.kind for record in records if record.kind not in (Kind.LEDGER, Kind.TURN)
+        )
+        turns = [fields(record) for record in records if record.kind is Kind.TURN]
+        counts[Kind.TURN] = len({(turn["session_id"], turn["message_id"]) for turn in turns})
         gone = {record.id for record in records}
         for home, messages in _messages(records).items():
             profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
@@ -133,7 +140,11 @@ class Forgetting:
                 return found
 
     def _counts(self, scope: Scope) -> Counter[Kind]:
-        return Counter({kind: self._engine.count(scope, kinds=(kind,)) for kind in KEPT})
+        copies = self._engine.count(scope, kinds=(Kind.TURN,), filter=Where("data.copy", "=", True))
+        counts = Counter({kind: self._engine.count(scope, kinds=(kind,)) for kind in KEPT})
+        if len(scope.names) == 3:  # of a whole project a message counts once, however many users have it
+            counts[Kind.TURN] -= copies
+        return counts
 
 
 def _messages(records: Iterable[Record]) -> dict[Scope, set[str]]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from ..engine import Engine
 from ..errors import NotFound
 from ..model import Kind, Record, Scope
-from ..query import AllOf, Filter, Hit, Mode, Page, Query, Where
+from ..query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
 from .places import Place
 
-EACH = 6  # the most that is shown of what an episode was found by
+EACH = 12  # of what an episode is found by, so much counts; its messages are among that, and are not shown
+AT_ONCE = 150  # sessions that are named in one filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +71,20 @@ def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
     """Messages that have not been carved yet, of the sessions in which the user has a part."""
     sessions = place.scope / "session"
     said = AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
-    mine = {record.scope for record in engine.list(sessions, kinds=(Kind.TURN,), filter=said, limit=1000)}
-    if not mine:
-        return Answer([], None)
-    there = Where("scope", "in", tuple(sorted(mine)[:100]))
-    within = there if asked.filter is None else AllOf(there, asked.filter)
-    page = engine.search(
-        Query(
-            asked.text, scope=sessions, kinds=(Kind.TURN,), filter=within, mode=asked.mode, limit=asked.limit,
-            floor=asked.floor,
-        )
-    )  # fmt: skip
-    return Answer([Found(hit.record, hit.score) for hit in page if _near([hit], asked.radius)], page.degraded)
+    there = engine.list(sessions, kinds=(Kind.TURN,), filter=said, limit=MAX_LIST)
+    mine = list(dict.fromkeys(record.scope for record in there))
+    found, degraded = [], None
+    for start in range(0, len(mine), AT_ONCE):
+        some = Where("scope", "in", tuple(mine[start : start + AT_ONCE]))
+        page = engine.search(
+            Query(
+                asked.text, scope=sessions, kinds=(Kind.TURN,), mode=asked.mode, limit=asked.limit, floor=asked.floor,
+                filter=some if asked.filter is None else AllOf(some, asked.filter),
+            )
+        )  # fmt: skip
+        found += [Found(hit.record, hit.score) for hit in page if _near([hit], asked.radius)]
+        degraded = degraded or page.degraded
+    return Answer(sorted(found, key=lambda each: -each.score)[: asked.limit], degraded)
 
 
 def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: Asked, each: int | None = None) -> Page:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterable, Mapping
 from typing import cast
 
+from ..errors import LimitExceeded
 from ..extract import Call, Message, Role
-from ..model import Draft, Json, Kind, Record, Scope
+from ..model import MAX_DATA, Draft, Json, Kind, Record, Scope, encode_json
 from .places import Place
 
 SOURCE = "rest"
+ROOM = 65_536  # for what a carve adds to a message, which must be able to take in whatever was accepted
 
 
 def message_id(session: str, message: Message, index: int) -> str:
     """The id of a message that came without one, by its place in the request that it came in."""
     return f"m_{session}_{milliseconds(message)}_{index:03d}"
+
+
+def again(message: Message) -> str:
+    """What is added to the id of a message, when another message of its moment has that id."""
+    said = "\0".join((message.sender, message.role, message.text, repr(message.calls), repr(message.content)))
+    return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def milliseconds(message: Message) -> int:
@@ -47,6 +56,8 @@ def draft(place: Place, session: str, message: Message) -> Draft:
         data["calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls]
     if message.answers is not None:
         data["answers"] = message.answers
+    if len(encode_json(data)) > MAX_DATA - ROOM:
+        raise LimitExceeded("messages", MAX_DATA - ROOM, "characters of JSON in one message, its tool calls included")
     identity = turn_id(place, session, message.id)
     return Draft(
         scope=place.session(session), kind=Kind.TURN, id=identity, text=message.text, data=data,
@@ -80,10 +91,9 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 def copy(record: Record, scope: Scope, changed: Mapping[str, object]) -> Draft:
     """The same message for one more of those who took part."""
-    identity = f"turn-{hashlib.blake2b(record.id.encode() + scope.path, digest_size=20).hexdigest()}"
     return Draft(
-        scope=scope, kind=Kind.TURN, id=identity, text=record.text, key=record.key and identity,
+        scope=scope, kind=Kind.TURN, text=record.text, key=record.key and secrets.token_hex(16),
         author=record.author, source=record.source, created_at=record.created_at,
-        data=cast(Json, changed["data"]), parent=cast("str | None", changed["parent"]),
+        data={**cast("dict[str, Json]", changed["data"]), "copy": True}, parent=cast("str | None", changed["parent"]),
         position=cast(int, changed["position"]),
     )  # fmt: skip

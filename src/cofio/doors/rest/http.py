@@ -47,7 +47,8 @@ MAX_BODY = 16_777_216  # bytes
 MAX_DEPTH = 64
 MAX_PARTS = 200_000  # commas and brackets of a body: how many values it can hold
 MAX_STRING = 12 * MAX_TEXT + 2  # bytes from quotation mark to quotation mark, with every character escaped as a pair
-THREADS = 8  # calls that are in the engine at once
+WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
+READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
 _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _log = logging.getLogger("cofio.rest")
 
@@ -101,7 +102,8 @@ class Door:
         self._zone = zone
         self._opened: Verbs | None = None
         self._opening = threading.Lock()
-        self._threads = ThreadPoolExecutor(THREADS, "cofio-rest")
+        self._writers = ThreadPoolExecutor(WRITERS, "cofio-rest-write")
+        self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
         self.jobs = Jobs(lambda: self._verbs().conversations)
 
     def _verbs(self) -> Verbs:
@@ -118,7 +120,8 @@ class Door:
 
     def close(self) -> None:
         """Finish the calls and the job at hand."""
-        self._threads.shutdown()
+        self._writers.shutdown()
+        self._readers.shutdown()
         self.jobs.close()
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,7 +132,8 @@ class Door:
             response: Response = failure(scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
         else:
             work = partial(self._reply, call, body, scope)
-            response = await get_running_loop().run_in_executor(self._threads, work)
+            threads = self._writers if call.writes else self._readers
+            response = await get_running_loop().run_in_executor(threads, work)
         await response(scope, receive, send)
 
     def _reply(self, call: Call, body: bytes, scope: Scope) -> Response:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, cast
 
 from ...backends import Change, Edit
 from ...engine import Engine
-from ...errors import Conflict, Invalid, NotFound
+from ...errors import Invalid, NotFound
 from ...extract import Call, Message
 from ...model import Json, Kind, Record
 from ...query import Filter, Mode, Where
@@ -135,7 +135,8 @@ class Verbs:
 
     def _asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> Asked:
         # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
-        limit, floor = (most, self.engine.settings.floor) if asked.top_k == -1 else (asked.top_k, 0.0)
+        limit = most if asked.top_k == -1 else asked.top_k
+        floor = self.engine.settings.floor if asked.top_k == -1 and asked.radius is None else 0.0
         return Asked(
             text=asked.query, mode=MODES[asked.method], limit=limit, floor=floor,
             radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
@@ -162,10 +163,7 @@ class Verbs:
         """Forget, with everything made of it."""
         place, forget = _place(asked), self.conversations.forgetting
         if asked.id is not None:
-            try:
-                gone = forget.memory(place, asked.id)
-            except Conflict:
-                raise Conflict(f"the message {asked.id} is part of an episode: delete that, or its session") from None
+            gone = forget.memory(place, asked.id)
         elif asked.session_id is not None:
             gone = forget.session(place, asked.session_id)
         elif asked.all:
@@ -270,7 +268,9 @@ def _text(items: Sequence[ContentItem]) -> tuple[str, Json]:
 
 def _edited(record: Record, given: dict[str, Any]) -> dict[str, object]:
     """The fields of a record that a person's words change."""
-    data: dict[str, Json] = {**fields(record), "edited": True}
+    before = cast("list[str]", fields(record).get("edited") or [])
+    edited: list[Json] = [*sorted({*before, *given})]
+    data: dict[str, Json] = {**fields(record), "edited": edited}
     if record.kind is Kind.FACT:
         return {"data": data, "text": given["content"]}
     if record.kind is Kind.EPISODE:

@@ -1,0 +1,163 @@
+"""A model's better records in place of the rules': the same ids, one version up, and they say whose they are.
+
+The rules' records stand from the moment of the carve. A job, written in the same transaction, says that they may be
+bettered; whatever a model does or fails to do, the messages and the rules' records stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Protocol, cast
+
+from ..backends import Change, Delete, Edit, Put
+from ..engine import Engine
+from ..extract import Case, Extraction, Extractor, Fact, Message, Skill
+from ..extract.profiles import merged, without
+from ..model import MAX_TITLE, Draft, Json, Kind, Record
+from ..query import MAX_LIST, Where
+from .carving import CASES, LONGEST, PROFILE, Numbers, cases_of, profile_put, skill_data, skill_text, sources
+from .cases import case_data
+from .places import PREFIXES, Place, Track, public_id
+from .turns import SOURCE, fields, message_of
+
+NAME = "llm"
+
+
+class Reader(Protocol):
+    """A model that reads conversations; each call may raise Unavailable."""
+
+    def read(
+        self, messages: Sequence[Message], zone: tzinfo, found: Extraction, profiles: Mapping[str, dict[str, Json]]
+    ) -> Extraction:
+        """What a stretch holds, better told than by the rules."""
+
+    def skill(self, cases: Sequence[Case], current: Skill) -> Skill:
+        """What cases have in common, better told than by the rules."""
+
+
+class Refining:
+    """Has stretches read by a model, and keeps what it makes of them."""
+
+    def __init__(self, engine: Engine, extractor: Extractor, zone: tzinfo, reader: Reader) -> None:
+        self._engine = engine
+        self._extractor = extractor
+        self._zone = zone
+        self._reader = reader
+
+    def refine(self, place: Place, task: Mapping[str, Json]) -> bool:
+        """Better the records that a job names; False when they are gone, or a person's own by now.
+
+        Raises:
+            Unavailable: the model could not be asked, or made no sense; nothing was changed.
+            Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
+        """
+        episodes = [self._record(place, each) for each in _owned(task["episodes"])]
+        mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
+        if not mine:
+            return False
+        messages = [message_of(turn) for turn in self._under(mine[0], Kind.TURN)]
+        messages.sort(key=lambda message: message.at)
+        if not messages:
+            return False
+        said = {message.id for message in messages}
+        profiles = {
+            record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
+        }
+        before = {
+            user: without(dict(fields(profile)), said) or {}
+            for user, profile in profiles.items()
+            if profile is not None
+        }
+        found = self._extractor.extract(messages, self._zone, lambda _: False)
+        better = self._reader.read(messages, self._zone, found, before)
+        names = {message.sender: message.name or message.sender for message in messages}
+        changes: list[Change] = []
+        for record in mine:
+            user = record.scope.names[-1]
+            changes += self._episode(record, better)
+            changes += self._facts(record, better.facts, names)
+            entries = better.profiles.get(user, ())
+            profile = profiles[user]
+            if entries or profile is not None:
+                after = merged(before.get(user), entries, session=str(task["session_id"]))
+                if profile is None or after != fields(profile):
+                    changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
+        if better.case is not None:
+            for each in _owned(task["cases"]):
+                changes += self._case(place, each, better.case)
+        self._engine.apply(changes)
+        return True
+
+    def _record(self, place: Place, owned: tuple[Track, str, str]) -> Record | None:
+        track, owner, known = owned
+        found = self._engine.list(place.owner(track, owner), exact=True, filter=Where("id", "=", known), limit=1)
+        return found[0] if found else None
+
+    def _under(self, episode: Record, kind: Kind) -> list[Record]:
+        below = Where("parent", "=", episode.id)
+        return self._engine.list(episode.scope, exact=True, kinds=(kind,), filter=below, limit=MAX_LIST, newest=False)
+
+    def _episode(self, record: Record, better: Extraction) -> list[Change]:
+        if better.episode is None:
+            return []
+        data = {**fields(record), "summary": better.episode.summary, "extractor": NAME}
+        title, text = better.episode.subject[:MAX_TITLE], better.episode.text[:LONGEST]
+        return [Edit(id=record.id, fields={"title": title, "text": text, "data": data}, if_version=record.version)]
+
+    def _facts(self, episode: Record, facts: Sequence[Fact], names: Mapping[str, str]) -> list[Change]:
+        """Facts under the ids that there are; more get new ones, and what is left over goes."""
+        there = self._under(episode, Kind.FACT)
+        kept = [record for record in there if fields(record).get("edited")]
+        free = [record for record in there if not fields(record).get("edited")]
+        told = {" ".join(record.text.split()) for record in kept}
+        fresh = [fact for fact in facts if " ".join(fact.text.split()) not in told]
+        changes: list[Change] = []
+        for record, fact in zip(free, fresh, strict=False):
+            data = {**fields(record), "messages": list(fact.messages), "extractor": NAME}
+            author = names.get(fact.speaker, fact.speaker)
+            changed = {"text": fact.text[:LONGEST], "author": author, "data": data}
+            changes.append(Edit(id=record.id, fields=changed, if_version=record.version))
+        changes += [Delete(id=record.id, if_version=record.version) for record in free[len(fresh) :]]
+        if len(fresh) > len(free):
+            context = {
+                name: fields(episode)[name] for name in ("session_id", "parent_type", "parent_id", "at", "senders")
+            }
+            numbers = Numbers(self._engine, episode.scope, str(episode.key).split("_")[1])
+            for fact in fresh[len(free) :]:
+                made = Draft(
+                    scope=episode.scope, kind=Kind.FACT, key=numbers.next(PREFIXES[Kind.FACT]),
+                    text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker), parent=episode.id,
+                    data={**context, "messages": list(fact.messages), "extractor": NAME}, source=SOURCE,
+                    created_at=fact.at,
+                )  # fmt: skip
+                changes.append(Put(draft=made, how="key", if_version=0))
+            changes.append(numbers.change())
+        return changes
+
+    def _case(self, place: Place, owned: tuple[Track, str, str], case: Case) -> list[Change]:
+        track, owner, key = owned
+        home = place.owner(track, owner)
+        record = self._engine.get(home, key, kind=Kind.CASE)
+        if record is None or fields(record).get("edited"):
+            return []
+        data = {**fields(record), **case_data(case), "extractor": NAME}
+        text = "\n".join(part for part in (case.approach, case.insight) if part)[:LONGEST]
+        changed = {"title": case.intent[:MAX_TITLE], "text": text, "data": data}
+        changes: list[Change] = [Edit(id=record.id, fields=changed, if_version=record.version)]
+        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
+        for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
+            if public_id(record) in sources(skill) and not fields(skill).get("edited"):
+                others = [each for each in known if each.id != record.id]
+                changes.append(self._skill(skill, [*cases_of(others, sources(skill)), case]))
+        return changes
+
+    def _skill(self, record: Record, cases: Sequence[Case]) -> Edit:
+        told = self._reader.skill(cases, self._extractor.skill(cases))
+        data = {**fields(record), **skill_data(told), "extractor": NAME}
+        changed = {"title": told.name[:MAX_TITLE], "text": skill_text(data)[:LONGEST], "data": data}
+        return Edit(id=record.id, fields=changed, if_version=record.version)
+
+
+def _owned(listed: Json) -> list[tuple[Track, str, str]]:
+    return [(cast(Track, track), owner, known) for track, owner, known in cast("list[list[str]]", listed)]

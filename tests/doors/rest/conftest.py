@@ -1,0 +1,267 @@
+"""What the tests of the REST door share: the whole application on an empty memory, and a strict client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from cofio import Engine, Settings
+from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.surface import Surface
+from cofio.doors.memory import Memory
+from cofio.doors.metrics import Metrics
+from cofio.doors.rest import http as rest
+from cofio.doors.rest import openapi
+from cofio.doors.serve import app
+from cofio.doors.tokens import Tokens
+from cofio.embed.hashed import Hashed
+
+PREFIX = "/api/v1/memory"
+CALLS = ("add", "flush", "search", "get", "delete", "update", "jobs")
+T = 1779967836000
+"""2026-05-28T11:30:36Z, which is a Thursday, in milliseconds."""
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+SETTINGS = Settings(background=False, embedder="none", sync="normal")
+PLURALS = {"episode": "episodes", "profile": "profiles", "agent_case": "agent_cases", "agent_skill": "agent_skills"}
+Json = dict[str, Any]
+
+VALID: dict[str, Json] = {
+    "add": {"session_id": "s", "messages": [{"sender_id": "alice", "role": "user", "timestamp": T, "content": "Hi."}]},
+    "flush": {"session_id": "s"},
+    "search": {"user_id": "alice", "query": "climbing"},
+    "get": {"user_id": "alice", "memory_type": "episode"},
+    "delete": {"session_id": "s"},
+    "update": {"id": "alice_ep_20260528_00000001", "subject": "A subject"},
+    "jobs": {},
+}
+"""A body for each call that nothing is wrong with."""
+
+CLIMBING = "I love climbing in Yosemite every spring."
+COFFEE = "My favorite coffee shop is Blue Bottle in SOMA."
+BIKE = "I bike to work most days."
+
+
+def said(content: object, at: int = T, sender: str = "alice", role: str = "user", **more: Any) -> Json:
+    """A message."""
+    return {"sender_id": sender, "role": role, "timestamp": at, "content": content, **more}
+
+
+def enveloped(answer: Response, status: int = 200) -> Any:
+    """The data of an answer that is as it should be."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body = json.loads(answer.content.decode())
+    assert set(body) - {"meta"} == {"request_id", "data"}
+    assert re.fullmatch(r"[0-9a-f]{32}", body["request_id"])
+    assert answer.headers["x-request-id"] == body["request_id"]
+    return body["data"]
+
+
+def failed(answer: Response, status: int, path: str | None = None) -> str:
+    """The message of an answer that is a failure, and is told as one."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body = json.loads(answer.content.decode())
+    assert set(body) == {"request_id", "error"}
+    assert re.fullmatch(r"[0-9a-f]{32}", body["request_id"])
+    assert answer.headers["x-request-id"] == body["request_id"]
+    error = body["error"]
+    assert set(error) == {"code", "message", "timestamp", "path"}
+    assert error["code"] == ("SYSTEM_ERROR" if status >= 500 else "HTTP_ERROR")
+    assert datetime.fromisoformat(error["timestamp"]).tzinfo is not None
+    assert path is None or error["path"] == path
+    message = error["message"]
+    assert isinstance(message, str)
+    assert message
+    return message
+
+
+class Api:
+    """A client of the API."""
+
+    def __init__(self, client: TestClient, engine: Engine, door: rest.Door) -> None:
+        self.client = client
+        self.engine = engine
+        self.door = door
+
+    def post(self, call: str, body: Any = None, **headers: str) -> Response:
+        """The answer to a body: bytes as they are, anything else as JSON."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"Content-Type": "application/json", **{name.replace("_", "-"): at for name, at in headers.items()}}
+        return self.client.post(f"{PREFIX}/{call}", content=content, headers=sent)
+
+    def ok(self, call: str, status: int = 200, /, **body: Any) -> Any:
+        """The data that a call gives."""
+        return enveloped(self.post(call, body), status)
+
+    def refused(self, call: str, body: Any, status: int = 422) -> str:
+        """Why a call is refused."""
+        return failed(self.post(call, body), status, f"{PREFIX}/{call}")
+
+    def add(self, *messages: Json, session: str = "s", **more: Any) -> str:
+        """Send messages; what became of them."""
+        data = self.ok("add", session_id=session, messages=list(messages), **more)
+        assert data["message_count"] == len(messages)
+        status: str = data["status"]
+        return status
+
+    def flush(self, session: str = "s", **more: Any) -> str:
+        """Carve a session; what became of it."""
+        data = self.ok("flush", session_id=session, **more)
+        assert set(data) == {"status"}
+        status: str = data["status"]
+        return status
+
+    def told(self, *contents: str, session: str = "s", sender: str = "alice", at: int = T, **more: Any) -> None:
+        """Have a user say things, and have them carved."""
+        self.add(*(said(each, at + n * 10_000, sender) for n, each in enumerate(contents)), session=session, **more)
+        assert self.flush(session, **more) == "extracted"
+
+    def get(self, kind: str = "episode", owner: str = "alice", **more: Any) -> list[Json]:
+        """An owner's records of a kind."""
+        track = "user_id" if kind in ("episode", "profile") else "agent_id"
+        data = self.ok("get", **{track: owner, "memory_type": kind, **more})
+        found: list[Json] = data[PLURALS[kind]]
+        return found
+
+    def search(self, query: str, user: str = "alice", **more: Any) -> Json:
+        """What a search finds for a user."""
+        found: Json = self.ok("search", **{"user_id": user, "query": query, **more})
+        return found
+
+    def waiting(self, session: str = "s", **more: Any) -> list[Json]:
+        """The messages of a session that have not been carved."""
+        found: list[Json] = self.search("anything", filters={"session_id": session}, **more)["unprocessed_messages"]
+        return found
+
+    def done(self, job: str, **place: Any) -> Json:
+        """A job once it is done."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            (found,) = self.ok("jobs", job_id=job, **place)["jobs"]
+            if found["status"] in ("done", "failed"):
+                told: Json = found
+                return told
+        raise AssertionError(f"{job} is not done")
+
+    def everything(self) -> list[Json]:
+        """All that is stored: what must be the same after a refusal."""
+        records = sorted(self.engine.export(), key=lambda record: record.id)
+        return [{"id": each.id, "text": each.text, "data": each.data, "version": each.version} for each in records]
+
+    def run(self, session: str = "run", agent: str = "coder", user: str = "alice", at: int = T, **more: Any) -> None:
+        """Have an agent do a task with tools, and have it carved."""
+        self.add(*agent_run(agent, user, at), session=session, **more)
+        assert self.flush(session, **more) == "extracted"
+
+
+def call(id: str, name: str, arguments: Json) -> Json:
+    """A tool call."""
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Json]:
+    """The messages of a task that an agent does with several tools, one of which fails at first."""
+    return [
+        said("Please fix the failing login test in the payments service.", at, user),
+        said(
+            "I will look at the failing test first.", at + 1000, agent, "assistant",
+            tool_calls=[call("c1", "run_tests", {"path": "tests/test_login.py"})],
+        ),
+        said("FAILED tests/test_login.py::test_login - AssertionError: token expired", at + 2000, agent, "tool",
+             tool_call_id="c1"),
+        said(
+            "The token expires too early. I will read the configuration.", at + 3000, agent, "assistant",
+            tool_calls=[call("c2", "read_file", {"path": "payments/config.py"})],
+        ),
+        said("TOKEN_SECONDS = 1", at + 4000, agent, "tool", tool_call_id="c2"),
+        said(
+            "I will raise the lifetime of the token.", at + 5000, agent, "assistant",
+            tool_calls=[call("c3", "edit_file", {"path": "payments/config.py", "text": "TOKEN_SECONDS = 3600"})],
+        ),
+        said("File edited.", at + 6000, agent, "tool", tool_call_id="c3"),
+        said(
+            "Now the tests again.", at + 7000, agent, "assistant",
+            tool_calls=[call("c4", "run_tests", {"path": "tests/test_login.py"})],
+        ),
+        said("1 passed in 0.12s", at + 8000, agent, "tool", tool_call_id="c4"),
+        said("The login test passes now: the token lived for one second only, and lives for an hour now.", at + 9000,
+             agent, "assistant"),
+        said("Great, thanks, that works!", at + 10_000, user),
+    ]  # fmt: skip
+
+
+@contextmanager
+def serving(
+    folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None
+) -> Iterator[tuple[Api, Tokens]]:
+    """The whole application on the store in a folder, as `cofio serve` puts it together."""
+    memory = Memory(folder, SETTINGS, say=lambda _: None)
+    tokens = Tokens(folder)
+    with Engine.open(folder, settings=SETTINGS, embedder=embedder) as engine:
+        door = rest.Door(lambda: engine, zone)
+        whole = app(
+            server(Handlers(Surface(memory))), routes=[*door.routes(), *(openapi.routes() if docs else ())],
+            metrics=Metrics(lambda: engine), hosts={"localhost"}, tokens=tokens, strict=False, zone=zone,
+        )  # fmt: skip
+        with closing(memory), closing(door.jobs), TestClient(whole, base_url="http://localhost") as client:
+            yield Api(client, engine, door), tokens
+
+
+Opening = Callable[..., Api]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, with nothing set."""
+    for name in [name for name in os.environ if name.startswith(("COFIO_", "EVEROS_")) or name == "AGENT_STORE_PATH"]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    """The API on an empty memory, in UTC."""
+    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+        yield api
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """The API on a memory that stays empty."""
+    with serving(tmp_path_factory.mktemp("empty"), embedder=Hashed()) as (api, _):
+        yield api
+
+
+@pytest.fixture
+def bare(empty: Api) -> Iterator[Api]:
+    """The API for requests that are all refused, or change nothing."""
+    yield empty
+    assert empty.everything() == []
+
+
+@pytest.fixture
+def shanghai(tmp_path: Path) -> Iterator[Api]:
+    """The API where it is eight hours later."""
+    with serving(tmp_path / "store", ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
+        yield api
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[Api, Tokens]]:
+    """The API and the tokens that it asks for once there are any."""
+    with serving(tmp_path / "store", embedder=Hashed()) as both:
+        yield both

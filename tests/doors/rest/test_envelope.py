@@ -1,0 +1,292 @@
+"""How every answer looks: envelopes, ids of requests, failures in words, and the probes beside the calls."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from starlette.testclient import TestClient
+
+from cofio import Unavailable
+from cofio.doors.http import Traced
+from cofio.doors.rest import http as rest
+from cofio.doors.tokens import Tokens
+
+from .conftest import CALLS, CLIMBING, PREFIX, VALID, Api, enveloped, failed, said, serving
+
+calls = pytest.mark.parametrize("call", CALLS)
+
+
+@pytest.mark.requirement("envelope.success", "envelope.request-id", "envelope.header", "settings.prefix")
+def test_a_success_has_its_envelope_and_an_id_of_its_own(api: Api) -> None:
+    seen = set()
+    for call in ("add", "flush", "search", "get", "delete", "jobs"):
+        answer = api.post(call, VALID[call])
+        assert isinstance(enveloped(answer), dict)
+        assert list(answer.json()) == ["request_id", "data"]
+        seen.add(answer.json()["request_id"])
+    assert len(seen) == 6
+
+
+@pytest.mark.requirement("envelope.header", "envelope.request-id")
+def test_an_id_that_a_client_sends_is_not_taken_over(api: Api) -> None:
+    mine = "f" * 32
+    answer = api.post("jobs", {}, X_Request_Id=mine)
+    assert mine not in (answer.json()["request_id"], answer.headers["x-request-id"])
+
+
+@pytest.mark.requirement("envelope.header")
+@pytest.mark.parametrize("path", ["/", "/health", "/metrics", "/nope", "/mcp", f"{PREFIX}/add"])
+def test_every_answer_carries_an_id(bare: Api, path: str) -> None:
+    assert len(bare.client.get(path).headers["x-request-id"]) == 32
+
+
+@pytest.mark.requirement("errors.envelope", "errors.unknown-path", "errors.path", "http.post")
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"])
+def test_only_posts_are_answered(bare: Api, method: str) -> None:
+    for call in CALLS:
+        answer = bare.client.request(method, f"{PREFIX}/{call}")
+        assert answer.status_code == 405
+        assert answer.headers["allow"] == "POST"
+        if method != "HEAD":
+            assert failed(answer, 405, f"{PREFIX}/{call}") == "Method Not Allowed"
+
+
+@pytest.mark.requirement("errors.envelope", "errors.unknown-path", "errors.path")
+@pytest.mark.parametrize("path", [f"{PREFIX}/nope", f"{PREFIX}/", PREFIX, "/api/v1/nope", "/nope", f"{PREFIX}/add/x"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_what_is_not_there_is_a_404_in_the_same_envelope(bare: Api, path: str, method: str) -> None:
+    assert failed(bare.client.request(method, path), 404, path) == "Not Found"
+
+
+@pytest.mark.requirement("errors.envelope", "errors.unknown-path")
+def test_a_slash_too_many_is_a_404_in_the_same_envelope(api: Api) -> None:
+    assert failed(api.client.post(f"{PREFIX}/add/", json=VALID["add"], follow_redirects=False), 404) == "Not Found"
+
+
+@pytest.mark.requirement("errors.422", "errors.message", "errors.first", "errors.code")
+@pytest.mark.parametrize(
+    ("call", "body", "message"),
+    [
+        ("add", {"session_id": "s"}, "Field required: messages"),
+        ("add", {}, "Field required: session_id"),
+        ("add", {"session_id": "s", "messages": [{}]}, "Field required: messages.0.sender_id"),
+        ("add", {"session_id": "", "messages": 5}, "String should have at least 1 character: session_id"),
+        (
+            "add",
+            {"session_id": "s", "messages": []},
+            "List should have at least 1 item after validation, not 0: messages",
+        ),
+        ("flush", {}, "Field required: session_id"),
+        ("search", {"query": "x"}, "Value error, exactly one of user_id / agent_id must be provided"),
+        (
+            "search",
+            {"query": "x", "user_id": "a", "agent_id": "b"},
+            "Value error, exactly one of user_id / agent_id must be provided",
+        ),
+        ("search", {"user_id": "a"}, "Field required: query"),
+        ("search", {"user_id": "a", "query": "x", "top_k": 0}, "Value error, top_k must be -1 or in 1..100"),
+        ("search", {"user_id": "a", "query": "x", "zzz": 1}, "Extra inputs are not permitted: zzz"),
+        ("search", {"user_id": "a", "query": "x", "radius": 1.5}, "Input should be less than or equal to 1: radius"),
+        ("get", {"user_id": "a"}, "Field required: memory_type"),
+        (
+            "get",
+            {"user_id": "a", "memory_type": "agent_case"},
+            "Value error, memory_type 'agent_case' is not valid when user_id is set",
+        ),
+        ("get", {"memory_type": "episode"}, "Value error, exactly one of user_id / agent_id must be provided"),
+        (
+            "get",
+            {"user_id": "a", "memory_type": "x"},
+            "Input should be 'episode', 'profile', 'agent_case' or 'agent_skill': memory_type",
+        ),
+        (
+            "delete",
+            {},
+            "Value error, exactly one of id / session_id / user_id / agent_id / all must be provided",
+        ),
+        ("update", {}, "Value error, exactly one of id / user_id must be provided"),
+        ("update", {"user_id": "a"}, "Value error, user_id and profile_data go together"),
+    ],
+)
+def test_the_first_thing_that_is_wrong_is_told_with_its_place(bare: Api, call: str, body: Any, message: str) -> None:
+    assert bare.refused(call, body) == message
+
+
+@pytest.mark.requirement("errors.422", "http.json", "errors.never-500")
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "Field required"),
+        (b"{", "JSON decode error: 1"),
+        (b'{"session_id": "s", "messages": [', "JSON decode error: 33"),
+        (b"\xff\xfe", "JSON decode error: 0"),
+        (b'{"session_id": NaN}', "JSON decode error: 0"),
+        (b'{"session_id": -Infinity}', "JSON decode error: 0"),
+        (b"{'session_id': 1}", "JSON decode error: 1"),
+        (b"[]", "Input should be a valid dictionary or object to extract fields from"),
+        (b"null", "Input should be a valid dictionary or object to extract fields from"),
+        (b"5", "Input should be a valid dictionary or object to extract fields from"),
+        (b'"add"', "Input should be a valid dictionary or object to extract fields from"),
+        (b"true", "Input should be a valid dictionary or object to extract fields from"),
+    ],
+)
+def test_a_body_that_is_no_object_is_told_so(bare: Api, body: bytes, message: str) -> None:
+    for call in CALLS:
+        assert bare.refused(call, body) == message
+
+
+@pytest.mark.requirement("http.json")
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "json"])
+def test_another_content_type_is_refused(bare: Api, kind: str) -> None:
+    for call in CALLS:
+        answer = bare.post(call, VALID[call], Content_Type=kind)
+        assert failed(answer, 422) == "Input should be a valid dictionary or object to extract fields from"
+
+
+@pytest.mark.requirement("http.json")
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.api+json", " application/json "]
+)
+def test_the_content_type_may_be_written_as_http_allows(bare: Api, kind: str) -> None:
+    enveloped(bare.post("jobs", {}, Content_Type=kind))
+
+
+@pytest.mark.requirement("http.utf8")
+def test_bodies_are_utf_8_in_and_out(api: Api) -> None:
+    spoken = "Ég heiti Þórður 🙂, 我住在奥斯陆."
+    body = {"session_id": "þ/☃ \n", "messages": [said(spoken)]}
+    enveloped(api.post("add", json.dumps(body, ensure_ascii=False).encode()))
+    answer = api.post("search", {"user_id": "alice", "query": "x", "filters": {"session_id": "þ/☃ \n"}})
+    assert spoken.encode() in answer.content
+    for encoding in ("utf-16", "utf-16-le", "utf-32", "latin-1"):
+        assert api.refused("add", json.dumps(body, ensure_ascii=False).encode(encoding, "replace"))
+    assert len(api.waiting("þ/☃ \n")) == 1
+
+
+@pytest.mark.requirement("errors.timestamp", "errors.path")
+def test_a_failure_says_when_in_the_display_zone(shanghai: Api) -> None:
+    error = shanghai.post("add", {}).json()["error"]
+    told = datetime.fromisoformat(error["timestamp"])
+    assert told.utcoffset() == timedelta(hours=8)
+    assert told.tzinfo is not None
+    assert error["path"] == f"{PREFIX}/add"
+
+
+@pytest.mark.requirement("errors.timestamp")
+def test_a_failure_says_when_in_utc_by_default(api: Api) -> None:
+    assert api.post("add", {}).json()["error"]["timestamp"].endswith("+00:00")
+
+
+def door(engine: Callable[[], Any]) -> TestClient:
+    """A client of an application that has the REST door alone, on whatever memory."""
+    from starlette.applications import Starlette
+
+    return TestClient(Traced(Starlette(routes=rest.Door(engine, ZoneInfo("UTC")).routes())))
+
+
+@pytest.mark.requirement("errors.500", "errors.code", "errors.logs")
+@calls
+def test_a_fault_of_our_own_tells_nothing_and_logs_no_content(call: str, caplog: pytest.LogCaptureFixture) -> None:
+    secret = "SECRET-1 in /home/owner/.cofio"
+
+    def broken() -> Any:
+        raise RuntimeError(secret)
+
+    body = json.dumps(VALID[call] | {"app_id": "SECRET-2"})
+    with door(broken) as client, caplog.at_level(logging.DEBUG):
+        answer = client.post(f"{PREFIX}/{call}", content=body, headers={"Content-Type": "application/json"})
+    assert failed(answer, 500, f"{PREFIX}/{call}") == "Internal server error"
+    assert "SECRET" not in answer.text + caplog.text
+    assert "climbing" not in caplog.text
+    assert answer.json()["request_id"] in caplog.text
+    assert "RuntimeError" in caplog.text
+
+
+@pytest.mark.requirement("errors.unavailable", "errors.code")
+@calls
+def test_a_memory_that_cannot_be_opened_is_a_503_that_names_no_folder(call: str) -> None:
+    def missing() -> Any:
+        raise Unavailable("/home/secret/.cofio cannot be made")
+
+    with door(missing) as client:
+        answer = client.post(f"{PREFIX}/{call}", json=VALID[call])
+    assert failed(answer, 503) == "The memory cannot be used at the moment"
+
+
+@pytest.mark.requirement("errors.logs")
+def test_nothing_that_is_said_or_asked_is_logged(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="cofio"):
+        api.told("I live in Xanadu.")
+        api.search("Xanadu")
+        api.refused("search", {"user_id": "Xanadu", "query": "Xanadu", "filters": {"Xanadu": 1}})
+        api.refused("add", {"session_id": "s", "messages": [said([{"type": "pdf", "uri": "http://Xanadu"}])]}, 415)
+    assert "Xanadu" not in "".join(each.getMessage() for each in caplog.records if each.name.startswith("cofio"))
+
+
+@pytest.mark.requirement("probes.health")
+def test_health_is_ok_without_a_token(guarded: tuple[Api, Tokens]) -> None:
+    api, tokens = guarded
+    tokens.add("laptop")
+    answer = api.client.get("/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+@pytest.mark.requirement("probes.metrics")
+def test_metrics_count_requests_by_path_and_status_and_hold_no_names(api: Api) -> None:
+    api.told(CLIMBING, session="secret-session")
+    api.refused("add", {})
+    api.client.get("/made-up-by-a-stranger")
+    answer = api.client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = answer.text.splitlines()
+    counted = {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in lines if not line.startswith("#")}
+    total = "cofio_http_requests_total"
+    assert counted[f'{total}{{method="POST",path="{PREFIX}/add",status="200"}}'] == 1
+    assert counted[f'{total}{{method="POST",path="{PREFIX}/add",status="422"}}'] == 1
+    assert counted[f'{total}{{method="GET",path="other",status="404"}}'] == 1
+    assert counted[f'cofio_http_request_duration_seconds_count{{method="POST",path="{PREFIX}/add"}}'] == 2
+    assert "secret" not in answer.text
+    assert "stranger" not in answer.text
+
+
+@pytest.mark.requirement("docs.setting")
+def test_the_description_is_there_only_by_setting(api: Api, tmp_path: Path) -> None:
+    for path in ("/openapi.json", "/docs", "/redoc"):
+        assert failed(api.client.get(path), 404, path) == "Not Found"
+    with serving(tmp_path / "other", docs=True) as (other, _):
+        described = other.client.get("/openapi.json").json()
+        assert described["openapi"].startswith("3.")
+        assert set(described["paths"]) == {f"{PREFIX}/{call}" for call in CALLS}
+        for page in ("/docs", "/redoc"):
+            shown = other.client.get(page)
+            assert shown.headers["content-type"].startswith("text/html")
+            assert "http://" not in shown.text.replace("http://localhost", "")  # nothing is fetched from elsewhere
+            for call in CALLS:
+                assert f"POST {PREFIX}/{call}" in shown.text
+
+
+@pytest.mark.requirement("docs.whole")
+def test_the_description_names_every_field_of_the_page(tmp_path: Path) -> None:
+    with serving(tmp_path / "other", docs=True) as (other, _):
+        schemas = other.client.get("/openapi.json").json()["components"]["schemas"]
+    assert {"session_id", "app_id", "project_id", "messages"} <= set(schemas["AddRequest"]["properties"])
+    for name, item in {
+        "MessageItem": "sender_id sender_name role timestamp content tool_calls tool_call_id",
+        "ContentItem": "type text uri base64 ext name extras",
+        "ToolCall": "id type function",
+        "ToolFunction": "name arguments",
+        "SearchRequest": "user_id agent_id app_id project_id query method top_k radius include_profile "
+        "enable_llm_rerank filters",
+        "GetRequest": "user_id agent_id app_id project_id memory_type page page_size sort_by sort_order filters",
+        "SearchData": "episodes profiles agent_cases agent_skills unprocessed_messages",
+        "GetData": "episodes profiles agent_cases agent_skills total_count count",
+    }.items():
+        assert set(item.split()) <= set(schemas[name]["properties"]), name

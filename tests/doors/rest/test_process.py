@@ -1,0 +1,345 @@
+"""The API of real servers: the page's own commands, servers that are ended and killed, and several on one store."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cofio import Engine
+from cofio.model import Kind, Record, Scope
+
+from .conftest import DAY, HOUR, PREFIX, SETTINGS, Json, T, said
+
+KILLS = 10
+CURL = r"""
+TS=$(date +%s)
+curl -X POST http://127.0.0.1:8000/api/v1/memory/add \
+  -H 'Content-Type: application/json' \
+  -d "{
+    \"session_id\": \"demo-002\",
+    \"app_id\": \"default\",
+    \"project_id\": \"default\",
+    \"messages\": [
+      {\"sender_id\": \"alice\", \"role\": \"user\", \"timestamp\": $TS, \"content\": \"I love climbing in Yosemite every spring.\"},
+      {\"sender_id\": \"alice\", \"role\": \"user\", \"timestamp\": $((TS+10)), \"content\": \"My favorite coffee shop is Blue Bottle in SOMA.\"},
+      {\"sender_id\": \"alice\", \"role\": \"user\", \"timestamp\": $((TS+20)), \"content\": \"I bike to work most days.\"}
+    ]
+  }"
+echo
+curl -X POST http://127.0.0.1:8000/api/v1/memory/flush \
+  -H 'Content-Type: application/json' \
+  -d '{"session_id":"demo-002","app_id":"default","project_id":"default"}'
+echo
+curl -X POST http://127.0.0.1:8000/api/v1/memory/search \
+  -H 'Content-Type: application/json' \
+  -d '{
+    "user_id": "alice",
+    "app_id": "default",
+    "project_id": "default",
+    "query": "Where do I like to climb?",
+    "top_k": 5
+  }'
+"""  # noqa: E501  # as the page has it
+INSTEAD = """
+import sys, urllib.request
+_, _, url, _, header, _, body = sys.argv[1:]
+name, value = header.split(": ")
+print(urllib.request.urlopen(urllib.request.Request(url, body.encode(), {name: value})).read().decode())
+"""
+
+
+class Server:
+    """A server in a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+        bare = {k: v for k, v in os.environ.items() if not k.startswith(("COFIO_", "EVEROS_"))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "cofio", "serve", "--store", str(folder / "store"), *arguments],
+            cwd=folder, env={**bare, "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", **environ},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    @property
+    def port(self) -> int:
+        """Where it listens; waits until it does."""
+        if not hasattr(self, "_port"):
+            assert self.process.stdout
+            told = self.process.stdout.readline()
+            self._port = int(told.rsplit("127.0.0.1:", 1)[1].split("/")[0])
+        return self._port
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Stop it; its exit code, and what it said to its log."""
+        self.process.send_signal(how)
+        _, said_ = self.process.communicate(timeout=60)
+        return self.process.returncode, said_
+
+
+def ask(connection: http.client.HTTPConnection, call: str, body: Json) -> tuple[int, Json]:
+    """The status and body that a call is answered with."""
+    connection.request("POST", f"{PREFIX}/{call}", json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    told: Json = json.loads(answer.read())
+    return answer.status, told
+
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts servers on one store, which are ended with the test."""
+    started: list[Server] = []
+
+    def run(*arguments: str, **environ: str) -> Server:
+        started.append(Server(tmp_path, *(arguments or ("--port", "0")), **environ))
+        return started[-1]
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+        each.process.communicate()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@pytest.mark.requirement("examples.curl", "settings.port", "settings.host", "settings.prefix", "auth.none")
+def test_the_commands_of_the_page_do_what_it_shows(start: Start) -> None:
+    port = free_port()
+    assert start("--json", EVEROS_API__PORT=str(port), EVEROS_API__HOST="127.0.0.1").port == port
+    script = CURL.replace("127.0.0.1:8000", f"127.0.0.1:{port}").replace("curl", "curl -sS")
+    if not shutil.which("curl"):
+        script = f"curl() {{ shift; {sys.executable} -c '{INSTEAD}' \"$@\"; }}\n{script}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    added, flushed, found = (json.loads(line) for line in done.stdout.splitlines() if line)
+    assert added["data"] == {"message_count": 3, "status": "accumulated"}
+    assert flushed["data"] == {"status": "extracted"}
+    assert len({each["request_id"] for each in (added, flushed, found)}) == 3
+    data = found["data"]
+    (episode,) = data.pop("episodes")
+    assert data == {"profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": []}
+    assert episode["id"].startswith("alice_ep_20")
+    assert episode["id"].endswith("_00000001")
+    assert (episode["session_id"], episode["sender_ids"], episode["type"]) == ("demo-002", ["alice"], "Conversation")
+    assert episode["timestamp"].endswith("Z")
+    assert "Yosemite" in episode["atomic_facts"][0]["content"]
+
+
+@pytest.mark.requirement("settings.port", "settings.zone", "docs.setting", "errors.logs", "server.sigterm")
+def test_settings_come_from_variables_and_flags(start: Start) -> None:
+    port = free_port()
+    taken = {"EVEROS_API__PORT": "1", "EVEROS_MEMORY__TIMEZONE": "Asia/Shanghai", "COFIO_DOCS": "1"}
+    server = start("--host", "127.0.0.1", "--port", str(port), **taken)
+    assert server.port == port
+    with closing(server.connect()) as connection:
+        assert ask(connection, "add", {"session_id": "s", "messages": [said("I live in Xanadu.")]})[0] == 200
+        assert ask(connection, "flush", {"session_id": "s"})[0] == 200
+        _, told = ask(connection, "get", {"user_id": "alice", "memory_type": "episode"})
+        assert told["data"]["episodes"][0]["timestamp"] == "2026-05-28T19:30:36+08:00"
+        _, failed = ask(connection, "get", {"user_id": "Xanadu"})
+        assert failed["error"]["timestamp"].endswith("+08:00")
+        connection.request("GET", "/openapi.json")
+        assert json.loads(connection.getresponse().read())["openapi"].startswith("3.")
+    with closing(socket.create_connection(("127.0.0.1", port))) as leaving:
+        leaving.sendall(f"POST {PREFIX}/add HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{{".encode())
+    code, log = server.end()
+    assert code in (0, -signal.SIGTERM)
+    assert "Traceback" not in log
+    assert "Xanadu" not in log
+    assert "alice" not in log
+
+
+# What a store must hold.
+
+
+def turns(engine: Engine, session: str) -> list[Record]:
+    """Every message of a session, wherever it is kept."""
+    found = engine.list(Scope("rest"), kinds=(Kind.TURN,), limit=10_000)
+    return [record for record in found if isinstance(record.data, dict) and record.data["session_id"] == session]
+
+
+def check_whole(engine: Engine, session: str) -> set[str]:
+    """What a session's messages say: each waits, or is evidence of one episode; nothing hangs in the air."""
+    records = {record.id: record for record in engine.list(Scope("rest"), limit=10_000)}
+    episodes = [record for record in records.values() if record.kind is Kind.EPISODE]
+    found = turns(engine, session)
+    assert max(Counter(record.text for record in found).values(), default=1) == 1
+    for record in found:
+        waits = record.scope.names[3] == "session"
+        assert waits == (record.parent is None)
+        assert waits or records[str(record.parent)].kind is Kind.EPISODE
+    for record in records.values():
+        if record.kind is Kind.FACT:
+            assert records[str(record.parent)].kind is Kind.EPISODE
+    for episode in episodes:
+        assert isinstance(episode.data, dict)
+        made_of: Any = episode.data["turns"]
+        assert made_of
+        assert all(records[each].parent == episode.id for each in made_of)
+    keys = [(record.scope, record.key) for record in episodes]
+    assert len(keys) == len(set(keys))
+    return {record.text for record in found}
+
+
+class Writer(threading.Thread):
+    """A client that adds and flushes until its server is gone."""
+
+    def __init__(self, server: Server, name: str, enough: int) -> None:
+        super().__init__(daemon=True)
+        self.server = server
+        self.word = name
+        self.enough = enough
+        self.acknowledged: list[list[str]] = []
+        self.doubtful: list[str] = []
+        self.reached = threading.Event()
+
+    def run(self) -> None:
+        """Work."""
+        with closing(self.server.connect()) as connection, suppress(OSError, http.client.HTTPException):
+            for n in range(10_000):
+                self.doubtful = [f"I like {self.word}{n}x{part}." for part in range(2)]
+                messages = [
+                    said(text, T + (n * 2 + part) * 8 * HOUR) for part, text in enumerate(self.doubtful)
+                ]  # every few of them begin another day
+                status, _ = ask(connection, "add", {"session_id": "s", "messages": messages})
+                assert status == 200
+                self.acknowledged.append(self.doubtful)
+                self.doubtful = []
+                if len(self.acknowledged) == self.enough:
+                    self.reached.set()
+                if n % 4 == 3:
+                    assert ask(connection, "flush", {"session_id": "s"})[0] == 200
+        self.reached.set()
+
+
+@pytest.mark.requirement("server.killed", "flush.whole", "consistency.write", "add.whole")
+def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_path: Path) -> None:
+    said_before: set[str] = set()
+    following = start()
+    for kill in range(KILLS):
+        server, following = following, start()  # the next one starts beside it, as it would after a crash
+        writer = Writer(server, f"w{kill}n", enough=3 + 2 * kill)
+        writer.start()
+        assert writer.reached.wait(60)
+        server.end(signal.SIGKILL)
+        writer.join(60)
+        acknowledged = {text for batch in writer.acknowledged for text in batch}
+        assert acknowledged
+        with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+            there = check_whole(engine, "s")
+        assert said_before | acknowledged <= there
+        doubtful = there - said_before - acknowledged
+        assert doubtful in (set(), set(writer.doubtful))
+        said_before = there
+    with closing(following.connect()) as connection:
+        assert ask(connection, "flush", {"session_id": "s"})[0] == 200
+    following.end()
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        assert check_whole(engine, "s") == said_before
+        assert all(record.parent for record in turns(engine, "s"))
+        assert engine.check() == []
+
+
+@pytest.mark.requirement("server.several", "add.concurrent", "add.order", "flush.whole")
+def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -> None:
+    servers = [start() for _ in range(4)]
+    ready = threading.Barrier(4)
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        with closing(servers[number].connect()) as connection:
+            ready.wait(60)
+            for n in range(25):
+                messages = [said(f"I like n{n} of {number}.", T + n * 4 * HOUR + number, f"user{number}")]
+                answer = ask(connection, "add", {"session_id": "s", "messages": messages})
+                if answer[0] != 200:
+                    wrong.append(answer)
+            messages = [said(f"Waiting {n} of {number}.", T + 9 * DAY + n, f"user{number}") for n in range(5)]
+            for message in messages:
+                answer = ask(connection, "add", {"session_id": "open", "messages": [message]})
+                if answer[0] != 200:
+                    wrong.append(answer)
+            ready.wait(60)
+            answer = ask(connection, "flush", {"session_id": "s"})
+            if answer[0] != 200:
+                wrong.append(answer)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert wrong == []
+    for server in servers:
+        assert server.end()[0] in (0, -signal.SIGTERM)
+    expected = {f"I like n{n} of {number}." for n in range(25) for number in range(4)}
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        carved = turns(engine, "s")
+        assert {record.text for record in carved} == expected
+        assert all(record.parent for record in carved)
+        by_owner = Counter((record.scope, record.text) for record in carved)
+        assert set(by_owner.values()) == {1}
+        for number in range(4):
+            home = Scope("rest", "default", "default", "user", f"user{number}")
+            own = {record.text for record in carved if record.scope == home}
+            assert {f"I like n{n} of {number}." for n in range(25)} <= own
+        open_ = Scope("rest", "default", "default", "session", "open")
+        waiting = engine.list(open_, kinds=(Kind.TURN,), limit=1000, newest=False, order="created")
+        assert len(waiting) == 20
+        for number in range(4):
+            mine = [record.text for record in waiting if record.text.endswith(f"of {number}.")]
+            assert mine == [f"Waiting {n} of {number}." for n in range(5)]
+        keys = [record.key for record in engine.list(kinds=(Kind.EPISODE,), limit=10_000)]
+        assert keys
+
+
+@pytest.mark.requirement("server.sigterm", "consistency.write")
+def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, tmp_path: Path) -> None:
+    server = start()
+    body = json.dumps({"session_id": "s", "messages": [said("I was in flight.")]}).encode()
+    with closing(socket.create_connection(("127.0.0.1", server.port), timeout=60)) as slow:
+        head = f"POST {PREFIX}/add HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        slow.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+        writer = Writer(server, "w", enough=5)
+        writer.start()
+        assert writer.reached.wait(60)
+        server.process.send_signal(signal.SIGTERM)
+        slow.sendall(body[10:])
+        answer = b""
+        while b'"accumulated"' not in answer and (piece := slow.recv(65536)):
+            answer += piece
+        assert answer.startswith(b"HTTP/1.1 200")
+    writer.join(60)
+    code, log = server.end()
+    assert code in (0, -signal.SIGTERM)
+    assert "Traceback" not in log
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        there = check_whole(engine, "s")
+    acknowledged = {text for batch in writer.acknowledged for text in batch}
+    assert acknowledged | {"I was in flight."} <= there
+    assert there - acknowledged - {"I was in flight."} in (set(), set(writer.doubtful))

@@ -1,0 +1,353 @@
+"""Memory out: what a search takes, what it finds, and how each kind of hit looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cofio.embed.hashed import Hashed
+
+from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, VALID, Api, Json, T, enveloped, said, serving
+
+EPISODE = {
+    "id": str, "user_id": str, "app_id": str, "project_id": str, "session_id": str, "timestamp": str,
+    "sender_ids": list, "summary": str, "subject": str, "episode": str, "type": str,
+}  # fmt: skip
+PROFILE = {"id": str, "user_id": str, "app_id": str, "project_id": str, "profile_data": dict}
+CASE = {
+    "id": str, "agent_id": str, "app_id": str, "project_id": str, "session_id": str, "task_intent": str,
+    "approach": str, "quality_score": float, "key_insight": (str, type(None)), "timestamp": str,
+}  # fmt: skip
+SKILL = {
+    "id": str, "agent_id": str, "app_id": str, "project_id": str, "name": str, "description": str, "content": str,
+    "confidence": float, "maturity_score": float, "source_case_ids": list,
+}  # fmt: skip
+SCORED: dict[str, Any] = {"score": float}
+NOTHING: Json = {
+    "episodes": [], "profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": [],
+}  # fmt: skip
+TOPICS = [CLIMBING, COFFEE, BIKE, "I live in Oslo.", "My dog is called Rex."]
+
+
+def shaped(item: Json, shape: dict[str, Any]) -> Json:
+    """The item, which has these fields and no others."""
+    assert set(item) == set(shape)
+    for name, kind in shape.items():
+        assert isinstance(item[name], kind), name
+    return item
+
+
+def ids(found: Json, plural: str = "episodes") -> list[str]:
+    """The ids of what was found."""
+    return [each["id"] for each in found[plural]]
+
+
+@pytest.fixture
+def topics(api: Api) -> Api:
+    """A user who has spoken of five things, in a session each."""
+    for n, topic in enumerate(TOPICS):
+        api.told(topic, session=f"s{n}", at=T + n * HOUR)
+    api.engine.settle()
+    return api
+
+
+# What it takes.
+
+
+@pytest.mark.requirement(
+    "search.owner", "search.query", "search.method", "search.top_k", "search.top_k-bad", "search.radius",
+    "search.include_profile", "search.enable_llm_rerank", "search.filters", "search.extras",
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"user_id": None}, "Value error, exactly one of user_id / agent_id must be provided"),
+        ({"agent_id": "b"}, "Value error, exactly one of user_id / agent_id must be provided"),
+        ({"user_id": ""}, "String should have at least 1 character: user_id"),
+        ({"user_id": 5}, "Input should be a valid string: user_id"),
+        ({"user_id": None, "agent_id": ""}, "String should have at least 1 character: agent_id"),
+        ({"user_id": None, "agent_id": []}, "Input should be a valid string: agent_id"),
+        ({"query": ""}, "String should have at least 1 character: query"),
+        ({"query": None}, "Input should be a valid string: query"),
+        ({"query": 5}, "Input should be a valid string: query"),
+        ({"query": "x" * 10_001}, "String should have at most 10000 characters: query"),
+        ({"method": "bm25"}, "Input should be 'keyword', 'vector', 'hybrid' or 'agentic': method"),
+        ({"method": None}, "Input should be 'keyword', 'vector', 'hybrid' or 'agentic': method"),
+        ({"top_k": 0}, "Value error, top_k must be -1 or in 1..100"),
+        ({"top_k": -2}, "Value error, top_k must be -1 or in 1..100"),
+        ({"top_k": 101}, "Value error, top_k must be -1 or in 1..100"),
+        ({"top_k": 10**30}, "Value error, top_k must be -1 or in 1..100"),
+        ({"top_k": 1.5}, "Input should be a valid integer, got a number with a fractional part: top_k"),
+        ({"top_k": None}, "Input should be a valid integer: top_k"),
+        ({"top_k": "x"}, "Input should be a valid integer, unable to parse string as an integer: top_k"),
+        ({"radius": -0.1}, "Input should be greater than or equal to 0: radius"),
+        ({"radius": 1.1}, "Input should be less than or equal to 1: radius"),
+        ({"radius": "x"}, "Input should be a valid number, unable to parse string as a number: radius"),
+        ({"radius": 10**400}, "Input should be a valid number: radius"),
+        ({"include_profile": None}, "Input should be a valid boolean: include_profile"),
+        ({"enable_llm_rerank": []}, "Input should be a valid boolean: enable_llm_rerank"),
+        ({"include_unprocessed": 5}, "Input should be a valid boolean, unable to interpret input: include_unprocessed"),
+        ({"filters": []}, "Input should be a valid dictionary or object to extract fields from: filters"),
+        ({"filters": "x"}, "Input should be a valid dictionary or object to extract fields from: filters"),
+        ({"zzz": 1}, "Extra inputs are not permitted: zzz"),
+        ({"owner_id": "a"}, "Extra inputs are not permitted: owner_id"),
+    ],
+)
+def test_a_search_that_is_none_is_refused(bare: Api, wrong: Json, message: str) -> None:
+    assert bare.refused("search", {"user_id": "alice", "query": "x", **wrong}) == message
+
+
+@pytest.mark.requirement("search.query")
+def test_a_search_without_a_query_is_refused(api: Api) -> None:
+    assert api.refused("search", {"user_id": "alice"}) == "Field required: query"
+
+
+@pytest.mark.requirement("search.coerces", "search.top_k")
+def test_what_can_be_read_as_a_number_is_one(topics: Api) -> None:
+    assert len(ids(topics.search("I", top_k="2", radius="0"))) <= 2
+    assert ids(topics.search("climbing", top_k="5")) == ids(topics.search("climbing", top_k=5))
+
+
+@pytest.mark.requirement("search.arrays")
+def test_all_arrays_are_there_when_nothing_is_found(api: Api) -> None:
+    assert api.search("anything") == NOTHING
+    assert api.ok("search", agent_id="coder", query="anything", include_profile=True) == NOTHING
+    assert api.search("anything", include_unprocessed=True) == {**NOTHING, "message_hits": []}
+    assert api.search("?!", filters={}, radius=None) == NOTHING
+
+
+# What it finds.
+
+
+@pytest.mark.requirement("search.episode", "search.fact", "search.facts", "search.tracks", "search.arrays")
+def test_an_episode_looks_as_the_page_says(api: Api) -> None:
+    api.told(CLIMBING, COFFEE, BIKE, session="demo-002")
+    found = api.search("Where do I like to climb?", top_k=5)
+    (episode,) = found["episodes"]
+    shaped(episode, {**EPISODE, **SCORED, "atomic_facts": list})
+    assert episode | {"score": 0, "atomic_facts": []} == {
+        **api.get()[0], "score": 0, "atomic_facts": [],
+    }  # fmt: skip
+    assert episode["id"] == "alice_ep_20260528_00000001"
+    assert (episode["app_id"], episode["project_id"], episode["session_id"]) == ("default", "default", "demo-002")
+    assert episode["type"] == "Conversation"
+    assert episode["sender_ids"] == ["alice"]
+    assert "climbing" in episode["episode"]
+    assert 0 < len(episode["summary"]) < 300
+    assert "\n" not in episode["subject"]
+    fact = shaped(episode["atomic_facts"][0], {"id": str, "content": str, "score": float})
+    assert "Yosemite" in fact["content"]
+    assert found | {"episodes": []} == NOTHING
+
+
+@pytest.mark.requirement("search.facts")
+def test_an_episode_shows_those_of_its_facts_that_match(api: Api) -> None:
+    api.told(CLIMBING, "I climb in the gym on Mondays.", COFFEE, "Climbing shoes of size 42 fit me.")
+    (episode,) = api.search("climbing", top_k=5)["episodes"]
+    told = [fact["content"] for fact in episode["atomic_facts"]]
+    assert len(told) >= 2
+    assert not any("coffee" in each for each in told)
+    scores = [fact["score"] for fact in episode["atomic_facts"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.requirement("search.profile", "search.include_profile")
+def test_a_profile_comes_when_it_is_asked_for_and_unranked(api: Api) -> None:
+    api.told(CLIMBING, COFFEE)
+    assert api.search("climbing")["profiles"] == []
+    (profile,) = api.search("something else altogether", include_profile=True)["profiles"]
+    shaped(profile, {**PROFILE, "score": type(None)})
+    assert (profile["id"], profile["user_id"]) == ("alice", "alice")
+    assert {"summary", "explicit_info", "implicit_traits", "profile_timestamp_ms"} <= set(profile["profile_data"])
+    assert "Yosemite" in str(profile["profile_data"])
+    assert api.search("climbing", "nobody", include_profile=True)["profiles"] == []
+    assert api.ok("search", agent_id="alice", query="climbing", include_profile=True) == NOTHING
+
+
+@pytest.mark.requirement("search.case", "search.skill", "search.tracks")
+def test_cases_and_skills_look_as_the_page_says(api: Api) -> None:
+    api.run("one")
+    assert api.get("agent_skill", "coder") == []
+    api.run("two", at=T + HOUR)
+    found = api.ok("search", agent_id="coder", query="failing login test")
+    assert found | {"agent_cases": [], "agent_skills": []} == NOTHING
+    assert {each["session_id"] for each in found["agent_cases"]} == {"one", "two"}
+    for case in found["agent_cases"]:
+        shaped(case, {**CASE, **SCORED})
+        assert 0 <= case["quality_score"] <= 1
+        assert "login test" in case["task_intent"]
+        assert "edit_file" in case["approach"]
+    (skill,) = found["agent_skills"]
+    shaped(skill, {**SKILL, **SCORED})
+    assert 0 <= skill["confidence"] <= 1
+    assert 0 <= skill["maturity_score"] <= 1
+    assert sorted(skill["source_case_ids"]) == sorted(ids(found, "agent_cases"))
+    assert api.search("failing login test", "coder") == NOTHING
+    assert ids(api.search("failing login test"))
+
+
+@pytest.mark.requirement("search.maturity", "search.skill")
+def test_maturity_is_computed_from_the_cases(api: Api) -> None:
+    seen: list[float] = []
+    for n in range(4):
+        api.run(f"run{n}", at=T + n * HOUR)
+        seen += [each["maturity_score"] for each in api.get("agent_skill", "coder")]
+    assert len(seen) == 3
+    assert seen == sorted(seen)
+    assert seen[0] < seen[-1] <= 1
+    (skill,) = api.get("agent_skill", "coder")
+    assert len(skill["source_case_ids"]) == 4
+
+
+@pytest.mark.requirement("search.top_k")
+def test_top_k_is_the_most_of_each_kind(api: Api) -> None:
+    for n in range(3):
+        api.told(f"I climbed the mountain number {n}.", session=f"s{n}", at=T + n * DAY)
+        api.run(f"run{n}", at=T + n * DAY + HOUR)
+    for k in (1, 2, 100):
+        assert len(ids(api.search("mountain", top_k=k))) == min(k, 3)
+        found = api.ok("search", agent_id="coder", query="login test", top_k=k)
+        assert (len(found["agent_cases"]), len(found["agent_skills"])) == (min(k, 3), 1)
+
+
+@pytest.mark.requirement("search.radius", "search.radius-default", "method.vector")
+@pytest.mark.parametrize("method", ["vector", "hybrid", "agentic"])
+def test_a_radius_drops_what_is_too_far_off(topics: Api, method: str) -> None:
+    everything = ids(topics.search("climbing in Yosemite", method=method, top_k=100))
+    assert len(everything) == 5  # with top_k and without a radius, nothing is dropped
+    near = ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=0.5))
+    assert near == everything[:1]
+    assert ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=1.0)) == []
+    assert ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=0.0)) == everything
+    assert ids(topics.search("climbing in Yosemite", method=method)) == near  # -1 has a radius of its own
+
+
+@pytest.mark.requirement("search.radius-caller")
+def test_the_caller_s_radius_wins_over_the_server_s(topics: Api) -> None:
+    wide = ids(topics.search("climbing in Yosemite", method="vector", radius=0.0))
+    assert len(wide) == 5
+
+
+@pytest.mark.requirement("search.radius-exempt", "method.keyword")
+def test_a_hit_without_a_cosine_is_exempt_from_the_radius(topics: Api) -> None:
+    assert len(ids(topics.search("Yosemite", method="keyword", radius=1.0, top_k=10))) == 1
+    assert len(ids(topics.search("Yosemite", method="keyword", radius=1.0))) == 1
+
+
+@pytest.mark.requirement("method.keyword", "method.vector", "method.hybrid", "method.agentic", "search.method")
+def test_each_method_answers(topics: Api) -> None:
+    best = "alice_ep_20260528_00000004"
+    for method in ("keyword", "vector", "hybrid", "agentic"):
+        assert ids(topics.search("living in Oslo", method=method, top_k=3))[0] == best
+    assert topics.search("Oslo") == topics.search("Oslo", method="hybrid")
+    assert ids(topics.search("zyxxy", method="keyword", top_k=5)) == []
+    assert len(ids(topics.search("zyxxy", method="vector", top_k=5))) == 5
+    note = topics.post("search", {"user_id": "alice", "query": "Oslo", "method": "agentic"}).json()["meta"]["notes"]
+    assert note == ["method 'agentic' was answered as 'hybrid'"]
+    assert "meta" not in topics.post("search", {"user_id": "alice", "query": "Oslo"}).json()
+
+
+@pytest.mark.requirement("search.enable_llm_rerank")
+def test_a_rerank_that_cannot_be_had_is_said_to_be_ignored(api: Api) -> None:
+    api.run()
+    body = {"agent_id": "coder", "query": "login", "enable_llm_rerank": True}
+    answer = api.post("search", body)
+    assert "enable_llm_rerank was ignored" in answer.json()["meta"]["notes"][0]
+    assert enveloped(answer) == api.ok("search", agent_id="coder", query="login")
+
+
+@pytest.mark.requirement("method.no-model")
+def test_without_a_model_words_are_searched_and_meaning_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (api, _):
+        api.told(CLIMBING)
+        assert "cofio model install" in api.refused("search", {"user_id": "a", "query": "x", "method": "vector"})
+        answer = api.post("search", {"user_id": "alice", "query": "Yosemite"})
+        assert len(enveloped(answer)["episodes"]) == 1
+        assert answer.headers["x-cofio-degraded"]
+        assert "x-cofio-degraded" not in api.post("search", {**VALID["search"], "method": "keyword"}).headers
+        assert len(api.search("Yosemite", method="keyword")["episodes"]) == 1
+
+
+@pytest.mark.requirement("search.filters")
+def test_filters_hold_before_ranking(topics: Api) -> None:
+    for n in range(5):
+        found = topics.search("climbing in Yosemite", filters={"session_id": f"s{n}"}, top_k=1)
+        assert [each["session_id"] for each in found["episodes"]] == [f"s{n}"]
+    late = {"timestamp": {"gte": T + 3 * HOUR}}
+    assert set(ids(topics.search("I", top_k=10, filters=late))) <= {
+        "alice_ep_20260528_00000004", "alice_ep_20260528_00000005",
+    }  # fmt: skip
+
+
+# Messages that wait.
+
+
+@pytest.mark.requirement("search.unprocessed-when", "search.unprocessed-anyone", "search.unprocessed")
+def test_waiting_messages_come_for_a_session_that_is_named_outright_alone(api: Api) -> None:
+    api.add(said(CLIMBING), said("Nice!", T + 1, "bot", "assistant"))
+
+    def waiting(**body: Any) -> list[str]:
+        found = api.ok("search", **{"query": "zyxxy", **body})
+        return [each["content"] for each in found["unprocessed_messages"]]
+
+    for owner in ({"user_id": "alice"}, {"user_id": "stranger"}, {"agent_id": "bot"}):
+        assert waiting(**owner, filters={"session_id": "s"}) == [CLIMBING, "Nice!"]
+        assert waiting(**owner, filters={"session_id": "s", "timestamp": {"gt": 1}, "OR": []}) == [CLIMBING, "Nice!"]
+        for filters in (
+            None, {}, {"session_id": {"eq": "s"}}, {"session_id": {"in": ["s"]}}, {"AND": [{"session_id": "s"}]},
+            {"OR": [{"session_id": "s"}]}, {"session_id": None}, {"session_id": "S"}, {"session_id": ""},
+            {"session_id": "x" * 300}, {"sender_id": "alice"},
+        ):  # fmt: skip
+            assert waiting(**owner, filters=filters) == [], filters
+    assert waiting(user_id="alice", filters={"session_id": "s"}, app_id="other") == []
+    assert waiting(user_id="alice", filters={"session_id": "s"}, project_id="other") == []
+
+
+@pytest.mark.requirement("search.message_hits", "consistency.read")
+def test_messages_that_wait_are_found_when_asked_for(api: Api) -> None:
+    api.add(said(CLIMBING, sender_name="Alice"), said("Blue Bottle opens at nine.", T + 1, "bot", "assistant"))
+    api.add(said("I climb in Yosemite, too.", sender="bob"), session="other")
+    assert "message_hits" not in api.search("Yosemite")
+    found = api.search("Yosemite", include_unprocessed=True)
+    (hit,) = found["message_hits"]
+    assert hit | {"score": 0} == api.waiting()[0] | {"score": 0}
+    assert isinstance(hit["score"], float)
+    assert found["episodes"] == []
+    assert [each["sender_id"] for each in api.search("Blue Bottle", include_unprocessed=True)["message_hits"]] == [
+        "bot"
+    ]
+    for filters, count in (({"session_id": "s"}, 1), ({"session_id": "other"}, 0), ({"sender_id": "bot"}, 0)):
+        assert len(api.search("Yosemite", include_unprocessed=True, filters=filters)["message_hits"]) == count
+    assert api.search("Yosemite", include_unprocessed=True, app_id="other")["message_hits"] == []
+    assert api.search("Yosemite", "bot", include_unprocessed=True)["message_hits"] == []
+    api.flush()
+    found = api.search("Yosemite", include_unprocessed=True)
+    assert (len(found["episodes"]), found["message_hits"]) == (1, [])
+
+
+@pytest.mark.requirement("consistency.read")
+def test_a_search_finds_what_the_call_before_it_made(api: Api) -> None:
+    for n, topic in enumerate(TOPICS):
+        api.told(topic, session=f"s{n}", at=T + n * MINUTE)
+        word = topic.rstrip(".").split()[-1]
+        for method in ("keyword", "hybrid"):
+            assert f"s{n}" in [each["session_id"] for each in api.search(word, method=method)["episodes"]], word
+
+
+@pytest.mark.requirement("method.vector", "consistency.read")
+def test_a_search_by_meaning_finds_what_the_background_has_embedded(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+        api.told(CLIMBING)
+        api.engine.settle()
+        assert len(api.search("climbing Yosemite", method="vector")["episodes"]) == 1
+
+
+@pytest.mark.requirement("search.message_hits")
+def test_messages_that_wait_are_found_in_whichever_session(api: Api) -> None:
+    for n in range(120):
+        api.add(said(f"I like word{n} best.", T + n), session=f"s{n:03}")
+    for n in (0, 60, 119):
+        (hit,) = api.search(f"word{n}", include_unprocessed=True, method="keyword")["message_hits"]
+        assert hit["session_id"] == f"s{n:03}"
