@@ -1,0 +1,12 @@
+"""How what is not a text becomes one: pages, mails, documents, and with a model's help images and sound.
+
+Whatever comes in here was made by someone else, and may be made to do harm. So its size is known before it is decoded,
+unpacked or fetched; parsers that could hang or eat memory run in a process of their own; and a fetch goes only where
+the owner allows, to an address that was checked.
+"""
+
+from .fetching import Fetching
+from .items import Item, Unreadable, Viewer
+from .reading import Reading
+
+__all__ = ["Fetching", "Item", "Reading", "Unreadable", "Viewer"]

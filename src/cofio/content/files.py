@@ -1,0 +1,77 @@
+"""How a `file:` URI is read: from a folder that the owner allows, and nothing that only looks like it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from .decoding import too_large
+from .fetching import Fetching
+from .items import Unreadable
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+def read(uri: str, fetching: Fetching) -> tuple[bytes, str]:
+    """The bytes of a file, and its path.
+
+    Raises:
+        Unreadable: it is not in an allowed folder, not a file, or too large.
+    """
+    path = _path(uri)
+    # Links are followed here, and the check is on where they lead; below none is followed, so it stays true.
+    real = Path(os.path.realpath(path))
+    for folder in fetching.folders:
+        root = Path(os.path.realpath(folder))
+        if real != root and real.is_relative_to(root):
+            return _read(root, real.relative_to(root).parts, fetching.max_bytes), str(real)
+    raise Unreadable("The file is not in a folder that the owner of this server allows it to read: send it as base64.")
+
+
+def _path(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        raise Unreadable("The URI is not well formed.") from None
+    if parts.netloc.lower() not in ("", "localhost"):
+        raise Unreadable("The URI names a file of another machine: only file:///path is read.")
+    if parts.query or parts.fragment or "?" in uri or "#" in uri:
+        raise Unreadable("In a file's URI, ? is written %3F and # is written %23.")
+    path = os.fsdecode(unquote_to_bytes(parts.path))
+    if not path.startswith("/") or "\0" in path:
+        raise Unreadable("The URI does not name a file by its full path, as file:///path does.")
+    return path
+
+
+def _read(root: Path, names: tuple[str, ...], limit: int) -> bytes:
+    """Open one folder after the other, without following links, so that none can be exchanged on the way."""
+    try:
+        folder = os.open(root, _FLAGS | os.O_DIRECTORY)
+        try:
+            for name in names[:-1]:
+                inner = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
+                os.close(folder)
+                folder = inner
+            # What is no file is not even opened: with some devices that alone does something.
+            _check(os.stat(names[-1], dir_fd=folder, follow_symlinks=False), limit)
+            opened = os.open(names[-1], _FLAGS, dir_fd=folder)
+        finally:
+            os.close(folder)
+        with closing(os.fdopen(opened, "rb")) as file:
+            _check(os.fstat(file.fileno()), limit)
+            data = file.read(limit + 1)
+    except OSError:
+        raise Unreadable("There is no such file in the folder, or the server may not read it.") from None
+    if len(data) > limit:
+        raise too_large(limit)
+    return data
+
+
+def _check(found: os.stat_result, limit: int) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Unreadable("The URI names something that is not a regular file.")
+    if found.st_size > limit:
+        raise too_large(limit)
