@@ -46,6 +46,17 @@ class Settings:
     docs: bool = False
     """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json."""
 
+    vault: bool = True
+    """Whether what is remembered of conversations is kept as Markdown files, too, under `vault/` in the store."""
+    llm_base_url: str = ""
+    """An OpenAI-compatible endpoint; with it and `llm_model`, a model betters what the rules write."""
+    llm_model: str = ""
+    llm_api_key: str = ""
+    llm_budget: str = "calls=1000,tokens=2M"
+    """The most that the model may be asked on one day (of UTC), or off for no limit."""
+    fetch: str = "off"
+    """What content items may point at: off, or a list of hosts and folders with commas between."""
+
     def __post_init__(self) -> None:
         _one_of("embedder", self.embedder, "minilm", "remote", "hashed", "none")
         _one_of("sync", self.sync, "full", "normal")
@@ -58,6 +69,8 @@ class Settings:
             _ = self.zone
         except (KeyError, ValueError, OSError):
             raise Invalid("timezone", f"{self.timezone!r} is not known; use a name such as Europe/Oslo") from None
+        if bool(self.llm_base_url) != bool(self.llm_model):
+            raise Invalid("llm_model", "a model needs both COFIO_LLM_BASE_URL and COFIO_LLM_MODEL")
         if self.embedder == "remote" and not (self.embed_url and self.embed_model):
             raise Invalid("embed_url", "the remote embedder needs COFIO_EMBED_URL and COFIO_EMBED_MODEL")
 

@@ -33,6 +33,8 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         "embedder": "remote", "embed_url": "http://localhost/v1", "embed_model": "m", "embed_key": "secret ü",
         "models": "/models", "sync": "normal", "fusion": "rrf", "floor": 0.5, "background": False,
         "host": "::1", "port": 9000, "allow_secrets": True, "timezone": "Europe/Oslo", "docs": True,
+        "llm_base_url": "http://localhost:1/v1", "llm_model": "m", "llm_api_key": "k", "llm_budget": "calls=5",
+        "fetch": "example.org", "vault": False,
     }  # fmt: skip
     assert set(chosen) == {field.name for field in fields(Settings)}
     expected = Settings(**chosen)
@@ -60,6 +62,8 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         ("timezone = 'Mars/Olympus'", "timezone"),
         ("timezone = '../../etc/passwd'", "timezone"),
         ("timezone = ''", "timezone"),
+        ("llm_model = 'm'", "llm_model"),
+        ("llm_base_url = 'http://localhost:1'", "llm_model"),
         ("fusion = 'best'", "fusion"),
         ("background = 'maybe'", "background"),
         ("port = 70000", "port"),

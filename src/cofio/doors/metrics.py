@@ -14,7 +14,7 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +22,7 @@ from starlette.responses import Response
 
 from ..engine import Engine
 from ..errors import Unavailable
+from ..sessions.spending import Spending
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -30,11 +31,14 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
+    def __init__(self, engine: Callable[[], Engine], spending: Spending | None = None) -> None:
+        """`spending` counts what a model costs, where there is one."""
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._registry.register(_Store(engine))
+        if spending is not None:
+            self._registry.register(_Spent(spending))
         self._requests = Counter(
             "cofio_http_requests", "Requests by method, path and status.", ("method", "path", "status"),
             registry=self._registry,
@@ -77,3 +81,15 @@ class _Store(Collector):
             ("waiting_for_vectors", "Records that have no vector of their present text yet."),
         ):
             yield GaugeMetricFamily(f"cofio_store_{name}", told, value=float(numbers[name]))
+
+
+class _Spent(Collector):
+    """What the model has been asked."""
+
+    def __init__(self, spending: Spending) -> None:
+        self._spending = spending
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        spent = self._spending.total
+        yield CounterMetricFamily("cofio_llm_calls", "Calls to the model.", value=float(spent.calls))
+        yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=float(spent.tokens))

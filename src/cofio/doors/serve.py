@@ -24,8 +24,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import __version__
+from ..content import Fetching
 from ..errors import Unavailable
 from ..settings import Settings
+from ..vault.opening import Beside
 from .http import Traced, failure
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
@@ -34,6 +36,7 @@ from .memory_tool import http as memory_tool
 from .metrics import Metrics
 from .rest import http as rest
 from .rest import openapi
+from .rest.assistant import open_assistant
 from .tokens import Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -158,6 +161,7 @@ def app(
     tokens: Tokens,
     strict: bool,
     zone: tzinfo = UTC,
+    health: Callable[[], Mapping[str, Any]] = dict,
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
@@ -176,8 +180,8 @@ def app(
         addresses = {"mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX}
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
-    async def health(_: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok"})
+    async def health_(_: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok", **health()})
 
     async def failed(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -185,7 +189,7 @@ def app(
 
     served = [
         Route("/", home),
-        Route("/health", health),
+        Route("/health", health_),
         Route("/mcp", StreamableHTTPASGIApp(manager)),
         *routes,
         *calls,
@@ -225,10 +229,15 @@ def run(
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
     memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
-    conversations = rest.Door(lambda: memory.engine, settings.zone)
+    assistant = open_assistant(settings, folder, lambda: memory.engine)
+    conversations = rest.Door(
+        lambda: memory.engine, settings.zone, assistant=assistant, fetching=Fetching.parse(settings.fetch),
+        mirror=(vault := Beside(folder, settings)).mirror,
+    )
     # Calls and jobs end before the memory that they write to is closed.
-    with closing(memory), closing(conversations), _listening(host, port) as listening:
+    with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:
         conversations.jobs.resume()  # what is wrong with the store is said now, not to the first client
+        vault.watch(conversations.conversations)
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
@@ -238,8 +247,10 @@ def run(
             *(openapi.routes() if settings.docs else ()),
         ]
         application = app(
-            mcp, routes=routes, calls=conversations.routes(), metrics=Metrics(lambda: memory.engine),
+            mcp, routes=routes, calls=conversations.routes(),
+            metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict, zone=settings.zone,
+            health=conversations.health,
         )  # fmt: skip
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0

@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 
-from ..backends import Put
-from ..engine import Engine
+from ..backends import Change, Put
+from ..engine import Answers, Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor, Message
 from ..model import Draft, Json, Kind, Record
 from ..query import MAX_LIST
 from .carving import Carving, Stretch
 from .forgetting import Forgetting
+from .mirroring import Mirror, applied
 from .places import Place, public_id
 from .refining import Reader, Refining
 from .turns import again, distinct, draft, message_id, message_of, turn_id
@@ -35,18 +36,23 @@ class Conversations:
         zone: tzinfo = UTC,
         extractor: Extractor | None = None,
         reader: Reader | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
-        """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any."""
+        """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any.
+
+        The `mirror` follows each change, before the call that made it returns.
+        """
         self.engine = engine
         self._zone = zone
+        self._mirror = mirror
         if extractor is None:
             from ..extract.rules import Rules
 
             extractor = Rules()
         self._extractor = extractor
-        self._refining = Refining(engine, extractor, zone, reader) if reader is not None else None
-        self._carving = Carving(engine, extractor, zone, refined=reader is not None)
-        self.forgetting = Forgetting(engine, extractor)
+        self._refining = Refining(engine, extractor, zone, reader, mirror) if reader is not None else None
+        self._carving = Carving(engine, extractor, zone, refined=reader is not None, mirror=mirror)
+        self.forgetting = Forgetting(engine, extractor, mirror)
         self._one = threading.Lock()
 
     def add(self, place: Place, session: str, messages: Sequence[Message]) -> int:
@@ -73,6 +79,10 @@ class Conversations:
                 continue
             return len(fresh)
         raise Unavailable("too many are writing to this session at once; try again")
+
+    def apply(self, changes: Sequence[Change]) -> Answers:
+        """Make changes to what is remembered, as `Engine.apply` does, and have the mirror follow."""
+        return applied(self.engine, self._mirror, changes)
 
     def buffered(self, place: Place, session: str) -> list[Record]:
         """The messages that have not been carved yet, in the order in which they were said."""

@@ -53,7 +53,8 @@ def in_rounds(search: Search, asked: Asked, advisor: Advisor | None = None) -> t
 def _followed(search: Search, asked: Asked) -> tuple[Answer, str]:
     """Without a model: the names and days that the best answers hold are looked for beside the question itself."""
     answers, searched = [search(asked)], {asked.text}
-    for _ in range(ROUNDS):
+    rounds = ROUNDS if asked.radius is None else 0  # a radius is drawn around the question itself, and no other
+    for _ in range(rounds):
         further = [query for query in _leads(asked.text, _fused(answers, asked.limit)) if query not in searched]
         if not further:
             break
@@ -78,11 +79,20 @@ def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, st
         answers += [search(replace(asked, text=query)) for query in further]
         found = _fused(answers, max(asked.limit, 2 * LOOKED_AT))
     if len(found) > 1:
-        scores = advisor.ranked(asked.text, [(each.record.id, _text(each)) for each in found])
-        found = sorted(found, key=lambda each: -scores.get(each.record.id, 0.0))
-        found = [replace(each, score=scores.get(each.record.id, 0.0)) for each in found]
+        found = reranked(found, asked.text, advisor)
     how = f"method 'agentic' was answered with the model, by {len(answers)} searches"
     return Answer(found[: asked.limit], answers[0].degraded), how
+
+
+def reranked(found: Sequence[Found], query: str, advisor: Advisor) -> list[Found]:
+    """What was found in the order in which a model finds that it answers; what it does not judge comes last.
+
+    Raises:
+        Unavailable: the model could not be asked, or made no sense.
+    """
+    scores = advisor.ranked(query, [(each.record.id, _text(each)) for each in found])
+    judged = [replace(each, score=scores.get(each.record.id, 0.0)) for each in found]
+    return sorted(judged, key=lambda each: -each.score)
 
 
 def _leads(question: str, found: Sequence[Found]) -> list[str]:

@@ -19,6 +19,7 @@ from ..extract import Case, Extraction, Extractor, Message, Skill
 from ..extract.profiles import merged
 from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .cases import case_data, case_of
+from .mirroring import Mirror, applied
 from .places import PREFIXES, Place, public_id
 from .turns import SOURCE, copy, distinct, fields, milliseconds
 
@@ -45,12 +46,15 @@ class Stretch:
 class Carving:
     """Makes records of stretches."""
 
-    def __init__(self, engine: Engine, extractor: Extractor, zone: tzinfo, *, refined: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, extractor: Extractor, zone: tzinfo, *, refined: bool = False, mirror: Mirror | None = None
+    ) -> None:
         """`refined`: a model is to better what comes of a stretch, so a job for it is written with the rest."""
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
         self._refined = refined
+        self._mirror = mirror
 
     def keep(self, place: Place, session: str, stretch: Stretch) -> None:
         """Write what a stretch gives.
@@ -78,7 +82,7 @@ class Carving:
             speaker = (agents or [stretch.messages[0].sender])[0]
             homes, parents = [place.owner("agent", speaker)], [writing.cell]
         writing.turns(homes, parents)
-        self._engine.apply(writing.changes)
+        applied(self._engine, self._mirror, writing.changes)
 
 
 @dataclass(slots=True)
@@ -223,6 +227,11 @@ class Numbers:
         """The key of one more record."""
         self._given[prefix] = self._given.get(prefix, 0) + 1
         return f"{prefix}_{self._day}_{self._given[prefix]:08d}"
+
+    def skip(self, key: str) -> None:
+        """Do not give out the number of a key that came with its record, nor any before it."""
+        prefix, _, number = key.split("_")
+        self._given[prefix] = max(self._given.get(prefix, 0), int(number))
 
     def change(self) -> Put:
         """Keeps the numbers; fails when another process has given some out meanwhile."""

@@ -14,6 +14,7 @@ def case_data(case: Case) -> dict[str, Json]:
     """What a case's record keeps of it."""
     return {
         "task_intent": case.intent,
+        "request": case.intent,  # which stays when the intent is told in other words: cases are compared by it
         "approach": case.approach,
         "key_insight": case.insight,
         "quality_score": case.quality,
@@ -35,7 +36,7 @@ def case_of(record: Record) -> Case:
     """The case that a record keeps."""
     kept = cast("dict[str, Any]", record.data)
     return Case(
-        intent=kept["task_intent"],
+        intent=kept["request"],
         approach=kept["approach"],
         insight=kept["key_insight"],
         quality=kept["quality_score"],

@@ -14,6 +14,7 @@ from ..extract.profiles import without
 from ..model import Kind, Record, Scope
 from ..query import MAX_LIST, AllOf, Filter, Where
 from .carving import CASES, PROFILE, cases_of, profile_put, skill_edit, sources
+from .mirroring import Mirror, applied
 from .places import Place, Track, named, public_id
 from .turns import fields
 
@@ -25,7 +26,8 @@ KEPT = (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL)
 class Forgetting:
     """Deletes by id, by session, by owner, and all. Each answer counts what went, by kind."""
 
-    def __init__(self, engine: Engine, extractor: Extractor) -> None:
+    def __init__(self, engine: Engine, extractor: Extractor, mirror: Mirror | None = None) -> None:
+        self._mirror = mirror
         self._engine = engine
         self._extractor = extractor
 
@@ -71,7 +73,7 @@ class Forgetting:
         for _ in range(TRIES):
             changes, counts = found()
             try:
-                self._engine.apply(changes)
+                applied(self._engine, self._mirror, changes)
             except (Conflict, NotFound):  # something has just changed: look again
                 continue
             return +counts

@@ -18,28 +18,34 @@ from ..model import MAX_TITLE, Draft, Json, Kind, Record
 from ..query import MAX_LIST, Where
 from .carving import CASES, LONGEST, PROFILE, Numbers, cases_of, profile_put, skill_data, skill_text, sources
 from .cases import case_data
+from .mirroring import Mirror, applied
 from .places import PREFIXES, Place, Track, public_id
 from .turns import SOURCE, fields, message_of
-
-NAME = "llm"
 
 
 class Reader(Protocol):
     """A model that reads conversations; each call may raise Unavailable."""
 
+    @property
+    def name(self) -> str:
+        """What the records that it bettered say that they are by."""
+
     def read(
-        self, messages: Sequence[Message], zone: tzinfo, found: Extraction, profiles: Mapping[str, dict[str, Json]]
+        self, messages: Sequence[Message], zone: tzinfo, found: Extraction, profiles: Mapping[str, Mapping[str, Json]]
     ) -> Extraction:
         """What a stretch holds, better told than by the rules."""
 
-    def skill(self, cases: Sequence[Case], current: Skill) -> Skill:
-        """What cases have in common, better told than by the rules."""
+    def skill(self, known: Sequence[Case], current_: Skill | None, *, found: Skill) -> Skill:
+        """What cases have in common, better told than the rules `found`; `current_` is how it is told now."""
 
 
 class Refining:
     """Has stretches read by a model, and keeps what it makes of them."""
 
-    def __init__(self, engine: Engine, extractor: Extractor, zone: tzinfo, reader: Reader) -> None:
+    def __init__(
+        self, engine: Engine, extractor: Extractor, zone: tzinfo, reader: Reader, mirror: Mirror | None = None
+    ) -> None:
+        self._mirror = mirror
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
@@ -86,7 +92,7 @@ class Refining:
         if better.case is not None:
             for each in _owned(task["cases"]):
                 changes += self._case(place, each, better.case)
-        self._engine.apply(changes)
+        applied(self._engine, self._mirror, changes)
         return True
 
     def _record(self, place: Place, owned: tuple[Track, str, str]) -> Record | None:
@@ -101,7 +107,7 @@ class Refining:
     def _episode(self, record: Record, better: Extraction) -> list[Change]:
         if better.episode is None:
             return []
-        data = {**fields(record), "summary": better.episode.summary, "extractor": NAME}
+        data = {**fields(record), "summary": better.episode.summary, "extractor": self._reader.name}
         title, text = better.episode.subject[:MAX_TITLE], better.episode.text[:LONGEST]
         return [Edit(id=record.id, fields={"title": title, "text": text, "data": data}, if_version=record.version)]
 
@@ -114,7 +120,7 @@ class Refining:
         fresh = [fact for fact in facts if " ".join(fact.text.split()) not in told]
         changes: list[Change] = []
         for record, fact in zip(free, fresh, strict=False):
-            data = {**fields(record), "messages": list(fact.messages), "extractor": NAME}
+            data = {**fields(record), "messages": list(fact.messages), "extractor": self._reader.name}
             author = names.get(fact.speaker, fact.speaker)
             changed = {"text": fact.text[:LONGEST], "author": author, "data": data}
             changes.append(Edit(id=record.id, fields=changed, if_version=record.version))
@@ -128,7 +134,7 @@ class Refining:
                 made = Draft(
                     scope=episode.scope, kind=Kind.FACT, key=numbers.next(PREFIXES[Kind.FACT]),
                     text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker), parent=episode.id,
-                    data={**context, "messages": list(fact.messages), "extractor": NAME}, source=SOURCE,
+                    data={**context, "messages": list(fact.messages), "extractor": self._reader.name}, source=SOURCE,
                     created_at=fact.at,
                 )  # fmt: skip
                 changes.append(Put(draft=made, how="key", if_version=0))
@@ -141,7 +147,8 @@ class Refining:
         record = self._engine.get(home, key, kind=Kind.CASE)
         if record is None or fields(record).get("edited"):
             return []
-        data = {**fields(record), **case_data(case), "extractor": NAME}
+        before = fields(record)
+        data = {**before, **case_data(case), "request": before["request"], "extractor": self._reader.name}
         text = "\n".join(part for part in (case.approach, case.insight) if part)[:LONGEST]
         changed = {"title": case.intent[:MAX_TITLE], "text": text, "data": data}
         changes: list[Change] = [Edit(id=record.id, fields=changed, if_version=record.version)]
@@ -153,8 +160,13 @@ class Refining:
         return changes
 
     def _skill(self, record: Record, cases: Sequence[Case]) -> Edit:
-        told = self._reader.skill(cases, self._extractor.skill(cases))
-        data = {**fields(record), **skill_data(told), "extractor": NAME}
+        before = fields(record)
+        now = Skill(
+            name=record.title, description=str(before["description"]), content=str(before["content"]),
+            confidence=cast(float, before["confidence"]), maturity=cast(float, before["maturity"]),
+        )  # fmt: skip
+        told = self._reader.skill(cases, now, found=self._extractor.skill(cases))
+        data = {**fields(record), **skill_data(told), "extractor": self._reader.name}
         changed = {"title": told.name[:MAX_TITLE], "text": skill_text(data)[:LONGEST], "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)
 

@@ -38,6 +38,11 @@ def turn_id(place: Place, session: str, message: str) -> str:
     return f"turn-{hashlib.blake2b(named.encode(), digest_size=20).hexdigest()}"
 
 
+def is_turn(id: str) -> bool:
+    """Whether an id is one of a message's record."""
+    return id.startswith("turn-")
+
+
 def draft(place: Place, session: str, message: Message) -> Draft:
     """The record that keeps a message."""
     data: dict[str, Json] = {

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
+from cofio.content import Fetching
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.memory import Memory
 from cofio.doors.metrics import Metrics
 from cofio.doors.rest import http as rest
 from cofio.doors.rest import openapi
+from cofio.doors.rest.assistant import open_assistant
 from cofio.doors.serve import app
 from cofio.doors.tokens import Tokens
 from cofio.embed.hashed import Hashed
@@ -156,6 +159,15 @@ class Api:
                 return told
         raise AssertionError(f"{job} is not done")
 
+    def waiting_for_model(self) -> list[Json]:
+        """The jobs that wait because a model could not be asked, once there are any."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            found: list[Json] = self.ok("jobs", status="waiting")["jobs"]
+            if found:
+                return found
+        raise AssertionError("no job waits")
+
     def everything(self) -> list[Json]:
         """All that is stored: what must be the same after a refusal."""
         records = sorted(self.engine.export(), key=lambda record: record.id)
@@ -205,18 +217,22 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 
 @contextmanager
 def serving(
-    folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None
-) -> Iterator[tuple[Api, Tokens]]:
+    folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
+    budget: str = "off", fetch: str = "off",
+) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on the store in a folder, as `cofio serve` puts it together."""
     memory = Memory(folder, SETTINGS, say=lambda _: None)
     tokens = Tokens(folder)
     with Engine.open(folder, settings=SETTINGS, embedder=embedder) as engine:
-        door = rest.Door(lambda: engine, zone)
+        chosen = replace(SETTINGS, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
+        assistant = open_assistant(chosen, folder, lambda: engine)
+        door = rest.Door(lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch))
         whole = app(
-            server(Handlers(Surface(memory))), routes=[*door.routes(), *(openapi.routes() if docs else ())],
-            metrics=Metrics(lambda: engine), hosts={"localhost"}, tokens=tokens, strict=False, zone=zone,
+            server(Handlers(Surface(memory))), routes=openapi.routes() if docs else (), calls=door.routes(),
+            metrics=Metrics(lambda: engine, None if assistant is None else assistant.spending), hosts={"localhost"},
+            tokens=tokens, strict=False, zone=zone, health=door.health,
         )  # fmt: skip
-        with closing(memory), closing(door.jobs), TestClient(whole, base_url="http://localhost") as client:
+        with closing(memory), closing(door), TestClient(whole, base_url="http://localhost") as client:
             yield Api(client, engine, door), tokens
 
 

@@ -214,6 +214,24 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "jobs.one": ("issue", "a job is asked for by its id"),
     "jobs.listed": ("issue", "jobs are listed, by state and in pages"),
     "jobs.resumed": ("issue", "a job that a server left undone is done by the next"),
+    # With a model.
+    "model.betters": ("issue 6", "the model's records take the place of the rules': the same ids, one version up"),
+    "model.write-path": ("issue 6", "an add waits for no model; the rules' records are there at once"),
+    "model.fails": (
+        "issue 6",
+        "whatever the model does, the rules' records stand, the job is tried later, health says so",
+    ),
+    "model.budget": ("issue 6", "a day's budget is kept, also by the next server, and what was spent is told"),
+    "model.hand": ("issue 6", "what a person has written is left alone"),
+    "model.cases": ("issue 6", "cases and skills are bettered too"),
+    "model.default": ("issue 6", "without a model nothing is ever asked"),
+    "agentic.model": ("issue 6", "agentic: with a model a bounded loop, and the reply says so"),
+    "agentic.rules": (
+        "issue 6",
+        "agentic: without one several rounds that give the same each time, and the reply says so",
+    ),
+    "rerank.model": ("issue 6", "enable_llm_rerank orders cases and skills, or is ignored with a note"),
+    "content.read": ("issue 6", "documents become text; images and sound go to the model"),
     # The server.
     "examples.curl": ("seed examples", "the three commands of the page do what it shows"),
     "server.sigterm": ("issue", "SIGTERM: open requests end, and nothing acknowledged is lost"),

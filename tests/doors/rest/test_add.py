@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -343,10 +344,11 @@ def test_a_string_and_one_text_item_are_the_same_memory(api: Api) -> None:
     ],
 )
 def test_what_is_not_text_refuses_the_whole_batch(bare: Api, payload: Json) -> None:
-    for kind, mode in product(["image", "audio", "doc", "pdf", "html", "email"], [False, True]):
+    kinds = ["image", "audio", "doc", "pdf"] + (["html", "email"] if "base64" not in payload else [])
+    for kind, mode in product(kinds, [False, True]):
         whole = [said("I live in Oslo."), said([{"type": "text", "text": "x"}, {"type": kind, **payload}], T + 1)]
         told = bare.refused("add", {"session_id": "s", "messages": whole, "async_mode": mode}, 415)
-        assert kind in told
+        assert told
 
 
 # ToolCall and ToolFunction.
@@ -589,3 +591,40 @@ def test_assistants_alone_wait_for_a_user_but_not_for_ever(api: Api) -> None:
     assert len(api.waiting()) == 499
     assert api.add(alone[499]) == "extracted"
     assert 0 < len(api.waiting()) < 100
+
+
+@pytest.mark.requirement("content.read", "content.base64")
+def test_a_page_and_a_mail_are_kept_as_what_they_say(api: Api) -> None:
+    page = b64encode(b"<title>Menu</title><script>x()</script><p>Soup of the day: <b>leek</b></p>").decode()
+    mail = b64encode(b"From: Anna <anna@example.org>\nSubject: Friday\n\nDinner is at eight.\n").decode()
+    api.add(
+        said([
+            {"type": "text", "text": "I got this:"},
+            {"type": "html", "base64": page, "ext": "html"},
+            {"type": "email", "base64": mail, "ext": "eml"},
+        ])
+    )  # fmt: skip
+    (waiting,) = api.waiting()
+    assert [item["type"] for item in waiting["content"]] == ["text", "html", "email"]
+    assert "leek" in waiting["content"][1]["text"]
+    assert "x()" not in waiting["content"][1]["text"]
+    assert "Dinner is at eight." in waiting["content"][2]["text"]
+    assert all("base64" not in item for item in waiting["content"])
+    assert api.flush() == "extracted"
+    (found,) = api.search("leek soup", top_k=1)["episodes"]
+    assert found["session_id"] == "s"
+
+
+@pytest.mark.requirement("content.read", "content.uri")
+def test_an_address_is_read_only_where_the_owner_allows_it(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "menu.txt").write_text("Soup of the day: leek")
+    (tmp_path / "secret.txt").write_text("the code is 1234")
+    with serving(tmp_path / "store", embedder=Hashed(), fetch=str(tmp_path / "notes")) as (api, _):
+        menu = {"type": "doc", "uri": (tmp_path / "notes" / "menu.txt").as_uri()}
+        api.add(said([menu]))
+        assert "leek" in api.waiting()[0]["content"][0]["text"]
+        for uri in ((tmp_path / "secret.txt").as_uri(), "https://example.org/menu.txt", "http://127.0.0.1:1/x"):
+            body = {"session_id": "t", "messages": [said("I live in Oslo."), said([{"type": "doc", "uri": uri}], T)]}
+            assert "1234" not in api.refused("add", body, 415)
+        assert api.waiting("t") == []

@@ -221,7 +221,8 @@ def test_a_radius_drops_what_is_too_far_off(topics: Api, method: str) -> None:
     assert near == everything[:1]
     assert ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=1.0)) == []
     assert ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=0.0)) == everything
-    assert ids(topics.search("climbing in Yosemite", method=method)) == near  # -1 has a radius of its own
+    if method != "agentic":  # which goes on to what the first answers name
+        assert ids(topics.search("climbing in Yosemite", method=method)) == near  # -1 has a radius of its own
 
 
 @pytest.mark.requirement("search.radius-caller")
@@ -245,7 +246,7 @@ def test_each_method_answers(topics: Api) -> None:
     assert ids(topics.search("zyxxy", method="keyword", top_k=5)) == []
     assert len(ids(topics.search("zyxxy", method="vector", top_k=5))) == 5
     note = topics.post("search", {"user_id": "alice", "query": "Oslo", "method": "agentic"}).json()["meta"]["notes"]
-    assert note == ["method 'agentic' was answered as 'hybrid'"]
+    assert "'agentic' was answered without a model" in note[0]
     assert "meta" not in topics.post("search", {"user_id": "alice", "query": "Oslo"}).json()
 
 

@@ -80,6 +80,7 @@ def parser() -> Parser:
     _finding(command)
     _keeping(command)
     _chatting(command, common)
+    _vaulting(command, common)
     _serving(command, common)
     _filing(command, common)
     model = command("model", "See or install the model that finds by meaning.", "cofio model install")
@@ -195,14 +196,17 @@ def _keeping(command: Callable[[str, str, str], Parser]) -> None:
         "Put exported records back as they were, or take over another product's memory; what is here as new or "
         "newer stays.",
         "cofio import memory.jsonl.gz\nssh other cofio export | cofio import -\n"
-        "cofio import agent-memory-store ./.agent-memory-store",
+        "cofio import agent-memory-store ./.agent-memory-store\ncofio import everos ~/.everos",
     )
     importing.add_argument(
-        "file", metavar="FILE", help="an export; - is stdin; .gz is compressed; or a product: agent-memory-store"
+        "file",
+        metavar="FILE",
+        help="an export; - is stdin; .gz is compressed; or a product: agent-memory-store, everos",
     )
     importing.add_argument(
         "path", metavar="PATH", nargs="?",
-        help="the product's folder (default: AGENT_STORE_PATH, else ./.agent-memory-store)",
+        help="the product's folder (default: AGENT_STORE_PATH, else ./.agent-memory-store; EVEROS_MEMORY__ROOT, else"
+        " ~/.everos)",
     )  # fmt: skip
     importing.add_argument("--skip-bad", action="store_true", help="pass over lines that are no records")
     importing.add_argument("--no-vectors", action="store_true", help="leave the embedding, the slow part, for later")
@@ -249,6 +253,23 @@ def _chatting(command: Callable[[str, str, str], Parser], common: Parser) -> Non
     importing.add_argument(
         "--no-flush", action="store_true", help="keep the last messages waiting for more, as a chat that goes on"
     )
+
+
+def _vaulting(command: Callable[[str, str, str], Parser], common: Parser) -> None:
+    vault = command(
+        "vault",
+        "See to the vault: what is remembered of conversations, as Markdown files that people may edit.",
+        "cofio vault status\ncofio vault sync",
+    )
+    verbs = vault.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+
+    def verb(name: str, help: str, example: str) -> Parser:
+        return verbs.add_parser(name, help=help, description=help, example=example, parents=[common])
+
+    verb("status", "Show how many entries and files there are, and what people should look at.", "cofio vault status")
+    sync = verb("sync", "Take in what people changed and removed, and write what is not written.", "cofio vault sync")
+    sync.add_argument("--force", action="store_true", help="forget what was removed, however much it is")
+    verb("rebuild", "Write every file anew; what they say otherwise is kept beside.", "cofio vault rebuild")
 
 
 def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None:

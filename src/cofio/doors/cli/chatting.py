@@ -33,8 +33,9 @@ def chat(args: Namespace) -> int:
     """Take in the conversations of a file, once all of it is known to be sound."""
     from ...importing.chats import Chats, Options
     from ...sessions import Conversations, Place
+    from ...vault.opening import vaulted
 
-    _, settings = place(args)
+    folder, settings = place(args)
     with _source(args.file) as (file, changed):
         options = Options(
             date=_date(args.date, settings.zone) or changed, zone=settings.zone, user=args.user, agent=args.agent,
@@ -45,9 +46,10 @@ def chat(args: Namespace) -> int:
             total = chats.check(lambda: bar("checking", chats.position, chats.size))
         if not total:
             raise Invalid(chats.name, f"holds no messages that can be taken in{_left_out(chats)}")
-        with opened(args, make=True) as engine:
+        with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
             where = Place(app=args.app, project=args.project)
-            intake = _Intake(engine, Conversations(engine, zone=settings.zone), where, whole=not args.no_flush)
+            conversations = Conversations(engine, zone=settings.zone, mirror=vault)
+            intake = _Intake(engine, conversations, where, whole=not args.no_flush)
             try:
                 with Bar("importing", expect=total) as bar:
                     for conversation in chats.conversations():

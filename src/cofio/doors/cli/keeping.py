@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...errors import Invalid, Unavailable
 from ...jsonl import write_line
 from ...model import check_text
-from . import transfer
+from . import transfer, vaulting
 from .arguments import misused
 from .opening import MAX_PATH, exists, opened, place, settle, waiting
 from .terminal import Bar, Checkup, counted, note, output, size
@@ -125,8 +125,11 @@ def importing(args: Namespace) -> int:
     """Put exported records back, then embed them, which is slow and may be left for later or stopped."""
     if args.file == PRODUCT:
         return _take(args)
+    if args.file == vaulting.EVEROS:
+        return vaulting.take(args)
     if args.path is not None:
-        return misused(args, f"{args.file} is not a product whose memory can be taken over; {PRODUCT} is")
+        known = f"{PRODUCT} and {vaulting.EVEROS} are"
+        return misused(args, f"{args.file} is not a product whose memory can be taken over; {known}")
 
     def skip(number: int, fault: Invalid) -> None:
         note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")

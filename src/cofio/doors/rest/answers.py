@@ -12,7 +12,7 @@ from ...sessions.places import public_id
 from ...sessions.recalling import Found
 from ...sessions.turns import fields, message_of
 
-Item = dict[str, Any]
+Data = dict[str, Any]
 
 
 class AddData(BaseModel):
@@ -183,10 +183,10 @@ class JobItem(BaseModel):
     """A piece of deferred work."""
 
     job_id: str
-    status: Literal["queued", "running", "done", "failed"]
+    status: Literal["queued", "running", "waiting", "done", "failed"]
     session_id: str
     message_count: int
-    result: Literal["accumulated", "extracted"] | None
+    result: Literal["accumulated", "extracted", "refined", "left as it is"] | None
     error: str | None
     created_at: str
     updated_at: str
@@ -213,7 +213,7 @@ class Rendering:
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
 
-    def episode(self, record: Record) -> Item:
+    def episode(self, record: Record) -> Data:
         """An episode in a list."""
         data = fields(record)
         return {
@@ -227,20 +227,20 @@ class Rendering:
             "type": "Conversation",
         }
 
-    def fact(self, record: Record) -> Item:
+    def fact(self, record: Record) -> Data:
         """A fact by itself."""
         return {"id": public_id(record), "content": record.text}
 
-    def found_episode(self, found: Found) -> Item:
+    def found_episode(self, found: Found) -> Data:
         """An episode among the hits of a search."""
         facts = [{**self.fact(hit.record), "score": hit.score} for hit in found.facts]
         return {**self.episode(found.record), "score": found.score, "atomic_facts": facts}
 
-    def profile(self, record: Record) -> Item:
+    def profile(self, record: Record) -> Data:
         """A profile, whose id is its user's."""
         return {**_owned(record, "user_id"), "id": record.scope.names[-1], "profile_data": record.data}
 
-    def case(self, record: Record) -> Item:
+    def case(self, record: Record) -> Data:
         """A case."""
         data = fields(record)
         names = ("session_id", "task_intent", "approach", "quality_score", "key_insight")
@@ -250,7 +250,7 @@ class Rendering:
             "timestamp": self._at(data),
         }
 
-    def skill(self, record: Record) -> Item:
+    def skill(self, record: Record) -> Data:
         """A skill."""
         data = fields(record)
         return {
@@ -263,7 +263,7 @@ class Rendering:
             "source_case_ids": data["source_case_ids"],
         }
 
-    def message(self, record: Record) -> Item:
+    def message(self, record: Record) -> Data:
         """A message that waits."""
         message = message_of(record)
         calls = [
@@ -285,7 +285,7 @@ class Rendering:
             "tool_call_id": message.answers,
         }
 
-    def job(self, record: Record) -> Item:
+    def job(self, record: Record) -> Data:
         """A job."""
         return {
             "job_id": record.key,
@@ -294,7 +294,7 @@ class Rendering:
             "updated_at": shown_time(record.updated_at, self._zone),
         }
 
-    def of(self, record: Record) -> Item:
+    def of(self, record: Record) -> Data:
         """A record of any kind."""
         return {
             Kind.EPISODE: self.episode, Kind.FACT: self.fact, Kind.PROFILE: self.profile, Kind.CASE: self.case,
@@ -305,6 +305,6 @@ class Rendering:
         return shown_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=data["at"]), self._zone)
 
 
-def _owned(record: Record, owner: str) -> Item:
+def _owned(record: Record, owner: str) -> Data:
     _, app, project, _, name = record.scope.names
     return {"id": public_id(record), owner: name, "app_id": app, "project_id": project}

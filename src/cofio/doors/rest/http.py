@@ -21,12 +21,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from ...content import Fetching, Reading, Unreadable
 from ...engine import Engine
 from ...errors import Conflict, Invalid, NotFound, Unavailable
 from ...model import MAX_TEXT
 from ...sessions import Conversations
+from ...sessions.mirroring import Mirror
 from ..http import TooLong, failure, read_body, request_id
 from ..tokens import Token
+from .assistant import Assistant
 from .filters import BadFilter
 from .jobs import Jobs
 from .requests import (
@@ -39,7 +42,7 @@ from .requests import (
     SearchRequest,
     UpdateRequest,
 )
-from .verbs import Reply, Unsupported, Verbs
+from .verbs import Reply, Verbs
 
 DEGRADED = "x-cofio-degraded"
 PREFIX = "/api/v1/memory"
@@ -96,33 +99,60 @@ class _Called:
 class Door:
     """Answers the calls of the API, beside the event loop."""
 
-    def __init__(self, engine: Callable[[], Engine], zone: tzinfo) -> None:
-        """`engine` gives the memory when a call comes in, and may raise Unavailable."""
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        zone: tzinfo,
+        *,
+        assistant: Assistant | None = None,
+        fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
+        mirror: Callable[[Engine], Mirror | None] = lambda _: None,
+    ) -> None:
+        """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it."""
         self._engine = engine
+        self._mirror = mirror
         self._zone = zone
         self._opened: Verbs | None = None
         self._opening = threading.Lock()
         self._writers = ThreadPoolExecutor(WRITERS, "cofio-rest-write")
         self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
-        self.jobs = Jobs(lambda: self._verbs().conversations)
+        self._assistant = assistant
+        self._reading = Reading(fetching, None if assistant is None else assistant.model)
+        self.jobs = Jobs(lambda: self._verbs().conversations, None if assistant is None else assistant.spending)
 
     def _verbs(self) -> Verbs:
         engine = self._engine()
         with self._opening:
             if self._opened is None:
-                conversations = Conversations(engine, zone=self._zone)
-                self._opened = Verbs(conversations, self._zone, self.jobs.defer)
+                reader = None if self._assistant is None else self._assistant.reader
+                conversations = Conversations(engine, zone=self._zone, reader=reader, mirror=self._mirror(engine))
+                self._opened = Verbs(conversations, self._zone, self.jobs, self._assistant, self._reading)
             return self._opened
+
+    @property
+    def conversations(self) -> Conversations:
+        """The conversations that the calls are about."""
+        return self._verbs().conversations
 
     def routes(self) -> list[Route]:
         """The addresses of the calls."""
         return [Route(f"{PREFIX}/{call.name}", _Called(self, call), methods=["POST"]) for call in CALLS]
+
+    def health(self) -> dict[str, Any]:
+        """How the model is getting on, where there is one."""
+        if self._assistant is None:
+            return {}
+        trouble = self.jobs.trouble
+        state = {"status": "ok"} if trouble is None else {"status": "unavailable", "reason": trouble}
+        return {"model": {**state, "waiting": self.jobs.waiting}}
 
     def close(self) -> None:
         """Finish the calls and the job at hand."""
         self._writers.shutdown()
         self._readers.shutdown()
         self.jobs.close()
+        if self._assistant is not None:
+            self._assistant.close()
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
@@ -150,8 +180,11 @@ class Door:
                 _report(request_id(scope), scope["path"], error)
             return failure(scope, status, message, self._zone)
         envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}
-        if reply.notes:
-            envelope["meta"] = {"notes": list(reply.notes)}
+        meta: dict[str, Any] = {"notes": list(reply.notes)} if reply.notes else {}
+        if reply.usage is not None and reply.usage.calls:
+            meta["usage"] = {"calls": reply.usage.calls, "tokens": reply.usage.tokens}
+        if meta:
+            envelope["meta"] = meta
         content = json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode()
         # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
         headers = {DEGRADED: _ascii(reply.degraded)} if reply.degraded else None
@@ -221,7 +254,7 @@ def _told(error: Exception) -> tuple[int, str]:
     match error:
         case _Bad():
             return error.status, str(error)
-        case Unsupported():
+        case Unreadable():
             return 415, str(error)
         case BadFilter() | Invalid():
             return 422, str(error)

@@ -17,10 +17,12 @@ from datetime import timedelta
 from itertools import count
 
 from ...errors import CofioError, Conflict, NotFound, Unavailable
+from ...llm import Spent
 from ...model import Json, Kind, Record, Scope
 from ...query import MAX_LIST, AllOf, Where
 from ...sessions import Conversations, Place
 from ...sessions.places import ROOT
+from ...sessions.spending import Spending
 from ...sessions.turns import SOURCE, fields
 
 KEPT = timedelta(days=7)
@@ -40,8 +42,10 @@ class _Job:
 class Jobs:
     """Does jobs in threads of its own, which start with the first."""
 
-    def __init__(self, conversations: Callable[[], Conversations]) -> None:
+    def __init__(self, conversations: Callable[[], Conversations], spending: Spending | None = None) -> None:
+        """`spending` counts what the model costs, where there is one."""
         self._conversations = conversations
+        self._spending = spending
         self._due: list[tuple[float, int, _Job]] = []
         self._numbers = count()
         self._known: set[str] = set()
@@ -84,6 +88,19 @@ class Jobs:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
+
+    def spent(self, place: Place, session: str) -> Spent:
+        """What the model was asked for a session's records, as far as their jobs are still kept."""
+        of_it = Where("data.session_id", "=", session)
+        jobs = self._conversations().engine.list(
+            place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
+        )
+        total = Spent()
+        for job in jobs:
+            usage = fields(job).get("usage")
+            if isinstance(usage, dict):
+                total = total.plus(int(str(usage["calls"])), int(str(usage["tokens"])))
+        return total
 
     def close(self) -> None:
         """End with the jobs that are being done; the others wait for the next server."""
@@ -151,11 +168,14 @@ class Jobs:
             return None
         attempts = int(str(fields(kept)["attempts"])) + 1
         kept = _marked(conversations, kept, status="running", attempts=attempts)
+        usage: Json = None
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
-            if fields(kept)["task"] == "refine":
-                result = "refined" if conversations.refine(job.place, fields(kept)) else "left as it is"
-                self.trouble = None
+            if fields(kept)["task"] == "refine" and self._spending is not None:
+                with self._spending.counting() as spent:
+                    done = conversations.refine(job.place, fields(kept))
+                result, self.trouble = "refined" if done else "left as it is", None
+                usage = {"calls": spent().calls, "tokens": spent().tokens}
             else:
                 result = "extracted" if conversations.carve(job.place, job.session) else "accumulated"
         except (Conflict, NotFound):  # a record changed meanwhile: look again
@@ -170,7 +190,7 @@ class Jobs:
         except CofioError as error:
             _marked(conversations, kept, status="failed", error=str(error)[:1000])
             return None
-        _marked(conversations, kept, status="done", result=result, error=None)
+        _marked(conversations, kept, status="done", result=result, error=None, usage=usage)
         return None
 
 

@@ -237,6 +237,6 @@ class JobsRequest(Placed, _Strict):
     """Which pieces of deferred work are asked about: one, or all of a page."""
 
     job_id: Identity | None = None
-    status: Literal["queued", "running", "done", "failed"] | None = None
+    status: Literal["queued", "running", "waiting", "done", "failed"] | None = None
     page: Annotated[int, Field(ge=1, le=2**31)] = 1
     page_size: Annotated[int, Field(ge=1, le=100)] = 20

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from typing import Any, cast
 
 from ...backends import Change, Edit
+from ...content import Item, Reading
 from ...engine import Engine
-from ...errors import Invalid, NotFound
+from ...errors import Invalid, NotFound, Unavailable
 from ...extract import Call, Message
+from ...llm import Spent
 from ...model import Json, Kind, Record
 from ...query import Filter, Mode, Where
 from ...sessions import Conversations, Place
-from ...sessions.carving import profile_put, skill_text
+from ...sessions.asking import Search, in_rounds, reranked
+from ...sessions.carving import profile_put
+from ...sessions.editing import EDITABLE, edited
 from ...sessions.places import Track, named
-from ...sessions.recalling import Answer, Asked, episodes, of_agent, waiting
-from ...sessions.turns import fields
-from .answers import Item, Rendering
+from ...sessions.recalling import Asked, Found, episodes, of_agent, waiting
+from .answers import Data, Rendering
+from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
+from .jobs import Jobs
 from .requests import (
     AddRequest,
     ContentItem,
@@ -36,6 +42,7 @@ from .requests import (
 
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", "hybrid": "hybrid", "agentic": "hybrid"}
 DEFAULT_EPISODES, DEFAULT_OTHERS = 20, 10  # what top_k -1 stands for
+PATIENCE = 30.0  # seconds that a flush waits for a model
 KINDS = {"episode": Kind.EPISODE, "profile": Kind.PROFILE, "agent_case": Kind.CASE, "agent_skill": Kind.SKILL}
 PLURALS = {"episode": "episodes", "profile": "profiles", "agent_case": "agent_cases", "agent_skill": "agent_skills"}
 FORGOTTEN = {
@@ -43,27 +50,19 @@ FORGOTTEN = {
     "agent_cases": Kind.CASE, "agent_skills": Kind.SKILL,
 }  # fmt: skip
 TYPES = {Kind.FACT: "atomic_fact", **{kind: name for name, kind in KINDS.items()}}
-EDITABLE = {
-    Kind.EPISODE: ("subject", "summary", "episode"),
-    Kind.FACT: ("content",),
-    Kind.CASE: ("task_intent", "approach", "key_insight", "quality_score"),
-    Kind.SKILL: ("name", "description", "content", "confidence"),
-}
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-
-
-class Unsupported(Exception):
-    """A piece of content that cannot be read here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """An answer: its data, its status, and what a client should know about how it came about."""
 
-    data: Item
+    data: Data
     status: int = 200
     notes: tuple[str, ...] = ()
-    """What was asked for and not done."""
+    """What was asked for and not done, or done in another way."""
+    usage: Spent | None = None
+    """What a model was asked for it."""
     degraded: str | None = None
     """Why an answer may be incomplete for the moment."""
 
@@ -74,8 +73,9 @@ class Verbs:
 
     conversations: Conversations
     zone: tzinfo
-    defer: Callable[[Place, str, int], str]
-    """Takes down that a session is to be carved later; the job's id."""
+    jobs_: Jobs
+    assistant: Assistant | None = None
+    reading: Reading = field(default_factory=Reading)
     show: Rendering = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,52 +88,77 @@ class Verbs:
 
     def add(self, asked: AddRequest) -> Reply:
         """Keep messages, and carve what they finish."""
-        place, messages = _place(asked), [_message(item, n) for n, item in enumerate(asked.messages)]
-        count: Item = {"message_count": len(messages)}
+        place, messages = _place(asked), self._messages(asked.messages)
+        count: Data = {"message_count": len(messages)}
         if asked.async_mode:
             self.conversations.append(place, asked.session_id, messages)
-            job = self.defer(place, asked.session_id, len(messages))
+            job = self.jobs_.defer(place, asked.session_id, len(messages))
             return Reply({**count, "status": "queued", "job_id": job}, 202)
         carved = self.conversations.add(place, asked.session_id, messages)
+        if carved and self.assistant is not None:
+            self.jobs_.take_up(place, asked.session_id)  # nobody waits for the model here
         return Reply({**count, "status": "extracted" if carved else "accumulated"})
+
+    def _messages(self, items: Sequence[MessageItem]) -> list[Message]:
+        """Messages with what their content says, all of which is read before anything is kept."""
+        pieces = [
+            Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
+        ]
+        texts = iter(self.reading.texts(pieces) if pieces else ())
+        return [_message(item, number, texts) for number, item in enumerate(items)]
 
     def flush(self, asked: FlushRequest) -> Reply:
         """Carve all that a session holds."""
-        carved = self.conversations.carve(_place(asked), asked.session_id, whole=True)
-        return Reply({"status": "extracted" if carved else "no_extraction"})
+        place = _place(asked)
+        carved = self.conversations.carve(place, asked.session_id, whole=True)
+        data: Data = {"status": "extracted" if carved else "no_extraction"}
+        if not carved or self.assistant is None:
+            return Reply(data)
+        self.jobs_.take_up(place, asked.session_id)
+        if self.jobs_.settled(place, asked.session_id, PATIENCE):
+            return Reply(data, usage=self.jobs_.spent(place, asked.session_id))
+        late = self.jobs_.trouble or "it has not answered yet"
+        return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
     def search(self, asked: SearchRequest) -> Reply:
         """Find what answers a query, among what is remembered of a user or by an agent."""
+        if self.assistant is None:
+            return self._search(asked)
+        with self.assistant.spending.counting() as spent:
+            return replace(self._search(asked), usage=spent())
+
+    def _search(self, asked: SearchRequest) -> Reply:
         place, engine = _place(asked), self.engine
-        data: Item = {"episodes": [], "profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": []}
+        data: Data = {"episodes": [], "profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": []}
         if asked.method == "vector" and engine.embedder() is None:
             raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
-        answers: list[Answer] = []
+        looking = _Looking(self, asked)
         if asked.user_id is not None:
             home = place.owner("user", asked.user_id)
-            answers.append(episodes(engine, home, self._asked(asked, DEFAULT_EPISODES)))
-            data["episodes"] = [self.show.found_episode(found) for found in answers[0].found]
+            found = looking.among(partial(episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
+            data["episodes"] = [self.show.found_episode(each) for each in found]
             if asked.include_profile and (profile := engine.get(home, "profile", kind=Kind.PROFILE)) is not None:
                 data["profiles"] = [{**self.show.profile(profile), "score": None}]
             if asked.include_unprocessed:
-                answers.append(waiting(engine, place, asked.user_id, self._asked(asked, DEFAULT_OTHERS)))
-                hits = answers[1].found
-                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
+                answer = waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
+                looking.degraded.append(answer.degraded)
+                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in answer.found]
         elif asked.agent_id is not None:
             home = place.owner("agent", asked.agent_id)
             for name, kind, show in (
                 ("agent_cases", Kind.CASE, self.show.case),
                 ("agent_skills", Kind.SKILL, self.show.skill),
             ):
-                answers.append(of_agent(engine, home, kind, self._asked(asked, DEFAULT_OTHERS, kind)))
-                data[name] = [{**show(found.record), "score": found.score} for found in answers[-1].found]
+                found = looking.among(partial(of_agent, engine, home, kind), kind, DEFAULT_OTHERS)
+                data[name] = [{**show(each.record), "score": each.score} for each in found]
         session = session_asked(_node(asked.filters))
         if session is not None:
             data["unprocessed_messages"] = [*map(self.show.message, self.conversations.buffered(place, session))]
-        degraded = dict.fromkeys(answer.degraded for answer in answers if answer.degraded)
-        return Reply(data, notes=_notes(asked), degraded="; ".join(degraded) or None)
+        degraded = dict.fromkeys(reason for reason in looking.degraded if reason)
+        return Reply(data, notes=tuple(dict.fromkeys(looking.notes)), degraded="; ".join(degraded) or None)
 
-    def _asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> Asked:
+    def asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> Asked:
+        """What the engine is asked."""
         # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
         limit = most if asked.top_k == -1 else asked.top_k
         floor = self.engine.settings.floor if asked.top_k == -1 and asked.radius is None else 0.0
@@ -154,7 +179,7 @@ class Verbs:
             offset=(asked.page - 1) * asked.page_size, newest=asked.sort_order == "desc",
             order="changed" if timeless or asked.sort_by == "updated_at" else "created",
         )  # fmt: skip
-        data: Item = {plural: [] for plural in PLURALS.values()}
+        data: Data = {plural: [] for plural in PLURALS.values()}
         data[PLURALS[asked.memory_type]] = [self.show.of(record) for record in records]
         total = self.engine.count(home, exact=True, kinds=kinds, filter=wanted)
         return Reply({**data, "total_count": total, "count": len(records)})
@@ -198,10 +223,10 @@ class Verbs:
                 raise Invalid(field_name, "cannot be null")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
-        return self._changed(Edit(id=found.id, fields=_edited(found, given), if_version=found.version))
+        return self._changed(Edit(id=found.id, fields=edited(found, given), if_version=found.version))
 
     def _changed(self, change: Change) -> Reply:
-        (record,) = self.engine.apply([change])
+        (record,) = self.conversations.apply([change])
         assert isinstance(record, Record)
         item = self.show.of(record)
         return Reply({"id": item["id"], "memory_type": TYPES[record.kind], "item": item})
@@ -223,6 +248,40 @@ class Verbs:
         return Reply({"jobs": [*map(self.show.job, listed)], "total_count": total, "count": len(listed)})
 
 
+class _Looking:
+    """One request's searches, and what there is to tell about them."""
+
+    def __init__(self, verbs: Verbs, asked: SearchRequest) -> None:
+        self._verbs = verbs
+        self._asked = asked
+        self._reader = None if verbs.assistant is None else verbs.assistant.reader
+        self.notes: list[str] = []
+        self.degraded: list[str | None] = []
+
+    def among(self, search: Search, kind: Kind, most: int) -> list[Found]:
+        """What a search finds, in as many rounds as were asked for."""
+        asked = self._verbs.asked(self._asked, most, kind)
+        if self._asked.method == "agentic":
+            answer, how = in_rounds(search, asked, self._reader)
+            self.notes.append(how)
+        else:
+            answer = search(asked)
+        self.degraded.append(answer.degraded)
+        if self._asked.enable_llm_rerank and self._asked.method == "hybrid" and kind is not Kind.EPISODE:
+            return self._reranked(answer.found)
+        return answer.found
+
+    def _reranked(self, found: list[Found]) -> list[Found]:
+        if self._reader is None:
+            self.notes.append("enable_llm_rerank was ignored: there is no model here")
+            return found
+        try:
+            return reranked(found, self._asked.query, self._reader) if len(found) > 1 else found
+        except Unavailable as error:
+            self.notes.append(f"enable_llm_rerank was ignored: {error}")
+            return found
+
+
 def _place(asked: Placed) -> Place:
     return Place(app=asked.app_id, project=asked.project_id)
 
@@ -235,21 +294,12 @@ def _node(filters: FilterNode | None) -> dict[str, Any]:
     return {} if filters is None else filters.model_dump(exclude_none=True)
 
 
-def _notes(asked: SearchRequest) -> tuple[str, ...]:
-    notes = []
-    if asked.method == "agentic":
-        notes.append("method 'agentic' was answered as 'hybrid'")
-    if asked.enable_llm_rerank:
-        notes.append("enable_llm_rerank was ignored: there is no model here that could do it")
-    return tuple(notes)
-
-
-def _message(item: MessageItem, index: int) -> Message:
+def _message(item: MessageItem, index: int, texts: Iterator[str]) -> Message:
     milliseconds = item.timestamp if item.timestamp >= MILLISECONDS else item.timestamp * 1000
     if milliseconds >= _LATEST.timestamp() * 1000:
         raise Invalid(f"messages.{index}.timestamp", "is after the year 9998; send milliseconds since 1970")
     calls = item.tool_calls or []
-    text, content = (item.content, None) if isinstance(item.content, str) else _text(item.content)
+    text, content = (item.content, None) if isinstance(item.content, str) else _content(item.content, texts)
     return Message(
         id=item.message_id or "", sender=item.sender_id, name=item.sender_name or None, role=item.role,
         at=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds), text=text,
@@ -258,27 +308,12 @@ def _message(item: MessageItem, index: int) -> Message:
     )  # fmt: skip
 
 
-def _text(items: Sequence[ContentItem]) -> tuple[str, Json]:
-    """What a message says in its items, and the items as they were sent."""
+def _content(items: Sequence[ContentItem], texts: Iterator[str]) -> tuple[str, Json]:
+    """What a message says in its items, and the items as they were sent, but for documents: what they say is kept."""
+    said, kept = [], []
     for item in items:
-        if item.type != "text":
-            raise Unsupported(f"content of type {item.type!r} cannot be read here: send what it says as text")
-    return "\n".join(item.text or "" for item in items), [item.model_dump(exclude_none=True) for item in items]
-
-
-def _edited(record: Record, given: dict[str, Any]) -> dict[str, object]:
-    """The fields of a record that a person's words change."""
-    before = cast("list[str]", fields(record).get("edited") or [])
-    edited: list[Json] = [*sorted({*before, *given})]
-    data: dict[str, Json] = {**fields(record), "edited": edited}
-    if record.kind is Kind.FACT:
-        return {"data": data, "text": given["content"]}
-    if record.kind is Kind.EPISODE:
-        data["summary"] = given.get("summary") or data["summary"]
-        title, text = given.get("subject") or record.title, given.get("episode") or record.text
-        return {"data": data, "title": title, "text": text}
-    data |= {name: value for name, value in given.items() if name != "name"}
-    if record.kind is Kind.CASE:
-        text = "\n".join(str(part) for part in (data["approach"], data["key_insight"]) if part)
-        return {"data": data, "title": data["task_intent"], "text": text}
-    return {"data": data, "title": given.get("name") or record.title, "text": skill_text(data)}
+        text = next(texts)
+        said.append(text)
+        sent = item.model_dump(exclude_none=True, exclude={"base64"})
+        kept.append(sent if item.type == "text" else {**sent, "text": text})
+    return "\n".join(said), cast(Json, kept)

@@ -1,0 +1,180 @@
+"""A model behind any OpenAI-compatible endpoint, asked for answers in a shape."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from .calling import Allowed, Endpoint, Reply, Spend, Turn, Ways
+from .failures import Failed, Nonsense
+from .fitting import trimmed
+from .parsing import objects, spoken
+from .prompts import Prompts, fenced
+from .shapes import Misshapen, Schema, conform, sent
+
+MOST = 8_000
+"""Tokens of an answer, with what the model thinks before it."""
+LARGEST = 20 * 1024 * 1024
+"""Bytes of an image or a recording."""
+LONGEST = 20_000
+"""Characters of a description."""
+_QUOTED = 1_000  # tokens of an answer that the model is shown again
+
+_SOUNDS = {
+    "mpeg": "mp3",
+    "x-wav": "wav",
+    "wave": "wav",
+    "vnd.wave": "wav",
+    "mp4": "m4a",
+    "x-m4a": "m4a",
+    "x-flac": "flac",
+}
+
+
+class Chances:
+    """How often, over several questions, the model may be asked once more after an answer that is no use."""
+
+    def __init__(self, left: int = 1) -> None:
+        self._left = left
+
+    def take(self) -> bool:
+        """Take one, if there is one left."""
+        self._left -= 1
+        return self._left >= 0
+
+
+class Model:
+    """Asks one model. Safe to use from several threads; what the endpoint takes is found out once and remembered."""
+
+    def __init__(
+        self,
+        base_url: str,
+        name: str,
+        key: str = "",
+        *,
+        spend: Spend | None = None,
+        allowed: Allowed | None = None,
+        prompts: Prompts | None = None,
+        timeout: float = 60.0,
+        rest: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        """Name the endpoint; nothing is sent yet.
+
+        `allowed` is asked before every call, `spend` told after it. `timeout` is in seconds, for one call; a question
+        takes at most three times that, and the half minute that the endpoint may ask for. An endpoint that did not
+        answer is left alone for `rest` seconds.
+
+        Raises:
+            Invalid: the URL, the name or the key cannot be used.
+            Unavailable: the openai package is not installed.
+        """
+        self._endpoint = Endpoint(
+            base_url, name, key, spend=spend, allowed=allowed, timeout=timeout, rest=rest, clock=clock, sleep=sleep,
+            jitter=jitter,
+        )  # fmt: skip
+        self._prompts = prompts or Prompts()
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._endpoint.model
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._endpoint.close()
+
+    def ask(
+        self, system: str, user: str, *, schema: Schema, name: str, hurried: bool = False,
+        chances: Chances | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What the model answers, in the shape of the schema; where that is no use, it is asked once more.
+
+        `hurried` is for someone who waits: one try, at most 20 seconds, and not once more. `chances` are shared by
+        several questions.
+
+        Raises:
+            Failed: the model could not be asked, or did not answer; see its reason.
+            Nonsense: what it answered cannot be used.
+        """
+        user = _sendable(user)
+        reply = self._say(system, [{"role": "user", "content": user}], schema, name, MOST, hurried)
+        answer, problem = _shaped(reply, schema)
+        if answer is None:
+            self._endpoint.tell()
+        if answer is None and not hurried and (chances or Chances()).take():
+            again: list[Turn] = [
+                {"role": "user", "content": user},
+                {"role": "assistant", "content": _sendable(trimmed(spoken(reply.text), _QUOTED)) or "(nothing)"},
+                {"role": "user", "content": f"This cannot be used: {problem}. {_told(schema)}"},
+            ]
+            reply = self._say(system, again, schema, name, MOST * 2 if reply.cut else MOST, hurried)
+            answer, problem = _shaped(reply, schema)
+        if answer is None:
+            raise Nonsense(f"{self._endpoint.name} answered what cannot be used: {problem}")
+        return answer
+
+    def describe(self, media: bytes, mime: str, *, name: str | None, hint: str) -> str:
+        """What an image shows or what is said in a recording; `hint` is what the sender tells about it, as JSON.
+
+        Raises:
+            Failed: the model could not be asked, cannot look or listen, or did not answer.
+            Nonsense: it answered nothing.
+        """
+        kind, _, subtype = mime.lower().partition(";")[0].strip().partition("/")
+        if kind not in ("image", "audio") or not subtype:
+            raise Failed("refused", f"a model can be shown images and recordings, not {mime[:80]!r}")
+        if not media or len(media) > LARGEST:
+            raise Failed("refused", f"a model can be shown 1 to {LARGEST:,} bytes, not {len(media):,}")
+        about = fenced(trimmed(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
+        system, user = self._prompts.fill("image" if kind == "image" else "recording", about=_sendable(about))
+        data = b64encode(media).decode()
+        shown: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/{subtype};base64,{data}"}}
+        if kind == "audio":
+            sound = {"data": data, "format": _SOUNDS.get(subtype, subtype)}
+            shown = {"type": "input_audio", "input_audio": sound}
+        turns: list[Turn] = [
+            {"role": "system", "content": system},
+            {"role": "user", "content": [{"type": "text", "text": user}, shown]},
+        ]
+        said = spoken(self._endpoint.send(lambda _: turns, most=MOST).text)
+        clean = _sendable(said).replace("\x00", "")[:LONGEST]
+        if not clean:
+            raise Nonsense(f"{self._endpoint.name} described nothing")
+        return clean
+
+    def _say(
+        self, system: str, turns: Sequence[Turn], schema: Schema, name: str, most: int, hurried: bool
+    ) -> Reply:  # fmt: skip
+        def said(ways: Ways) -> list[Turn]:
+            told = "" if ways.form == "schema" and not ways.told else f"\n\n{_told(schema)}"
+            return [{"role": "system", "content": _sendable(system + told)}, *turns]
+
+        return self._endpoint.send(said, most=most, shape=(name, schema), hurried=hurried)
+
+
+def _sendable(text: str) -> str:
+    """The text without halves of characters, which cannot be sent, nor stored."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _told(schema: Schema) -> str:
+    """The shape in words, for a model that cannot be held to it."""
+    return f"Answer with one JSON object of this JSON Schema, and with nothing around it:\n{json.dumps(sent(schema))}"
+
+
+def _shaped(reply: Reply, schema: Schema) -> tuple[dict[str, Any] | None, str]:
+    """The first object of an answer that has the shape; if there is none, what is wrong."""
+    problem = "" if spoken(reply.text) else "it is empty"
+    for found in objects(reply.text):
+        try:
+            return cast("dict[str, Any]", conform(found, schema)), ""
+        except Misshapen as error:
+            problem = problem or str(error)
+    return None, (problem or "it is not JSON") + (", and it was cut off" if reply.cut else "")

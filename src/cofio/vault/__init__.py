@@ -1,0 +1,354 @@
+"""The vault: every episode, fact, profile, case and skill as a Markdown file, written before a call returns.
+
+The database is the truth. A file is written after the change that it shows; what is under way is taken down before, so
+that whoever starts next after a crash completes it. An entry is replaced only where it stands: what a person has
+written around it, or into another that has not been looked at yet, stays.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, tzinfo
+from functools import partial
+from pathlib import Path as Folder
+
+from ..engine import Answers, Engine
+from ..errors import Conflict, Invalid, NotFound
+from ..importing import markdown
+from ..model import Kind, Record, Scope
+from ..query import MAX_LIST
+from ..sessions.mirroring import Seen
+from ..sessions.places import ROOT
+from .folders import Held, Moved, Stamp, Tree
+from .layout import SHOWN, Layout, Located, Path, day_of, order, written
+from .rendering import Rendering, at
+from .state import UNKNOWN, Extent, File, Known, State, digest
+
+__all__ = ["FOLDER", "Vault"]
+
+FOLDER = "vault"
+TRIES = 20  # how often a file is written again, because an editor was at it
+SAVING = 100_000_000  # nanoseconds that an editor may need to write a file
+LEFTOVER = 3_600_000_000_000  # nanoseconds after which a temporary file is nobody's
+_log = logging.getLogger("cofio.vault")
+
+
+class Vault:
+    """The files of one memory. Several of these, in one process or many, may write the same vault."""
+
+    def __init__(
+        self, engine: Engine, folder: Folder, *, zone: tzinfo = UTC, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        """The vault in `folder`, made if need be; days and times are told in `zone`.
+
+        Raises:
+            OSError, sqlite3.Error: the folder cannot be used.
+        """
+        self.engine = engine
+        self.folder = folder
+        self.tree = Tree(folder)
+        self.state = State(folder)
+        self.layout = Layout(folded=(folder / ".STATE").exists())
+        self.rendering = Rendering(zone)
+        self._zone = str(zone)
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self.taken: dict[tuple[str, str], bytes] = {}
+        """The hash of a person's text that has just become the record's, by path and entry: it is no conflict."""
+        self._fresh: Mapping[Seen, Record] = {}
+        self.kept: list[str] = []
+        """The files that people's versions were put aside in, since this was made."""
+
+    def close(self) -> None:
+        """Let go of the vault; what was written is forced to the disk first."""
+        self.settle()
+        self.state.close()
+
+    @contextmanager
+    def changing(self, seen: Sequence[Seen]) -> Iterator[Answers]:
+        """Around a change in the database: when this ends, the files show it.
+
+        A file that cannot be written does not fail the call, which has done what it was asked for: that is kept for
+        `cofio vault status` to tell, and tried again by the next start.
+        """
+        answers: Answers = []
+        try:
+            with self.state.locked():
+                number, turn = self.state.begin(seen), self.state.turn
+        except sqlite3.Error as error:
+            _log.warning("the vault cannot be written: %s", error)
+            yield answers
+            return
+        try:
+            yield answers
+        except (Conflict, NotFound, Invalid):  # nothing was changed
+            with self.state.locked():
+                self.state.end(number)
+            raise
+        try:
+            with self.state.locked():
+                # If nobody has followed since before the change, it is what the database holds, or others are to come.
+                fresh = answers if self.state.turn == turn else ()
+                if self.follow(seen, {_known(each): each for each in fresh if isinstance(each, Record)}):
+                    self.state.end(number)
+        except sqlite3.Error as error:
+            _log.warning("the vault cannot be written: %s", error)
+
+    def complete(self) -> int:
+        """Write what was under way when a process ended; how many changes that were."""
+        done = 0
+        for number, process, seen in self.state.pending():
+            with self.state.locked():
+                # What another process is still at is written too, but stays taken down: it may yet commit.
+                if self.follow(seen) and (process == os.getpid() or not _lives(process)):
+                    self.state.end(number)
+                    done += 1
+        self.tree.tidy(time.time_ns() - LEFTOVER)
+        return done
+
+    @property
+    def stale(self) -> bool:
+        """Whether all of it must be looked at, because the database was changed by others than us."""
+        if self.state.about("complete") != self._zone:
+            return True
+        return self.state.total() != self.engine.count(Scope(ROOT), kinds=SHOWN)
+
+    def completed(self) -> None:
+        """All of it has been looked at."""
+        with self.state.locked():
+            self.state.tell(complete=self._zone)
+
+    def settle(self) -> None:
+        """Force to the disk what was written: what is missing after that is a person's doing."""
+        for path, stamp in self.state.unforced().items():
+            self.tree.force(tuple(path.split("/")))
+            with self.state.locked():
+                self.state.forced(path, stamp)
+
+    # Following the database. Each of these is called with the vault locked.
+
+    def follow(self, seen: Iterable[Seen], fresh: Mapping[Seen, Record] | None = None) -> bool:
+        """Have the files show what the database holds of these now; whether all could be written.
+
+        The `fresh` records need not be read.
+        """
+        self._fresh = fresh or {}
+        self.state.tell(turn=str(self.state.turn + 1))
+        days: dict[Path, tuple[Scope, Kind, list[str]]] = {}
+        skills: dict[Scope, None] = {}
+        profiles: dict[Scope, None] = {}
+        for each in self._expanded(seen):
+            if each.kind is Kind.PROFILE:
+                profiles[each.scope] = None
+            elif each.kind is Kind.SKILL:
+                skills[each.scope] = None
+            elif each.kind is not None:
+                path = self.layout.daily(each.scope, each.kind, each.key)
+                days.setdefault(path, (each.scope, each.kind, []))[2].append(each.key)
+        with self.tree.near():
+            return self._followed(days, profiles, skills)
+
+    def _followed(
+        self, days: Mapping[Path, tuple[Scope, Kind, list[str]]], profiles: Iterable[Scope], skills: Iterable[Scope]
+    ) -> bool:
+        good = True
+        for path, (home, kind, ids) in days.items():
+            good &= self._tried(path, partial(self.day, path, home, kind, ids))
+        for home in profiles:
+            path = self.layout.profile(home)
+            good &= self._tried(path, partial(self.profile, path, home))
+        for home in skills:
+            good &= self._tried(self.layout.under(home), partial(self.skills, home))
+        return good
+
+    def _expanded(self, seen: Iterable[Seen]) -> Iterator[Seen]:
+        """Each record by itself, where all of a scope has changed."""
+        for each in seen:
+            if each.kind is not None:
+                yield each
+                continue
+            for path in self.state.files(written(self.layout.under(each.scope))):
+                located = self.layout.located(tuple(path.split("/")))
+                if located is not None:
+                    for entry in self.state.file(path).known:
+                        yield Seen(located.home, located.kind, entry)
+
+    def _tried(self, path: Path, write: Callable[[], None]) -> bool:
+        name, said = written(path), "others write it all the time"
+        for _ in range(TRIES):
+            try:
+                write()
+            except Moved:
+                continue
+            except OSError as error:
+                said = error.strerror or str(error)
+            except Invalid as error:
+                said = error.problem
+            else:
+                return True
+            break
+        self.state.fault(name, said)
+        _log.warning("the vault's %s cannot be written: %s", name, said)
+        return False
+
+    def day(self, path: Path, home: Scope, kind: Kind, ids: Sequence[str]) -> None:
+        """Bring some entries of a day's file up to date, and leave the rest of it as it is.
+
+        Raises:
+            Moved: another has written the file meanwhile.
+            OSError, Invalid: it cannot be written.
+        """
+        file = self.state.file(written(path), ids)
+        held = self._read(path, file)
+        text, aside = _text(held)
+        if aside:
+            raise Invalid("file", "is not UTF-8 text")
+        if not text.strip():
+            if held is not None:
+                # Emptied, by an editor or a power cut: who means it removes the file.
+                file = self.state.file(file.path)
+                ids = [*{**dict.fromkeys(ids), **file.known}]
+            text = self.rendering.head(home, kind, day_of(ids[0]), 0, 0)
+        put: dict[str, str | None] = {}
+        kept: dict[str, Known | None] = {}
+        # Where nobody has been at the file, an entry that we do not know of is not there.
+        untouched = held is not None and held.stamp == file.stamp
+        theirs = markdown.found(text, [*file.known] if untouched else ids)
+        for each in sorted(ids, key=order):
+            record = self._record(home, kind, each)
+            put[each] = ours = None if record is None else self.rendering.of(record)
+            if each in theirs and theirs[each] != ours and not self.is_ours(file, each, theirs[each]):
+                aside.append(theirs[each])
+            kept[each] = None if record is None or ours is None else Known(digest(ours), at(record))
+        extent = self._extent(file, kept)
+        end = text.find("\n---\n", 3) + 1 if text.startswith("---\n") else 0
+        front = self.rendering.recounted(text[:end], *extent)
+        self._replace(path, file, held, front, markdown.replaced(text[end:], put, order, theirs), kept, extent, aside)
+
+    def _extent(self, file: File, kept: Mapping[str, Known | None]) -> Extent:
+        """What a file holds, by what it held before where that is enough: it may have thousands of entries."""
+        if any(each is None and key in file.known for key, each in kept.items()):
+            all_ = {**self.state.file(file.path).known, **kept}
+            left = [each.at for each in all_.values() if each is not None]
+            return Extent(len(left), max(left, default=0))
+        new = [each.at for key, each in kept.items() if each is not None and key not in file.known]
+        return Extent(file.extent.entries + len(new), max(file.extent.latest, *new, 0))
+
+    def profile(self, path: Path, home: Scope) -> None:
+        """Bring a profile's file up to date."""
+        self._single(path, self._record(home, Kind.PROFILE, "profile"), "profile")
+
+    def _record(self, home: Scope, kind: Kind, key: str) -> Record | None:
+        return self._fresh.get(Seen(home, kind, key)) or self.engine.get(home, key, kind=kind)
+
+    def skills(self, home: Scope) -> None:
+        """Bring the files of an agent's skills up to date, under the names that they have now."""
+        listed = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=MAX_LIST)
+        records = {record.key or "": record for record in listed}
+        paths = self.layout.skills(home, {key: record.title for key, record in records.items()})
+        for name in self.state.files(written((*self.layout.under(home), "skills"))):
+            old = tuple(name.split("/"))
+            for key in self.state.file(name).known:
+                new = paths.get(key)
+                if new is not None and new != old and self.tree.rename(old[:-1], new[:-1]):
+                    self.state.move(name, written(new))  # with what a person has put beside it
+                elif new != old:
+                    self._single(old, None, key)
+        for key, path in paths.items():
+            self._single(path, records[key], key)
+
+    def _single(self, path: Path, record: Record | None, key: str) -> None:
+        """Bring a file that shows one record up to date."""
+        file = self.state.file(written(path))
+        held = self._read(path, file)
+        text, aside = _text(held)
+        ours = "" if record is None else self.rendering.of(record)
+        if text and text != ours and not self.is_ours(file, key, text):
+            aside.append(text)
+        kept = {key: None if record is None else Known(digest(ours), at(record))}
+        self._replace(path, file, held, "", ours, kept, Extent(int(record is not None), 0), aside)
+
+    def _read(self, path: Path, file: File) -> Held | None:
+        """What a file holds, once a person who is saving it at this moment has done so."""
+        for _ in range(TRIES):
+            held = self.tree.read(path)
+            if held is None or held.stamp == file.stamp or not 0 <= time.time_ns() - held.stamp.changed < SAVING:
+                break
+            time.sleep(SAVING / 2e9)
+        return held
+
+    def is_ours(self, file: File, key: str, theirs: str) -> bool:
+        """Whether an entry is as we left it, or says what has just been taken in."""
+        found, known = digest(theirs), file.known.get(key)
+        return (known is not None and found == known.hash) or self.taken.get((file.path, key)) == found
+
+    def _replace(
+        self, path: Path, file: File, held: Held | None, front: str, body: str, kept: Mapping[str, Known | None],
+        extent: Extent, aside: Sequence[str],
+    ) -> None:  # fmt: skip
+        """Write a file, or remove it when nothing is left in it; what people wrote is put aside first."""
+        for theirs in aside:
+            self.aside(path, theirs)
+        if not extent.entries and not body.removeprefix("---").strip():
+            if held is not None:
+                self.tree.remove(path)
+            self.state.drop(file)
+            return
+        before = None if held is None else held.stamp
+        content = (front.encode(), body.encode())
+        same = held is not None and held.stamp.size == sum(map(len, content)) and held.content == b"".join(content)
+        stamp = held.stamp if held is not None and same else self.tree.write(path, content, before)
+        # A file that a person has changed elsewhere is to be looked at, although it is we who wrote it last.
+        self.state.keep(file, kept, stamp if before == file.stamp else UNKNOWN, extent)
+
+    def aside(self, path: Path, theirs: str) -> None:
+        """Keep a person's version of something beside its file."""
+        moment = self._clock().strftime("%Y%m%dT%H%M%S")
+        stem = path[-1].removesuffix(".md")
+        content = [f"{theirs}\n".encode(errors="surrogateescape")]
+        for again in range(1, 1000):
+            beside = (*path[:-1], f"{stem}.conflict-{moment}{f'-{again}' if again > 1 else ''}.md")
+            with suppress(Moved):
+                self.tree.write(beside, content, None)
+                self.kept.append(written(beside))
+                return
+
+    def located(self, path: Path) -> Located | None:
+        """What a file is for; None for what people keep here beside."""
+        return None if ".conflict-" in path[-1] else self.layout.located(path)
+
+    def conflicts(self) -> list[str]:
+        """The files that keep what people wrote, until they are removed."""
+        return [written(path) for path, _ in self.tree.walk() if ".conflict-" in path[-1]]
+
+    def stamps(self) -> Mapping[str, Stamp]:
+        """Every file of ours that is there."""
+        return {written(path): stamp for path, stamp in self.tree.walk() if self.located(path) is not None}
+
+
+def _text(held: Held | None) -> tuple[str, list[str]]:
+    """What a file says, and what of it is to be put aside: all of it, when it cannot be read as text."""
+    if held is None:
+        return "", []
+    try:
+        return markdown.plain(held.content.decode()), []
+    except UnicodeDecodeError:
+        return "", [held.content.decode(errors="surrogateescape")]
+
+
+def _known(record: Record) -> Seen:
+    return Seen(record.scope, record.kind, record.key or "")
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

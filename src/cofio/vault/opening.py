@@ -1,0 +1,86 @@
+"""How a door has a vault beside its memory: for one command, or for as long as a server runs."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..engine import Engine
+from ..errors import Unavailable
+from ..sessions import Conversations
+from ..settings import Settings
+from . import FOLDER, Vault
+from .layout import STATE
+from .state import State
+from .syncing import Synced, Syncing
+from .watching import Watcher
+
+
+def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
+    """The vault of a store; None when its settings turn it off, and then what is there is known to be outdated.
+
+    Raises:
+        Unavailable: its folder cannot be used.
+    """
+    folder = store / FOLDER
+    try:
+        if settings.vault:
+            return Vault(engine, folder, zone=settings.zone)
+        if (folder / STATE).is_dir():
+            state = State(folder)
+            with state.locked():
+                state.tell(complete="")
+            state.close()
+    except (OSError, sqlite3.Error) as error:
+        if not settings.vault:
+            return None
+        raise Unavailable(f"the vault in {folder} cannot be used ({error}): set `vault = off` to do without") from error
+    return None
+
+
+@contextmanager
+def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault | None]:
+    """The vault of a store, for one command."""
+    vault = open_vault(engine, store, settings)
+    try:
+        yield vault
+    finally:
+        if vault is not None:
+            vault.close()
+
+
+class Beside:
+    """The vault beside a server: it follows from the first call on, and takes in what people do to its files."""
+
+    def __init__(self, store: Path, settings: Settings, told: Callable[[Synced], None] | None = None) -> None:
+        self._store = store
+        self._settings = settings
+        self._told = told
+        self._lock = threading.Lock()
+        self._vault: Vault | None = None
+        self._watcher: Watcher | None = None
+
+    def mirror(self, engine: Engine) -> Vault | None:
+        """What follows the memory; None when the settings turn it off."""
+        with self._lock:
+            if self._vault is None:
+                self._vault = open_vault(engine, self._store, self._settings)
+            return self._vault
+
+    def watch(self, conversations: Conversations) -> None:
+        """Complete what a crash left, and watch from now on."""
+        vault = self.mirror(conversations.engine)
+        if vault is not None and self._watcher is None:
+            vault.complete()
+            self._watcher = Watcher(Syncing(vault, conversations), self._told)
+            self._watcher.start()
+
+    def close(self) -> None:
+        """Watch no more, and let go of the files."""
+        if self._watcher is not None:
+            self._watcher.stop()
+        if self._vault is not None:
+            self._vault.close()

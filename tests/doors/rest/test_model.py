@@ -1,0 +1,219 @@
+"""With a model: what the rules wrote is bettered, only a flush waits for it, and nothing is lost when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.llm.scripted import (
+    Scripted,
+    broken,
+    echoing,
+    empty,
+    refusing,
+    right,
+    slow,
+    wrong_types,
+)
+
+from cofio import Kind
+from cofio.embed.hashed import Hashed
+
+from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, said, serving
+
+
+@pytest.fixture
+def model() -> Iterator[Scripted]:
+    """A model that does as it should."""
+    with Scripted(right) as server:
+        yield server
+
+
+@pytest.fixture
+def wise(tmp_path: Path, model: Scripted) -> Iterator[Api]:
+    """The API with that model."""
+    with serving(tmp_path / "store", embedder=Hashed(), model=model.url) as (api, _):
+        yield api
+
+
+def flushed(api: Api, session: str = "s", **place: Any) -> Json:
+    """The whole answer to a flush."""
+    answer: Json = api.post("flush", {"session_id": session, **place}).json()
+    assert answer["data"]["status"] == "extracted"
+    return answer
+
+
+def provenance(api: Api) -> dict[str, set[str]]:
+    """By whom the records of each kind are."""
+    found: dict[str, set[str]] = {}
+    for record in api.engine.export():
+        if isinstance(record.data, dict) and "extractor" in record.data:
+            found.setdefault(record.kind.value, set()).add(str(record.data["extractor"]))
+    return found
+
+
+@pytest.mark.requirement("model.betters")
+def test_a_flush_gives_the_model_s_records_under_the_rules_ids(wise: Api, model: Scripted) -> None:
+    wise.add(said(CLIMBING), said(COFFEE, T + 1000), said(BIKE, T + 2000))
+    answer = flushed(wise)
+    assert answer["meta"]["usage"]["calls"] == len(model.calls) <= 6
+    assert "notes" not in answer["meta"]
+    (episode,) = wise.get("episode")
+    assert (episode["id"], episode["subject"]) == ("alice_ep_20260528_00000001", "What Alice talked about")
+    facts = [record for record in wise.engine.export() if record.kind is Kind.FACT]
+    assert {record.text for record in facts} == {f'Alice said: "{text}"' for text in (CLIMBING, COFFEE, BIKE)}
+    assert {record.key for record in facts} == {f"af_20260528_{n:08d}" for n in (1, 2, 3)}
+    assert all(record.version == 2 for record in facts)
+    assert provenance(wise) == {"episode": {"llm:scripted"}, "fact": {"llm:scripted"}}
+    (profile,) = wise.get("profile")
+    assert [item["description"] for item in profile["profile_data"]["explicit_info"]] == ["Said something."]
+
+
+@pytest.mark.requirement("model.write-path")
+def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(tmp_path: Path) -> None:
+    with (
+        Scripted(slow) as silent,
+        serving(tmp_path / "store", embedder=Hashed(), model=silent.url) as (api, _),
+    ):
+        assert api.add(said(CLIMBING), said(COFFEE, T + DAY)) == "extracted"
+        (episode,) = api.get("episode")
+        assert "Alice loves climbing" in episode["episode"]
+        assert provenance(api)["episode"] == {"rules"}
+
+
+@pytest.mark.requirement("model.fails")
+@pytest.mark.parametrize("manner", [broken, refusing, wrong_types, echoing, empty])
+def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
+    tmp_path: Path, manner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cofio.doors.rest.verbs.PATIENCE", 0.0)
+    with Scripted(manner) as bad, serving(tmp_path / "store", embedder=Hashed(), model=bad.url) as (api, _):
+        api.add(said(CLIMBING))
+        answer = flushed(api)
+        assert "the rules' records" in answer["meta"]["notes"][0]
+        (episode,) = api.get("episode")
+        assert "Alice loves climbing" in episode["episode"]
+        (job,) = api.waiting_for_model()
+        assert CLIMBING not in job["error"]
+        health = api.client.get("/health").json()
+        assert health["status"] == "ok"
+        assert health["model"]["status"] == "unavailable"
+        assert health["model"]["waiting"] == 1
+    with Scripted(right) as good, serving(tmp_path / "store", embedder=Hashed(), model=good.url) as (api, _):
+        api.door.jobs.resume()
+        assert api.done(job["job_id"])["result"] == "refined"
+        assert provenance(api)["episode"] == {"llm:scripted"}
+        assert api.client.get("/health").json() == {"status": "ok", "model": {"status": "ok", "waiting": 0}}
+
+
+@pytest.mark.requirement("model.budget")
+def test_a_day_s_budget_is_kept(tmp_path: Path, model: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(tmp_path / "store", embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
+        api.add(said(CLIMBING))
+        flushed(api)
+        assert len(model.calls) == 2
+        monkeypatch.setattr("cofio.doors.rest.verbs.PATIENCE", 0.0)
+        api.add(said(COFFEE, T + HOUR), session="t")
+        flushed(api, "t")
+        (job,) = api.waiting_for_model()
+        assert "budget" in job["error"]
+        assert len(model.calls) == 2
+        metrics = api.client.get("/metrics").text
+        assert "cofio_llm_calls_total 2.0" in metrics
+        assert "cofio_llm_tokens_total 240.0" in metrics
+    with serving(tmp_path / "store", embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
+        api.door.jobs.resume()
+        api.waiting_for_model()
+        assert len(model.calls) == 2
+
+
+@pytest.mark.requirement("model.hand")
+def test_what_a_person_has_written_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofio.doors.rest.verbs.PATIENCE", 0.0)
+    with Scripted(refusing) as bad, serving(tmp_path / "store", embedder=Hashed(), model=bad.url) as (api, _):
+        api.add(said(CLIMBING), said(COFFEE, T + 1000))
+        flushed(api)
+        (job,) = api.waiting_for_model()
+        api.ok("update", id="alice_ep_20260528_00000001", episode="Mine.")
+    with Scripted(right) as good, serving(tmp_path / "store", embedder=Hashed(), model=good.url) as (api, _):
+        api.door.jobs.resume()
+        assert api.done(job["job_id"])["result"] == "left as it is"
+        assert api.get("episode")[0]["episode"] == "Mine."
+
+
+@pytest.mark.requirement("model.cases")
+def test_cases_and_skills_are_bettered_too(wise: Api, model: Scripted) -> None:
+    wise.run("one")
+    wise.run("two", at=T + HOUR)
+    (skill,) = wise.get("agent_skill", "coder")
+    assert (skill["name"], skill["description"]) == ("do-what-is-asked", "For whatever is asked.")
+    assert skill["id"].startswith("coder_sk_20260528_")
+    cases = wise.get("agent_case", "coder")
+    assert {case["task_intent"] for case in cases} == {"Do what was asked."}
+    assert {case["quality_score"] for case in cases} == {0.9}
+    assert 0 < skill["maturity_score"] < 1
+    assert len(model.calls) <= 12
+
+
+@pytest.mark.requirement("agentic.model")
+def test_an_agentic_search_asks_the_model_and_says_so(wise: Api, model: Scripted) -> None:
+    for number, text in enumerate((CLIMBING, COFFEE, BIKE)):
+        wise.add(said(text, T + number * DAY), session=f"s{number}")
+        flushed(wise, f"s{number}")
+    before = len(model.calls)
+    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": "agentic"}).json()
+    assert "with the model" in answer["meta"]["notes"][0]
+    assert answer["meta"]["usage"]["calls"] == len(model.calls) - before
+    assert {"sufficiency", "queries", "rerank"} <= set(model.tasks[before:])
+    scores = [episode["score"] for episode in answer["data"]["episodes"]]
+    assert scores == sorted(scores, reverse=True)
+    model.script = [broken]
+    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": "agentic"}).json()
+    assert "without a model" in answer["meta"]["notes"][0]
+    assert answer["data"]["episodes"]
+
+
+@pytest.mark.requirement("agentic.rules")
+def test_an_agentic_search_without_a_model_follows_names_and_days(api: Api) -> None:
+    api.told("I met Ingrid at the climbing gym.")
+    api.told("Ingrid lives in Tromsø.", session="t", at=T + DAY)
+    query = {"user_id": "alice", "query": "Who was at the climbing gym?", "method": "agentic", "top_k": 5}
+    answer = api.post("search", query).json()
+    assert "without a model" in answer["meta"]["notes"][0]
+    assert "usage" not in answer["meta"]
+    told = " ".join(episode["episode"] for episode in answer["data"]["episodes"])
+    assert "Tromsø" in told
+    assert answer == {**api.post("search", query).json(), "request_id": answer["request_id"]}
+
+
+@pytest.mark.requirement("rerank.model")
+def test_cases_are_ranked_by_the_model_when_that_is_asked_for(wise: Api, model: Scripted) -> None:
+    wise.run("one")
+    wise.run("two", at=T + HOUR)
+    before = len(model.calls)
+    asked = {"agent_id": "coder", "query": "do what was asked", "enable_llm_rerank": True, "top_k": 5}
+    answer = wise.post("search", asked).json()
+    assert set(model.tasks[before:]) == {"rerank"}
+    assert len(answer["data"]["agent_cases"]) == 2
+    model.script = [broken]
+    assert "enable_llm_rerank was ignored" in wise.post("search", asked).json()["meta"]["notes"][0]
+
+
+@pytest.mark.requirement("model.default")
+def test_without_a_model_nothing_is_asked_and_no_job_is_kept(api: Api) -> None:
+    api.told(CLIMBING)
+    assert api.ok("jobs")["total_count"] == 0
+    assert api.client.get("/health").json() == {"status": "ok"}
+    assert "cofio_llm" not in api.client.get("/metrics").text
+
+
+@pytest.mark.requirement("content.read")
+def test_an_image_is_described_by_the_model(wise: Api, model: Scripted) -> None:
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    item = {"type": "image", "base64": png, "ext": "png", "name": "lake.png"}
+    wise.ok("add", session_id="s", messages=[said([{"type": "text", "text": "Look:"}, item])])
+    (waiting,) = wise.waiting()
+    assert waiting["content"][1]["text"] == "A red boat on a blue lake."
+    assert "base64" not in waiting["content"][1]

@@ -1,0 +1,372 @@
+"""A model is asked over real HTTP: what it takes is found out, trouble is waited for, and nothing secret is told."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import traceback
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from cofio.errors import Invalid, Unavailable
+from cofio.llm import Failed, Model, Nonsense
+from cofio.llm.answers import SUFFICIENCY
+from cofio.llm.shapes import one, several, text
+
+from .conftest import KEY, Making, Watch
+from .scripted import (
+    BAD,
+    Asked,
+    Manner,
+    Say,
+    Scripted,
+    broken,
+    completion,
+    echoing,
+    empty,
+    fails,
+    particular,
+    rate_limiting,
+    resetting,
+    says,
+    slow,
+    truncated,
+    without_json,
+    without_schema,
+)  # fmt: skip
+
+GOOD = {"sufficient": True, "missing": ""}
+
+
+def ask(model: Model, *, hurried: bool = False) -> dict[str, object]:
+    return model.ask("Answer in JSON.", "Is it enough?", schema=SUFFICIENCY, name="sufficiency", hurried=hurried)
+
+
+def after(manner: Manner) -> Manner:
+    """The manner's refusals; where it would not refuse, a good answer."""
+
+    def then(asked: Asked) -> Say:
+        said = manner(asked)
+        return said if said.status != 200 else says(GOOD)(asked)
+
+    return then
+
+
+def failure(model: Model, *, hurried: bool = False) -> Failed:
+    with pytest.raises(Failed) as failed:
+        ask(model, hurried=hurried)
+    return failed.value
+
+
+def test_a_question_is_one_call_with_the_schema(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [says(GOOD)]
+    assert ask(make()) == GOOD
+    (call,) = server.calls
+    assert call.path == "/v1/chat/completions"
+    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert call.body["model"] == "scripted"
+    assert call.body["temperature"] == 0
+    assert call.body["max_tokens"] == 8_000
+    form = call.body["response_format"]["json_schema"]
+    assert (form["name"], form["strict"]) == ("sufficiency", True)
+    assert form["schema"]["additionalProperties"] is False
+    assert "minLength" not in str(form)
+    assert watch.spent == [(1, 120)]
+
+
+def test_nothing_is_told_of_the_machine_nor_of_the_accounts_of_others(
+    server: Scripted, make: Making, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Mine: yes\nAuthorization: Bearer sk-mine")
+    server.script = [says(GOOD)]
+    ask(make())
+    assert "mine" not in str(server.calls[0].headers)
+    assert not [name for name in server.calls[0].headers if name.startswith("x-") and "raw-response" not in name]
+
+
+@pytest.mark.parametrize(
+    ("manner", "forms"),
+    [(without_schema, ["json_schema", "json_object"]), (without_json, ["json_schema", "json_object", ""])],
+)
+def test_a_form_that_the_endpoint_does_not_know_is_given_up_for_good(
+    manner: Manner, forms: list[str], server: Scripted, make: Making
+) -> None:
+    server.script = [after(manner)]
+    model = make()
+    assert ask(model) == GOOD
+    assert ask(model) == GOOD
+    assert [call.form for call in server.calls] == [*forms, forms[-1]]
+    assert "JSON Schema" not in server.calls[0].system
+    assert all("JSON Schema" in call.system for call in server.calls[1:])
+
+
+def test_other_names_for_the_limit_and_other_temperatures_are_remembered(server: Scripted, make: Making) -> None:
+    server.script = [after(particular)]
+    model = make()
+    ask(model)
+    ask(model)
+    assert [("max_tokens" in call.body, "temperature" in call.body) for call in server.calls] == [
+        (True, True), (False, True), (False, False), (False, False),
+    ]  # fmt: skip
+    assert all(call.form == "json_schema" for call in server.calls)
+
+
+def test_where_there_is_too_little_room_the_answer_gets_no_limit(server: Scripted, make: Making) -> None:
+    server.script = [fails(400, "This model's maximum context length is 4096 tokens."), says(GOOD)]
+    assert ask(make()) == GOOD
+    assert "max_tokens" not in server.calls[1].body
+
+
+def test_a_bad_request_that_nothing_helps_ends(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [fails(400, "no")]
+    failed = failure(make())
+    assert failed.reason == "refused"
+    assert len(server.calls) == 4
+    assert watch.waits == []
+
+
+@pytest.mark.parametrize("manner", [broken, resetting, fails(503), fails(529), fails(408)])
+def test_a_moment_of_trouble_is_waited_for(manner: Manner, server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [manner, manner, says(GOOD)]
+    assert ask(make()) == GOOD
+    assert watch.waits == [0.5, 1.0]
+    assert [calls for calls, _ in watch.spent] == [1, 1, 1]
+
+
+def test_after_three_tries_it_is_over(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [broken]
+    failed = failure(make())
+    assert failed.reason == "down"
+    assert "500 Internal Server Error, 3 times" in str(failed)
+    assert len(server.calls) == 3
+
+
+def test_waits_differ_so_that_not_all_come_back_at_once(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [broken, broken, says(GOOD)]
+    ask(make(jitter=iter([0.0, 1.0]).__next__))
+    assert watch.waits == [0.25, 1.5]
+
+
+def test_an_endpoint_that_asks_for_time_gets_it(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [rate_limiting, says(GOOD)]
+    assert ask(make()) == GOOD
+    assert watch.waits == [7.0]
+
+
+def test_an_endpoint_that_asks_for_an_hour_is_left_alone(server: Scripted, make: Making, watch: Watch) -> None:
+    later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
+    for asked in ("3600", later):
+        server.script = [fails(429, Retry_After=asked)]
+        server.calls.clear()
+        model = make(rest=30.0)
+        assert failure(model).reason == "busy"
+        assert failure(model).reason == "down"
+        watch.now += 500.0
+        assert failure(model).reason == "down"
+        assert len(server.calls) == 1
+        assert watch.waits == []
+        watch.now += 101.0
+        server.script = [says(GOOD)]
+        assert ask(model) == GOOD
+
+
+@pytest.mark.parametrize("asked", ["", "soon", "-5", "nan", "Wed, 99 Foo"])
+def test_a_time_that_cannot_be_read_is_ours_to_choose(asked: str, server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [fails(429, Retry_After=asked), says(GOOD)]
+    assert ask(make()) == GOOD
+    assert watch.waits == [0.5]
+
+
+def test_an_account_without_credit_is_not_asked_again(server: Scripted, make: Making) -> None:
+    server.script = [fails(429, "insufficient_quota")]
+    assert failure(make()).reason == "refused"
+    assert len(server.calls) == 1
+
+
+def test_a_slow_endpoint_is_given_up(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [slow]
+    failed = failure(make(timeout=0.05))
+    assert failed.reason == "slow"
+    assert len(server.calls) == 3
+    assert all(tokens > 0 for _, tokens in watch.spent)  # it may have worked on it all the same
+
+
+def test_an_answer_that_never_ends_is_given_up(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [lambda asked: replace(says(GOOD)(asked), drip=True)]
+    watch.tick = 1.0
+    assert failure(make(timeout=10.0)).reason == "slow"
+    assert len(server.calls) <= 3
+
+
+def test_someone_who_waits_is_not_kept_by_more_than_one_try(server: Scripted, make: Making) -> None:
+    server.script = [broken]
+    assert failure(make(), hurried=True).reason == "down"
+    server.script = [empty]
+    assert failure(make(), hurried=True).reason == "nonsense"
+    assert len(server.calls) == 2
+
+
+def test_nothing_listens(make: Making) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        model = Model(f"http://127.0.0.1:{unused.getsockname()[1]}/v1", "m", sleep=lambda seconds: None)
+        assert failure(model).reason == "down"
+        model.close()
+
+
+@pytest.mark.parametrize("manner", [empty, echoing, says("I would rather not."), says([1]), says({"a": 1})])
+def test_nonsense_gets_a_second_chance_with_the_schema_in_words(manner: Manner, server: Scripted, make: Making) -> None:
+    server.script = [manner, says(GOOD)]
+    model = make()
+    assert ask(model) == GOOD
+    roles = [turn["role"] for turn in server.calls[1].body["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert "cannot be used" in server.calls[1].body["messages"][3]["content"]
+    ask(model)
+    assert "JSON Schema" in server.calls[2].system  # what does not hold the model to a schema needs to be told
+
+
+def test_nonsense_twice_is_nonsense(server: Scripted, make: Making) -> None:
+    server.script = [says("My cat's name is Tom.")]
+    failed = failure(make())
+    assert isinstance(failed, Nonsense)
+    assert isinstance(failed, Unavailable)
+    assert failed.reason == "nonsense"
+    assert len(server.calls) == 2
+
+
+def test_an_answer_without_room_gets_more_room(server: Scripted, make: Making) -> None:
+    server.script = [lambda asked: completion('{"sufficient": tr', finish="length"), says(GOOD)]
+    assert ask(make()) == GOOD
+    assert [call.body["max_tokens"] for call in server.calls] == [8_000, 16_000]
+
+
+def test_items_of_another_shape_are_left_out_unless_all_are(server: Scripted, make: Making) -> None:
+    shape = one(items=several(one(text=text("a text")), "items"))
+    server.script = [says({"items": [{"text": "a", "more": 1}, {"text": 5}, {"text": ""}, {}, 7, {"text": "b"}]})]
+    asked = make().ask("JSON", "?", schema=shape, name="items")
+    assert asked == {"items": [{"text": "a"}, {"text": "5"}, {"text": "b"}]}
+    server.script = [says({"items": [{}, 7]})]
+    with pytest.raises(Nonsense):
+        make().ask("JSON", "?", schema=shape, name="items")
+    server.script = [says({"items": []})]
+    assert make().ask("JSON", "?", schema=shape, name="items") == {"items": []}
+
+
+def test_what_a_call_cost_is_estimated_where_the_endpoint_does_not_say(
+    server: Scripted, make: Making, watch: Watch
+) -> None:
+    server.script = [lambda asked: completion('{"sufficient": true, "missing": ""}', usage=False)]
+    ask(make())
+    ((calls, tokens),) = watch.spent
+    assert calls == 1
+    assert 10 <= tokens <= 30
+
+
+def test_a_spent_budget_stops_the_next_call_not_the_one_before(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [says("nonsense")]
+    failed = failure(make(allowed=lambda: "today's budget is spent" if watch.spent else None))
+    assert failed.reason == "budget"
+    assert str(failed) == "today's budget is spent"
+    assert len(server.calls) == 1
+
+
+def test_an_endpoint_that_is_down_is_left_alone_for_a_while(server: Scripted, make: Making, watch: Watch) -> None:
+    server.script = [broken]
+    model = make(rest=30.0)
+    failure(model)
+    assert "a moment ago" in str(failure(model))
+    assert len(server.calls) == 3
+    server.script = [says(GOOD)]
+    watch.now += 31.0
+    assert ask(model) == GOOD
+
+
+@pytest.mark.parametrize("manner", [*BAD, truncated], ids=lambda manner: manner.__name__)
+def test_neither_the_key_nor_what_was_asked_is_in_any_error(
+    manner: Manner, server: Scripted, make: Making, watch: Watch
+) -> None:
+    server.script = [manner]
+    watch.tick = 0.01
+    private = "Mathilda's " + "diary"
+    with pytest.raises(Failed) as failed:
+        make(timeout=0.05).ask("JSON", private, schema=SUFFICIENCY, name="sufficiency")
+    told = "".join(traceback.format_exception(failed.value))
+    assert KEY not in told
+    assert private not in told
+    assert failed.value.__context__ is None
+
+
+def test_halves_of_characters_can_be_asked_about(server: Scripted, make: Making) -> None:
+    server.script = [says('{"sufficient": true, "missing": "\\ud83d \\u0000 x"}')]
+    found = make().ask("JSON", "\ud83d?", schema=SUFFICIENCY, name="sufficiency")
+    assert found["missing"] == "?  x"
+
+
+def test_images_are_shown_and_recordings_are_played(server: Scripted, make: Making) -> None:
+    model = make()
+    assert (
+        model.describe(b"\x89PNG", "image/png", name="boat.png", hint='{"where": "Oslo"}')
+        == "A red boat on a blue lake."
+    )
+    assert model.describe(b"ID3", "audio/mpeg", name=None, hint="") == "Speaker 1: Good morning."
+    image, sound = (call.body["messages"][1]["content"][1] for call in server.calls)
+    assert image == {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
+    assert sound == {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}}
+    assert "boat.png" in server.calls[0].user
+    assert "Oslo" in server.calls[0].user
+    assert all(call.form == "" for call in server.calls)
+
+
+@pytest.mark.parametrize(("media", "mime"), [(b"", "image/png"), (b"x", "video/mp4"), (b"x", "image"), (b"x", "")])
+def test_what_a_model_cannot_be_shown_is_not_sent(media: bytes, mime: str, server: Scripted, make: Making) -> None:
+    with pytest.raises(Failed) as failed:
+        make().describe(media, mime, name=None, hint="")
+    assert failed.value.reason == "refused"
+    assert server.calls == []
+
+
+def test_a_description_without_words_is_nonsense(server: Scripted, make: Making) -> None:
+    server.script = [says("<think>hm</think>")]
+    with pytest.raises(Nonsense):
+        make().describe(b"x", "image/png", name=None, hint="")
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "key", "field"),
+    [
+        ("ftp://x/v1", "m", "", "llm_base_url"),
+        ("http://", "m", "", "llm_base_url"),
+        ("http://x:y/v1", "m", "", "llm_base_url"),
+        ("http://me:pass@x/v1", "m", "", "llm_base_url"),
+        ("http://x/v 1", "m", "", "llm_base_url"),
+        ("http://x/v1", " ", "", "llm_model"),
+        ("http://x/v1", "m", "schlüssel", "llm_api_key"),
+        ("http://x/v1", "m", "a\nb", "llm_api_key"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_by_name(url: str, name: str, key: str, field: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        Model(url, name, key)
+    assert refused.value.field == field
+    assert "pass" not in str(refused.value).replace("password", "")
+
+
+def test_the_whole_address_of_the_endpoint_will_do(server: Scripted) -> None:
+    server.script = [says(GOOD)]
+    model = Model(f"{server.url}/chat/completions/", "m")
+    assert ask(model) == GOOD
+    model.close()
+    assert server.calls[0].path == "/v1/chat/completions"
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(Unavailable, match=r"pip install 'cofio\[llm\]'"):
+        Model("http://127.0.0.1/v1", "m")

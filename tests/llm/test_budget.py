@@ -1,0 +1,72 @@
+"""A day's budget is a value that says what is left of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio.errors import Invalid
+from cofio.llm import Budget, Left, Spent, day, next_day
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("calls=1000,tokens=2000000", Budget(calls=1000, tokens=2_000_000)),
+        (" tokens = 2M , calls=1_000 ", Budget(calls=1000, tokens=2_000_000)),
+        ("tokens=50k", Budget(tokens=50_000)),
+        ("calls=0", Budget(calls=0)),
+        ("off", Budget()),
+        ("", Budget()),
+    ],
+)
+def test_a_budget_is_read_as_it_is_written(text: str, budget: Budget) -> None:
+    assert Budget.parse(text) == budget
+
+
+@pytest.mark.parametrize(
+    "text", ["1000", "calls", "calls=", "calls=-1", "calls=1.5", "euros=3", "calls=1,calls=2", ","]
+)
+def test_what_is_no_budget_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(Invalid, match="calls=1000,tokens=2M, or off") as refused:
+        Budget.parse(text)
+    assert refused.value.field == "llm_budget"
+
+
+def test_what_is_spent_is_no_longer_left() -> None:
+    budget = Budget(calls=3, tokens=100)
+    assert budget.left(Spent()) == Left(calls=3, tokens=100)
+    assert budget.left(Spent(calls=1, tokens=150)) == Left(calls=2, tokens=0)
+    assert Budget().left(Spent(calls=9, tokens=9)) == Left(calls=None, tokens=None)
+
+
+def test_a_spent_budget_says_which_of_its_parts_is_spent() -> None:
+    budget = Budget(calls=3, tokens=1_000)
+    assert budget.refusal(Spent(calls=2, tokens=999)) is None
+    assert budget.refusal(Spent(calls=3)) == "today's budget of 3 calls to the model is spent"
+    assert budget.refusal(Spent(tokens=1_000)) == "today's budget of 1,000 tokens is spent"
+    assert Budget().refusal(Spent(calls=10**9, tokens=10**12)) is None
+    assert Budget(calls=0).refusal(Spent()) is not None
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9_999))))
+def test_what_is_left_never_grows_and_never_falls_below_nothing(
+    calls: int, tokens: int, costs: list[tuple[int, int]]
+) -> None:
+    budget, spent = Budget(calls=calls, tokens=tokens), Spent()
+    before = budget.left(spent)
+    for cost in costs:
+        spent = spent.plus(*cost)
+        after = budget.left(spent)
+        assert 0 <= (after.calls or 0) <= (before.calls or 0)
+        assert 0 <= (after.tokens or 0) <= (before.tokens or 0)
+        before = after
+
+
+def test_a_day_begins_at_midnight_of_utc() -> None:
+    late = datetime(2026, 3, 1, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
+    assert day(late) == date(2026, 3, 2)
+    assert next_day(late) == datetime(2026, 3, 3, tzinfo=UTC)
