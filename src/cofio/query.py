@@ -109,7 +109,7 @@ class Query:
     mode: Mode = field(default="hybrid", kw_only=True)
     limit: int = field(default=10, kw_only=True)
     each: int | None = field(default=None, kw_only=True)
-    """The most hits under one parent, itself among them; `limit` then counts parents, each with what is under it."""
+    """The most hits under one parent that have a position there, and as many that have none; `limit` counts parents."""
     floor: float | None = field(default=None, kw_only=True)
     """The least relevance (0 to 1) that a hit's best signal must have; None means the store's setting."""
     vector: Sequence[float] | None = field(default=None, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -223,16 +224,17 @@ def _first(kept: list[int], query: Query, found: _Candidates) -> list[int]:
     """The best of the candidates, as many as are asked for."""
     if query.each is None:
         return kept[: query.limit]
-    families: dict[str, list[int]] = {}
+    families: dict[str, Counter[bool]] = {}
+    chosen = []
     for no in kept:
         brief = found.briefs[no]
-        family = families.get(brief.parent or brief.id)
-        if family is None and len(families) < query.limit:
-            families[brief.parent or brief.id] = [no]
-        elif family is not None and len(family) < query.each:
-            family.append(no)
-    chosen = {no for family in families.values() for no in family}
-    return [no for no in kept if no in chosen]
+        name, placed = brief.parent or brief.id, brief.position is not None
+        if name not in families and len(families) < query.limit:
+            families[name] = Counter()
+        if name in families and families[name][placed] < query.each:
+            families[name][placed] += 1
+            chosen.append(no)
+    return chosen
 
 
 def _hits(

@@ -397,7 +397,7 @@ def test_whatever_is_answered_what_is_kept_is_sound(monkeypatch: pytest.MonkeyPa
         model = Model(server.url, "scripted", sleep=lambda seconds: None, rest=0.0)
         reader = Reader(model)
 
-        @settings(max_examples=1500, deadline=None)
+        @settings(max_examples=60, deadline=None)
         @given(st.lists(ANSWERS, min_size=1, max_size=3), st.sampled_from([TALK, RUN]))
         def holds(told: list[dict[str, Any]], messages: list[Message]) -> None:
             server.script = [says(each) for each in told]

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+GONE = 499  # what nginx calls a request whose client did not wait
 Observer = Callable[[str, str, int, float], None]
 """Told of each request's method, path and status, and of the seconds that it took."""
 
@@ -88,7 +89,7 @@ class Traced:
         try:
             await self._app({**scope, "state": state}, receive, sending)
         except ClientDisconnect:  # there is nobody left to answer
-            pass
+            status = GONE
         finally:
             if self._observe is not None:
                 self._observe(scope["method"], scope["path"], status, perf_counter() - started)

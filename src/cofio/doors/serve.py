@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ from .rest.assistant import open_assistant
 from .tokens import Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
-GRACE = 2  # seconds that open requests have to end when the server is stopped
+GRACE = 5  # seconds that open requests have to end when the server is stopped
 BACKLOG = 128
 REST = f"{rest.PREFIX}/"  # under it are the calls that can be judged by app, project and access
 
@@ -137,10 +138,10 @@ class Guard:
 
     def _refused(self, scope: Scope, refusal: _Refusal) -> JSONResponse:
         """Why not, in the words of the door that was asked for."""
-        if scope["path"].startswith(REST):
-            now = self._clock()
-            return failure(scope, refusal.status, refusal.sentence, self._zone, now=now, headers=refusal.headers)
-        return JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers)
+        if scope["path"] in ("/mcp", memory_tool.PATH):
+            return JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers)
+        now = self._clock()
+        return failure(scope, refusal.status, refusal.sentence, self._zone, now=now, headers=refusal.headers)
 
 
 def _name(address: str) -> str | None:
@@ -275,6 +276,11 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._tell()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        # Else uvicorn sends itself the signal once more, which ends the process before the memory is closed.
+        self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
 
 
 def _is_local(host: str) -> bool:

@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -43,6 +44,8 @@ class Memory:
     kind: Kind
     id: str
     path: str
+    changed: datetime
+    """When its file was last changed."""
     said: Mapping[str, Any]
     """The lines and sections of an entry, or the front matter of a file and its body as `content`."""
 
@@ -84,10 +87,10 @@ class Tree:
             return
         try:
             names = [_name(part) for part in path[:4]]
-            text = _text(folder, path[-1])
-            owned = {
+            text, changed = _text(folder, path[-1])
+            owned: dict[str, Any] = {
                 "app": DEFAULTS.get(path[0], names[0]), "project": DEFAULTS.get(path[1], names[1]), "owner": names[3],
-                "path": shown,
+                "path": shown, "changed": changed,
             }  # fmt: skip
             if what in (Kind.PROFILE, Kind.SKILL):
                 front, body = markdown.divided(text)
@@ -102,7 +105,7 @@ class Tree:
         except OSError as error:
             self.refused.append((shown, error.strerror or "cannot be read"))
 
-    def _entries(self, text: str, kind: Kind, owned: Mapping[str, str]) -> Iterator[Memory]:
+    def _entries(self, text: str, kind: Kind, owned: Mapping[str, Any]) -> Iterator[Memory]:
         seen: set[str] = set()
         for span in markdown.spans(text):
             named = _ENTRY.fullmatch(span.id)
@@ -142,7 +145,7 @@ def _name(written: str) -> str:
     return name
 
 
-def _text(folder: int, name: str) -> str:
+def _text(folder: int, name: str) -> tuple[str, datetime]:
     there = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if stat.S_ISLNK(there.st_mode):
         raise Invalid("file", "is a link, and none is followed")
@@ -158,7 +161,7 @@ def _text(folder: int, name: str) -> str:
     except UnicodeDecodeError:
         raise Invalid("file", "is no UTF-8 text") from None
     check_text("file", text, LARGEST)
-    return text
+    return text, datetime.fromtimestamp(int(there.st_mtime), UTC)
 
 
 def _printable(name: str) -> str:

@@ -23,6 +23,7 @@ from .turns import again, distinct, draft, message_id, message_of, turn_id
 __all__ = ["Conversations", "Place", "distinct", "message_of", "public_id"]
 
 TRIES = 50  # how often a change is tried again, because another process was at the same session
+TURNS = 64  # users whose sessions can be carved at once
 UNASKED = 500  # so many messages are kept before a session in which no user has spoken is carved at all
 
 
@@ -53,7 +54,7 @@ class Conversations:
         self._refining = Refining(engine, extractor, zone, reader, mirror) if reader is not None else None
         self._carving = Carving(engine, extractor, zone, refined=reader is not None, mirror=mirror)
         self.forgetting = Forgetting(engine, extractor, mirror)
-        self._one = threading.Lock()
+        self._turns = [threading.Lock() for _ in range(TURNS)]
 
     def add(self, place: Place, session: str, messages: Sequence[Message]) -> int:
         """Keep messages, and carve what they finish; how many stretches were carved."""
@@ -96,9 +97,10 @@ class Conversations:
         Each stretch is one transaction: there are either its messages, waiting, or the records that it became.
         """
         carved = 0
-        if not self._stretches(self.buffered(place, session), whole):
+        waiting = self.buffered(place, session)
+        if not self._stretches(waiting, whole):
             return 0
-        with self._one:  # others in this process would only be told of a conflict
+        with self._turn(place, waiting):
             for _ in range(TRIES):
                 turns = self.buffered(place, session)
                 stretches = self._stretches(turns, whole)
@@ -110,6 +112,11 @@ class Conversations:
                     continue
                 return carved
         raise Unavailable("too many are writing to this session at once; try again")
+
+    def _turn(self, place: Place, waiting: Sequence[Record]) -> threading.Lock:
+        """What a carve waits for: others of the same user in this process, who would only be told of a conflict."""
+        speakers = [message.sender for message in _messages(waiting) if message.role == "user"]
+        return self._turns[hash((place, speakers[0] if speakers else "")) % len(self._turns)]
 
     def refine(self, place: Place, task: Mapping[str, Json]) -> bool:
         """Have a model better what a job names; False when there is nothing to better, or no model.

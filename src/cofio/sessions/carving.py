@@ -26,9 +26,11 @@ from .turns import SOURCE, copy, distinct, fields, milliseconds
 Owned: TypeAlias = tuple[str, str, str]
 """A record that may be bettered: the track and the name of its owner, and its id, or a case's key."""
 PROFILE, LEDGER = "profile", "ledger"
+EVERYTHING = 10  # users of one stretch who each keep all of it
 LONGEST = 200_000  # characters of what is made of messages; the messages themselves are kept whole
 CASES = 200  # an agent's newest cases, among which those like a new one are looked for
 GROWN_FROM = 50  # a skill is worked out of its newest cases
+NAMED = 200  # the newest cases, sessions and senders that a skill names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +67,12 @@ class Carving:
         users, agents = stretch.senders("user"), stretch.senders("assistant")
         homes = [place.owner("user", user) for user in users]
 
+        known = {told for home in homes[:EVERYTHING] for told in self._described(home)}
+
         def recalled(sentence: str) -> bool:
-            return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes)
+            if sentence in known:
+                return True
+            return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes[:EVERYTHING])
 
         found = self._extractor.extract(stretch.messages, self._zone, recalled)
         writing = _Writing(self._engine, self._extractor, self._zone, session, stretch)
@@ -83,6 +89,16 @@ class Carving:
             homes, parents = [place.owner("agent", speaker)], [writing.cell]
         writing.turns(homes, parents)
         applied(self._engine, self._mirror, writing.changes)
+
+    def _described(self, home: Scope) -> list[str]:
+        """What a user's profile says, sentence by sentence."""
+        profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
+        items = None if profile is None else fields(profile).get("explicit_info")
+        return (
+            [str(item.get("description")) for item in items if isinstance(item, dict)]
+            if isinstance(items, list)
+            else []
+        )
 
 
 @dataclass(slots=True)
@@ -124,6 +140,8 @@ class _Writing:
             )  # fmt: skip
         names = {message.sender: message.name or message.sender for message in self.stretch.messages}
         for fact in found.facts:
+            if fact.speaker != user and self._far(user):
+                continue
             self._put(
                 home, Kind.FACT, numbers, text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker),
                 parent=parent, data={**context, "messages": list(fact.messages)}, created_at=fact.at,
@@ -131,6 +149,12 @@ class _Writing:
         self.changes.append(numbers.change())
         self._profile(home, found, user)
         return parent
+
+    def _far(self, user: str) -> bool:
+        """Whether a user is one of so many that each keeps only the episode and their own words: else what is kept of a
+        large group would grow with the square of its size.
+        """
+        return user in self.stretch.senders("user")[EVERYTHING:]
 
     def _profile(self, home: Scope, found: Extraction, user: str) -> None:
         entries = found.profiles.get(user)
@@ -151,7 +175,10 @@ class _Writing:
             created_at=self.stretch.messages[-1].at,
         )  # fmt: skip
         self._grow(home, case, key, numbers)
-        self.changes.append(numbers.change())
+        # Whichever day it is of: of two cases that come in at once, the later one must see the skill of the other.
+        turn = Numbers(self.engine, home, "cases")
+        turn.next("ac")
+        self.changes += [numbers.change(), turn.change()]
         return key
 
     def _grow(self, home: Scope, case: Case, key: str, numbers: Numbers) -> None:
@@ -172,14 +199,11 @@ class _Writing:
             return
         before = sorted(alike.values(), key=lambda record: record.created_at)
         grown = self.extractor.skill([*map(case_of, before), case])
-        cells = [self.context, *map(fields, before)]
         self._put(
             home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=skill_text(skill_data(grown)),
             data={
                 **skill_data(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
-                "source_case_ids": [*map(public_id, before), public],
-                "sessions": {cast(str, cell["session_id"]): True for cell in cells},
-                "senders": {sender: True for cell in cells for sender in cast("dict[str, Json]", cell["senders"])},
+                "source_case_ids": [*map(public_id, before), public], **named_in([*map(fields, before), self.context]),
             },
             created_at=self.stretch.messages[-1].at,
         )  # fmt: skip
@@ -191,7 +215,8 @@ class _Writing:
             moved = {"data": {**fields(turn), **context}, "parent": parents[0], "position": position}
             self.changes.append(Edit(id=turn.id, fields={**moved, "scope": homes[0]}, if_version=turn.version))
             for home, parent in zip(homes[1:], parents[1:], strict=True):
-                self.changes.append(Put(draft=copy(turn, home, {**moved, "parent": parent})))
+                if fields(turn)["sender_id"] == home.names[-1] or not self._far(home.names[-1]):
+                    self.changes.append(Put(draft=copy(turn, home, {**moved, "parent": parent})))
 
     def _day(self) -> str:
         return self.stretch.messages[-1].at.astimezone(self.zone).strftime("%Y%m%d")
@@ -267,15 +292,27 @@ def profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
 def skill_edit(old: Record, grown: Skill, together: Sequence[str], cell: Mapping[str, Json] | None = None) -> Edit:
     """The change that makes a skill of these cases, the newest of them from `cell`; what a person has written stays."""
     before = fields(old)
-    data: dict[str, Json] = {**before, **skill_data(grown), "source_case_ids": list(together)}
+    named: list[Json] = [*together[-NAMED:]]
+    data: dict[str, Json] = {**before, **skill_data(grown), "source_case_ids": named}
     if cell is not None:
-        sessions, senders = cast("tuple[dict[str, Json], ...]", (before["sessions"], before["senders"]))
-        data["sessions"] = {**sessions, cast(str, cell["session_id"]): True}
-        data["senders"] = {**senders, **cast("dict[str, Json]", cell["senders"])}
+        data |= named_in([before, cell])
     edited = cast("list[str]", before.get("edited") or [])
     data |= {name: before[name] for name in edited if name != "name"}
     title = old.title if "name" in edited else grown.name[:MAX_TITLE]
     return Edit(id=old.id, fields={"data": data, "title": title, "text": skill_text(data)}, if_version=old.version)
+
+
+def named_in(cells: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+    """The sessions and the senders of stretches, or of skills, which have several of the first."""
+    sessions: dict[str, Json] = {}
+    senders: dict[str, Json] = {}
+    for cell in cells:
+        of = cast("dict[str, Json]", cell.get("sessions") or {str(cell["session_id"]): True})
+        # The newest come last, and are the ones that stay.
+        sessions = {**{name: True for name in sessions if name not in of}, **of}
+        spoke = cast("dict[str, Json]", cell["senders"])
+        senders = {**{name: True for name in senders if name not in spoke}, **spoke}
+    return {"sessions": dict(list(sessions.items())[-NAMED:]), "senders": dict(list(senders.items())[-NAMED:])}
 
 
 def sources(skill: Record) -> list[str]:

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
-from ..backends import Change, Delete, Drop
+from ..backends import Change, Delete, Drop, Edit
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor
 from ..extract.profiles import without
-from ..model import Kind, Record, Scope
+from ..model import Json, Kind, Record, Scope
 from ..query import MAX_LIST, AllOf, Filter, Where
-from .carving import CASES, PROFILE, cases_of, profile_put, skill_edit, sources
+from .carving import CASES, PROFILE, cases_of, named_in, profile_put, skill_edit, sources
 from .mirroring import Mirror, applied
 from .places import Place, Track, named, public_id
 from .turns import fields
@@ -46,7 +46,10 @@ class Forgetting:
         return self._tried(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
 
     def owner(self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = ()) -> Counter[Kind]:
-        """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits."""
+        """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits.
+
+        What agents learned from working for a user goes with the user.
+        """
         home = place.owner(track, name)
         if kinds:
             made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
@@ -57,9 +60,10 @@ class Forgetting:
 
         def changes() -> Doomed:
             waiting = self._all(place.scope / "session", (Kind.TURN,), said)
-            counts = self._counts(home)
-            counts[Kind.TURN] += len(waiting)
-            return [Drop(scope=home), *(Delete(id=turn.id, if_version=turn.version) for turn in waiting)], counts
+            with_them = Where(("data", "senders", name), "=", True)
+            learned = self._all(place.scope / "agent", (Kind.CASE,), with_them) if track == "user" else []
+            made, counts = self._doomed([*learned, *waiting])
+            return [Drop(scope=home), *made], counts + self._counts(home)
 
         return self._tried(changes)
 
@@ -86,6 +90,9 @@ class Forgetting:
             if found is not None:
                 hanging = Where("parent", "=", found.id)
                 under = self._all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
+                if found.kind is Kind.EPISODE:
+                    of_it = Where("data.parent_id", "=", cast(str, fields(found)["parent_id"]))
+                    under += self._all(place.scope / "agent", (Kind.CASE,), of_it)
                 return self._doomed([found, *under])
         messages = self._all(place.scope, (Kind.TURN,), Where("data.message_id", "=", public))
         if not messages:
@@ -126,12 +133,14 @@ class Forgetting:
     def _shrunk(self, home: Scope, skill: Record, cases: set[str], counts: Counter[Kind]) -> Change:
         """A skill without these cases; one that has fewer than two left is none."""
         left = [case for case in sources(skill) if case not in cases]
-        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=MAX_LIST, order="created")
-        remaining = cases_of(known, left)
+        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
+        remaining = [record for record in known if public_id(record) in left]
         if len(remaining) < 2:
             counts[Kind.SKILL] += 1
             return Delete(id=skill.id, if_version=skill.version)
-        return skill_edit(skill, self._extractor.skill(remaining), left)
+        edit = skill_edit(skill, self._extractor.skill(cases_of(known, left)), left)
+        data = {**cast("dict[str, Json]", edit.fields["data"]), **named_in([*map(fields, reversed(remaining))])}
+        return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
 
     def _all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
         found: list[Record] = []

@@ -11,7 +11,8 @@ from ..model import Kind, Record, Scope
 from ..query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
 from .places import Place
 
-EACH = 12  # of what an episode is found by, so much counts; its messages are among that, and are not shown
+EACH = 6  # of the facts and of the messages that an episode is found by, so many of each count
+FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
 AT_ONCE = 150  # sessions that are named in one filter
 
 
@@ -57,14 +58,14 @@ def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
     for episode, hits in groups.items():
         if _near(hits, asked.radius) and (record := _episode(engine, episode, hits)) is not None:
             facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, engine.settings.floor)]
-            found.append(Found(record, hits[0].score, facts))
+            found.append(Found(record, score(hits[0]), facts))
     return Answer(found, page.degraded)
 
 
 def of_agent(engine: Engine, home: Scope, kind: Kind, asked: Asked) -> Answer:
     """An agent's cases, or its skills."""
     page = _search(engine, home, (kind,), asked)
-    return Answer([Found(hit.record, hit.score) for hit in page if _near([hit], asked.radius)], page.degraded)
+    return Answer([Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)], page.degraded)
 
 
 def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
@@ -82,9 +83,14 @@ def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
                 filter=some if asked.filter is None else AllOf(some, asked.filter),
             )
         )  # fmt: skip
-        found += [Found(hit.record, hit.score) for hit in page if _near([hit], asked.radius)]
+        found += [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
         degraded = degraded or page.degraded
     return Answer(sorted(found, key=lambda each: -each.score)[: asked.limit], degraded)
+
+
+def score(hit: Hit) -> float:
+    """How well a hit answers, from 0 to 1."""
+    return min(1.0, FULL * hit.score)
 
 
 def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: Asked, each: int | None = None) -> Page:

@@ -63,6 +63,9 @@ class Vault:
         self.kept: list[str] = []
         """The files that people's versions were put aside in, since this was made."""
 
+        if not self.state.about("complete") and not engine.count(Scope(ROOT), kinds=SHOWN):
+            self.completed()
+
     def close(self) -> None:
         """Let go of the vault; what was written is forced to the disk first."""
         self.settle()

@@ -202,7 +202,7 @@ class _Taking:
         known = named(memory.id)
         key = known.key if known is not None and (known.kind, known.owner) == (Kind.SKILL, memory.owner) else None
         made = said.get("created_at")
-        at = _time(str(made), self._zone) if made else _EPOCH
+        at = _time(str(made), self._zone) if made else memory.changed
         sources = said.get("source_case_ids")
         mine = [_public(memory.owner, str(each)) for each in sources] if isinstance(sources, list) else []
         data: dict[str, Json] = {

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from ...model import Json, Kind, Record
 from ...sessions.places import public_id
-from ...sessions.recalling import Found
+from ...sessions.recalling import Found, score
 from ...sessions.turns import fields, message_of
 
 Data = dict[str, Any]
@@ -233,7 +233,7 @@ class Rendering:
 
     def found_episode(self, found: Found) -> Data:
         """An episode among the hits of a search."""
-        facts = [{**self.fact(hit.record), "score": hit.score} for hit in found.facts]
+        facts = [{**self.fact(hit.record), "score": score(hit)} for hit in found.facts]
         return {**self.episode(found.record), "score": found.score, "atomic_facts": facts}
 
     def profile(self, record: Record) -> Data:

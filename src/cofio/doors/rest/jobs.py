@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
@@ -27,6 +28,7 @@ from ...sessions.turns import SOURCE, fields
 
 KEPT = timedelta(days=7)
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
+LOOK = 60.0  # seconds between looks for what other servers left
 FIRST, LONGEST = 5.0, 3600.0  # seconds until a job that failed is tried again: at first, and at most
 _log = logging.getLogger("cofio.rest")
 UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
@@ -53,6 +55,7 @@ class Jobs:
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
+        self._look = time.monotonic() + LOOK
         self.trouble: str | None = None
         """Why the last job that needed a model could not be done; None when it could."""
 
@@ -81,8 +84,11 @@ class Jobs:
         self._take_all(place.scope / "job", wanted)
 
     def resume(self) -> None:
-        """Take up what was left undone when a server ended."""
+        """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
         self._take_all(Scope(ROOT), UNFINISHED)
+        with self._changed:
+            if not self._threads and not self._closing:
+                self._start()
 
     def settled(self, place: Place, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
@@ -125,9 +131,12 @@ class Jobs:
             self._open[(job.place, job.session)] += 1
             self._push(job, after)
             if len(self._threads) < min(WORKERS, len(self._known)):
-                thread = threading.Thread(target=self._work, name="cofio-jobs", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                self._start()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._work, name="cofio-jobs", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _push(self, job: _Job, after: float) -> None:
         heapq.heappush(self._due, (time.monotonic() + after, next(self._numbers), job))
@@ -152,13 +161,20 @@ class Jobs:
                     self._push(job, again)
 
     def _next(self) -> _Job | None:
-        with self._changed:
-            while not self._closing:
-                wait = self._due[0][0] - time.monotonic() if self._due else None
-                if wait is not None and wait <= 0:
+        while True:
+            with self._changed:
+                if self._closing:
+                    return None
+                now = time.monotonic()
+                if self._due and self._due[0][0] <= now:
                     return heapq.heappop(self._due)[2]
-                self._changed.wait(wait)
-            return None
+                looks = now >= self._look
+                if not looks:
+                    self._changed.wait(min([self._look, *(due for due, _, _ in self._due[:1])]) - now)
+                    continue
+                self._look = now + LOOK
+            with suppress(CofioError):  # the store may be busy, or about to be closed
+                self._take_all(Scope(ROOT), UNFINISHED)
 
     def _do(self, job: _Job) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""

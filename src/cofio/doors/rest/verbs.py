@@ -15,7 +15,7 @@ from ...errors import Invalid, NotFound, Unavailable
 from ...extract import Call, Message
 from ...llm import Spent
 from ...model import Json, Kind, Record
-from ...query import Filter, Mode, Where
+from ...query import AllOf, Filter, Mode, Where
 from ...sessions import Conversations, Place
 from ...sessions.asking import Search, in_rounds, reranked
 from ...sessions.carving import profile_put
@@ -172,7 +172,10 @@ class Verbs:
         track: Track = "user" if asked.user_id is not None else "agent"
         home = _place(asked).owner(track, asked.user_id or asked.agent_id or "")
         kinds = (KINDS[asked.memory_type],)
-        wanted = _filter(asked.filters, self.zone, *kinds)
+        # All of these have a key: saying so lets them be found among an owner's many messages.
+        wanted: Filter = Where("key", ">=", "")
+        if (narrower := _filter(asked.filters, self.zone, *kinds)) is not None:
+            wanted = AllOf(wanted, narrower)
         timeless = asked.memory_type in ("profile", "agent_skill")
         records = self.engine.list(
             home, exact=True, kinds=kinds, filter=wanted, limit=asked.page_size,
