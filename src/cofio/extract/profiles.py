@@ -64,11 +64,11 @@ class _Known:
                 said += [(item, None) for item in ending.hidden.pop(topic, ())]
         said.sort(key=lambda pair: -_time(pair[0]))  # of what was said at the same time, the order stays
         chain: list[Item] = []
-        for item, ending in reversed(said):
-            if ending is None:
+        for item, end in reversed(said):
+            if end is None:
                 chain.insert(0, item)
             elif chain and _ends(item, chain[0]):
-                ending.hidden[topic] = chain
+                end.hidden[topic] = chain
                 chain = []
         if chain:
             self.shown[topic] = chain

@@ -158,12 +158,14 @@ class Forgetting:
         return counts
 
 
-def _messages(records: Iterable[Record]) -> dict[Scope, set[str]]:
-    """The ids of the messages that the records are, or were taken from, by whose they are."""
-    found: dict[Scope, set[str]] = {}
+def _messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:
+    """The messages, by session and id, that the records are, or were taken from, by whose they are."""
+    found: dict[Scope, set[tuple[str, str]]] = {}
     for record in records:
+        data = fields(record)
         if record.kind is Kind.TURN and record.parent is not None:
-            found.setdefault(record.scope, set()).add(cast(str, fields(record)["message_id"]))
+            found.setdefault(record.scope, set()).add((str(data["session_id"]), cast(str, data["message_id"])))
         elif record.kind is Kind.FACT:
-            found.setdefault(record.scope, set()).update(cast("list[str]", fields(record)["messages"]))
+            said = cast("list[str]", data["messages"])
+            found.setdefault(record.scope, set()).update((str(data["session_id"]), message) for message in said)
     return found

@@ -66,7 +66,7 @@ class Refining:
         messages.sort(key=lambda message: message.at)
         if not messages:
             return False
-        said = {message.id for message in messages}
+        said = {(str(task["session_id"]), message.id) for message in messages}
         profiles = {
             record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
         }

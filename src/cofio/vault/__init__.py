@@ -25,7 +25,7 @@ from ..query import MAX_LIST
 from ..sessions.mirroring import Seen
 from ..sessions.places import ROOT
 from .folders import Held, Moved, Stamp, Tree
-from .layout import SHOWN, Layout, Located, Path, day_of, order, written
+from .layout import SHOWN, TRACKS, Layout, Located, Path, day_of, order, written
 from .rendering import Rendering, at
 from .state import UNKNOWN, Extent, File, Known, State, digest
 
@@ -128,9 +128,10 @@ class Vault:
     def settle(self) -> None:
         """Force to the disk what was written: what is missing after that is a person's doing."""
         for path, stamp in self.state.unforced().items():
-            self.tree.force(tuple(path.split("/")))
-            with self.state.locked():
-                self.state.forced(path, stamp)
+            with suppress(OSError):  # then it stays to be done
+                self.tree.force(tuple(path.split("/")))
+                with self.state.locked():
+                    self.state.forced(path, stamp)
 
     # Following the database. Each of these is called with the vault locked.
 
@@ -152,8 +153,11 @@ class Vault:
             elif each.kind is not None:
                 path = self.layout.daily(each.scope, each.kind, each.key)
                 days.setdefault(path, (each.scope, each.kind, []))[2].append(each.key)
-        with self.tree.near():
-            return self._followed(days, profiles, skills)
+        try:
+            with self.tree.near():
+                return self._followed(days, profiles, skills)
+        finally:
+            self._fresh = {}
 
     def _followed(
         self, days: Mapping[Path, tuple[Scope, Kind, list[str]]], profiles: Iterable[Scope], skills: Iterable[Scope]
@@ -173,6 +177,8 @@ class Vault:
         for each in seen:
             if each.kind is not None:
                 yield each
+                continue
+            if len(each.scope.names) > 3 and each.scope.names[3] not in TRACKS:
                 continue
             for path in self.state.files(written(self.layout.under(each.scope))):
                 located = self.layout.located(tuple(path.split("/")))

@@ -151,7 +151,7 @@ class Tree:
 
     def force(self, path: Path) -> None:
         """Have the disk hold a file as it is, and its name."""
-        with suppress(FileNotFoundError), self._into(path[:-1]) as parent:
+        with self._into(path[:-1]) as parent:
             opened = os.open(path[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
             try:
                 os.fsync(opened)

@@ -11,11 +11,13 @@ from typing import Any, cast
 
 from ..backends import Change, Progress, Put
 from ..errors import Conflict, Invalid, NotFound, Unavailable
+from ..extract import Case
 from ..importing import markdown
 from ..importing.everos import Memory, Tree
 from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
 from ..sessions import Conversations, Place
 from ..sessions.carving import LONGEST, Numbers, profile_put, skill_text
+from ..sessions.cases import case_data
 from ..sessions.places import PREFIXES, named
 from .rendering import share
 
@@ -187,12 +189,12 @@ class _Taking:
                 data={**data, "summary": summary, "turns": []},
             )
         intent, approach, insight = _filled("TaskIntent", said), said.get("Approach") or "", said.get("KeyInsight")
-        case: dict[str, Json] = {
-            "task_intent": intent, "approach": approach, "key_insight": insight or None, "outcome": "",
-            "quality_score": share("quality_score", said.get("quality_score") or 0.5), "messages": [], "steps": [],
-        }  # fmt: skip
+        case = Case(
+            intent=intent, approach=approach, insight=insight or None, outcome="",
+            quality=share("quality_score", said.get("quality_score") or 0.5),
+        )  # fmt: skip
         text = "\n".join(part for part in (approach, insight) if part)
-        return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **case})
+        return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **case_data(case)})
 
     def _skill(self, home: Scope, memory: Memory) -> Draft:
         said = memory.said

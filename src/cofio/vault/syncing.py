@@ -25,7 +25,7 @@ from . import Vault
 from .folders import Moved
 from .layout import DAILY, SHOWN, Located, Path, day_of, is_key, written
 from .rendering import at, changed
-from .state import Known, digest
+from .state import UNKNOWN, Known, digest
 
 MANY, SHARE = 20, 0.5  # of so many entries, more than this share gone at once is taken for a mistake
 ROUNDS = 3  # how often files are looked at again that were changed meanwhile
@@ -295,12 +295,12 @@ class _Look:
             if key in stale:
                 continue
             self._judge(located, key, file.known.get(key), theirs.get(key), stale, adopted)
+        left = file.no is not None and held is not None and file.stamp != held.stamp
+        if held is not None and (adopted or (left and not self.edits and not self.gone)):
+            done = not stale and not self.edits and not self.gone
+            vault.state.keep(file, adopted, held.stamp if done else UNKNOWN)
         if stale:
             self._follow(located, stale)
-            return
-        whole = held is not None and not self.edits and not self.gone
-        if whole and held is not None and (adopted or (file.no is not None and file.stamp != held.stamp)):
-            vault.state.keep(file, adopted, held.stamp)
 
     def _judge(
         self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str],

@@ -95,14 +95,14 @@ def test_what_ended_before_it_began_again_does_not_end_it() -> None:
 
 def test_taking_back_a_message_brings_back_what_it_had_superseded() -> None:
     profile = merged(None, [BERGEN, OSLO], session="s")
-    assert without(profile, {"m5"}) == merged(None, [BERGEN], session="s")
-    assert without(profile, {"m1", "m5"}) is None
+    assert without(profile, {("s", "m5")}) == merged(None, [BERGEN], session="s")
+    assert without(profile, {("s", "m1"), ("s", "m5")}) is None
 
 
 def test_traits_that_a_model_wrote_are_kept() -> None:
     traits: Json = [{"trait": "curious"}]
     profile = {**merged(None, [BERGEN], session="s"), "implicit_traits": traits}
-    left = without(profile, {"m1"})
+    left = without(profile, {("s", "m1")})
     assert left is not None
     assert (left["implicit_traits"], left["explicit_info"]) == (traits, [])
     assert merged(profile, [OSLO], session="s")["implicit_traits"] == traits
@@ -152,7 +152,7 @@ def test_the_order_of_arrival_does_not_matter(said: list[Entry], chance: Random)
 
 @given(entries)
 def test_taking_back_everything_leaves_nothing(said: list[Entry]) -> None:
-    assert without(merged(None, said, session="s"), {entry.message for entry in said}) is None
+    assert without(merged(None, said, session="s"), {("s", entry.message) for entry in said}) is None
 
 
 @given(entries, st.integers(0, 60))
@@ -161,4 +161,4 @@ def test_taking_back_is_as_if_it_had_never_been_said(said: list[Entry], at: int)
     expected = merged(None, rest, session="s") if rest else None
     per_topic = {entry.topic: sum(other.topic == entry.topic for other in said) for entry in said}
     if all(count <= DEEPEST + 1 for count in per_topic.values()):  # what fell off the end of a chain is forgotten
-        assert without(merged(None, said, session="s"), {f"m{at}"}) == expected
+        assert without(merged(None, said, session="s"), {("s", f"m{at}")}) == expected

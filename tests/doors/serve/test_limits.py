@@ -273,8 +273,8 @@ def test_a_token_that_is_limited_in_any_way_opens_one_door(
         for method in ("GET", "POST", "DELETE", "OPTIONS"):
             answer = client.request(method, path, headers=limited, follow_redirects=False)
             assert answer.status_code == 403, (method, path)
-            assert set(answer.json()) == {"error"}
-            assert str(token(**limits).limits) in answer.json()["error"]
+            assert set(answer.json()) - {"request_id"} == {"error"}
+            assert str(token(**limits).limits) in str(answer.json()["error"])
             assert re.fullmatch(r"[0-9a-f]{32}", answer.headers["x-request-id"])
             assert client.request(method, path, headers=whole, follow_redirects=False).status_code != 403, path
     assert client.post("/api/v1/memory/add", headers=limited).json()["token"] == "limited"

@@ -208,7 +208,7 @@ def test_a_token_that_is_limited_opens_the_rest_door_alone(start: Start, tmp_pat
         for body in (None, LIST):
             status, headers, said = server.get(path, body, **limited)
             assert status == 403, path
-            assert "reading in the app shop" in json.loads(said)["error"]
+            assert "reading in the app shop" in str(json.loads(said)["error"])
             assert len(headers["x-request-id"]) == 32
     assert server.get("/health", **limited)[0] == 200
     for path in ("/api/v1/memory/../../../mcp", "/api/v1/memory/..%2f..%2f..%2fmcp", "/api/v1/memory/%2e%2e/../mcp"):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import Invalid, Unavailable
 from ...jsonl import write_line
-from ...model import check_text
+from ...model import Kind, Scope, check_text
+from ...query import MAX_LIST, AllOf, Where
 from . import transfer, vaulting
 from .arguments import misused
 from .opening import MAX_PATH, exists, opened, place, settle, waiting
@@ -20,6 +21,7 @@ from .terminal import Bar, Checkup, counted, note, output, size
 
 if TYPE_CHECKING:
     from ...engine import Engine
+    from ...settings import Settings
 
 PRODUCT = "agent-memory-store"
 LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
@@ -66,6 +68,8 @@ def doctor(args: Namespace) -> int:
                 problems = _around(folder) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
             numbers = engine.stats()
+            if settings.llm_base_url:
+                facts["llm"] = _llm(engine, settings)
         facts["records"] = f"{numbers['records']:,}"
         facts["database"] = size(int(numbers["bytes_database"]))
         facts["embedder"] = (
@@ -83,6 +87,19 @@ def doctor(args: Namespace) -> int:
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
     output(as_json=args.json).checkup(Checkup(problems=problems, mended=mended, facts=facts))
     return 1 if problems else 0
+
+
+def _llm(engine: Engine, settings: Settings) -> str:
+    """How the model that betters conversations is getting on: what waits for it, and why."""
+    from ...sessions.places import ROOT
+
+    waits = AllOf(Where("data.task", "=", "refine"), Where("data.status", "in", ("queued", "running", "waiting")))
+    jobs = engine.list(Scope(ROOT), kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
+    if not jobs:
+        return f"{settings.llm_model}, nothing waits for it"
+    reasons = [job.data["error"] for job in jobs if isinstance(job.data, dict) and job.data.get("error")]
+    why = f": {reasons[0]}" if reasons else ""
+    return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
 
 
 def _around(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ from ...text import STOP_WORDS, words
 from .. import Message
 from .lines import cut, flat
 from .results import told
+from .sentences import split
 
 INTENT = 300  # characters
 _SEEN = 4_000  # characters of a message that a request is looked for in, from its beginning and from its end
@@ -30,7 +31,7 @@ VERBS = frozenset(
         "retry return reverse revert review rewrite roll rotate run save scan schedule scrape search see send set "
         "share ship show shut sign solve sort split start stop store submit subscribe summarise summarize switch "
         "sync take tell test text track train transfer translate trim turn uninstall unlock update upgrade upload "
-        "use validate verify watch write",
+        "use validate verify watch write bounce destroy erase prune purge scale terminate truncate undo wipe",
     )
 )
 
@@ -63,10 +64,6 @@ _TAIL = re.compile(
     r"(?i)[\s,;–—-]*\b(?:please|pls|for me|thanks(?: (?:a lot|in advance|so much))?"
     r"|thank you(?: (?:in advance|so much|very much))?|thx|cheers|bitte|danke)[\s.!?]*$"
 )
-_SENTENCE = re.compile(
-    r"(?<=[.!?…])(?<!\b[A-Za-z]\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bNo\.)(?<!\bSt\.)"
-    r"(?<!\betc\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bMrs\.)(?<!\bapprox\.)\s+|(?<=[。！？])|\n+"
-)
 _CODE = re.compile(r"```[^`]{0,200000}(?:```|$)")
 _REFINES = re.compile(
     r"(?i)(?:no|nope|actually|sorry|wait|oh|hm+|ok(?:ay)?|yes|great|and|but|also|rather|instead|not|only|just"
@@ -87,7 +84,8 @@ OBJECTS = re.compile(
 def sentences(text: str) -> list[str]:
     """The sentences and lines of the beginning of a text, without code."""
     seen = _CODE.sub(" ", text.strip()[:_SEEN])
-    return [part for piece in _SENTENCE.split(seen) if piece and (part := piece.strip(" \t#*>•-"))]
+    pieces = (piece for line in seen.splitlines() for piece in split(line))
+    return [part for piece in pieces if (part := piece.strip(" \t#*>•-"))]
 
 
 def intent(messages: Sequence[Message]) -> str:

@@ -65,24 +65,51 @@ _EXIT = re.compile(
 _PREFIX = re.compile(r"(?i)\W{0,3}(?:error|failed|failure)\s*[:!]\s*(?=\S)")
 
 
-def told(text: str, *, reads: bool = False) -> tuple[str, bool]:
-    """The telling line of a result, and whether it reports a failure; `reads` when the call fetched somebody's text."""
+_NO_LOG = re.compile(  # what a tool says of its own reading, and not a line of what it read
+    r"(?i)(?:(?:tool |command |request |api |http )?(?:error|failed|failure)\b ?[:!(-]? ?)?"
+    r"(?:(?:executing|calling|running|reading|opening|fetching|loading|accessing|while (?:reading|opening|fetching))\b"
+    r"|(?:could not|couldn't|cannot|can't|can not|unable to|failed to) "
+    r"(?:read|open|find|access|load|fetch|retrieve|list|stat|decode|locate|resolve host|download|search)\b"
+    r"|(?:the )?(?:file|path|directory|folder|page|url|document|resource|log)\b.{0,200}"
+    r"(?:not found|does(?: not|n't) exist|denied|not (?:allowed|readable|accessible|permitted)|too (?:large|big|long)"
+    r"|is (?:empty|binary|a directory|outside))"
+    r"|no such (?:file|directory|page|document)|(?:file |page )?not found\b(?=\s*(?:$|[.:(]))"
+    r"|(?:permission|access) denied(?=\s*(?:$|[.:(]|to (?:read|open|access)|when |while |reading |opening ))"
+    r"|is a directory|enoent|eacces|eisdir|binary file"
+    r"|http(?:/\d(?:\.\d)?)?\s+[45]\d\d\b|status(?: code)?\s?[:= ]\s?[45]\d\d\b"
+    r"|[45]\d\d:? (?:bad|unauthorized|forbidden|not|method|request|gone|too|internal|service|gateway|client|server)\b"
+    r"|(?:request |connection )?timed out(?: after \d+ ?m?s\w{0,6})?\W{0,3}$)"
+    r"|(?:[\w./-]{1,60}: ){1,3}.{0,200}(?:no such file or directory|permission denied|is a directory)$"
+    r"|(?:curl|wget): "
+)
+_OF_FILES = re.compile(r"(?:FileNotFound|Permission|IsADirectory|NotADirectory|UnicodeDecode)Error\b")
+_UNREADABLE = re.compile(r"(?i)not found|no such|denied|does(?: not|n't) exist|cannot|could not|too large|is a directory")
+_PATH = re.compile(r"(?<![\w:/])/[\w.-]{2,60}/?[\w.-]{1,60}")
+_STAMPED = re.compile(r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d|(?:[A-Z][a-z]{2} ){1,2}\d|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b(?!:))")
+
+
+def told(text: str, *, reads: bool = False, of: str | None = None) -> tuple[str, bool]:
+    """The telling line of a result, and whether it reports a failure.
+
+    `reads` when the call looked something up, `of` the name of the text that it fetched, if it was one: whatever that
+    text speaks of is no failure to read it.
+    """
     text = text.strip()
     if not text:
         return NO_OUTPUT, False
     if text[0] in "{[":
         try:
-            return _told_json(json.loads(text), reads=reads)
+            return _told_json(json.loads(text), reads=reads, of=of)
         except (ValueError, RecursionError):
             pass  # cut off, or not JSON at all: what it looks like is a text
-    return _told_text(text, reads=reads)
+    return _told_text(text, reads=reads, of=of)
 
 
-def _told_text(text: str, *, reads: bool) -> tuple[str, bool]:
+def _told_text(text: str, *, reads: bool, of: str | None) -> tuple[str, bool]:
     lines = _lines(text)
     if not lines:
         return flat(text, LINE), False
-    failure = _failure(text, lines, reads=reads)
+    failure = _failure(text, lines, reads=reads) if of is None else _unread(text, lines, of)
     if failure:
         return flat(_bare(failure), LINE), True
     if reads:
@@ -110,12 +137,7 @@ def _lines(text: str) -> list[str]:
 
 def _failure(text: str, lines: list[str], *, reads: bool) -> str:
     """The line that tells of a failure; empty when there is none."""
-    codes = [
-        match[1] or match[2]
-        for line in lines[:2] + lines[-2:]
-        for match in _EXIT.finditer(line)
-        if not reads or len(line) - len(match[0]) <= 4  # else it is a line of the log that was read
-    ]
+    codes = _codes(lines, alone=reads)
     counted = [] if reads else [line for line in lines if _COUNTED.search(line) and not _FIXED.search(line)]
     if counted:
         return counted[-1].strip("= ")
@@ -135,6 +157,36 @@ def _failure(text: str, lines: list[str], *, reads: bool) -> str:
         return lines[-1]
     found = next((line for line in lines if _ANYWHERE_FAILED.match(line)), "")
     return _last_error(lines) or found if found.startswith("Traceback") else found
+
+
+def _codes(lines: list[str], *, alone: bool) -> list[str]:
+    """The exit codes at the beginning and the end; where they must stand `alone`, not those of a log that was read."""
+    return [
+        match[1] or match[2]
+        for line in lines[:2] + lines[-2:]
+        for match in _EXIT.finditer(line)
+        if not alone or len(line) - len(match[0]) <= 4
+    ]
+
+
+def _unread(text: str, lines: list[str], of: str) -> str:
+    """What a tool says of why it could not read a text; empty when this is the text, whatever it speaks of."""
+    if lines[0].startswith("Traceback (") and _OF_FILES.match(lines[-1]) and _names(lines[-1], of):
+        return lines[-1]
+    code = next((code for code in _codes(lines, alone=True) if int(code)), "") if " " in of else ""  # of a command
+    if code:
+        return _exit_line(lines, code)
+    if len(text) > _SHORT or len(lines) > 3 or _STAMPED.match(lines[0]):
+        return ""
+    if _names(lines[0], of):
+        return lines[0] if _NO_LOG.match(lines[0]) or _UNREADABLE.search(lines[0]) else ""
+    return lines[0] if _NO_LOG.match(lines[0]) and not _PATH.search(lines[0]) else ""
+
+
+def _names(line: str, of: str) -> bool:
+    """Whether a line names what was to be read."""
+    last = re.split(r"[\s/\\]", of.rstrip("/ "))[-1]
+    return len(last) > 2 and last in line
 
 
 def _exit_line(lines: list[str], code: str) -> str:
@@ -174,21 +226,23 @@ _DEEP = 3
 _MANY = 500  # fields of an object that are looked at
 
 
-def _told_json(value: Json, *, reads: bool) -> tuple[str, bool]:
+def _told_json(value: Json, *, reads: bool, of: str | None) -> tuple[str, bool]:
     value, flagged = _unwrapped(value)
     if isinstance(value, str):
-        line, failed = told(value, reads=reads)
+        line, failed = told(value, reads=reads, of=of)
         return line, failed or flagged
     if not isinstance(value, dict):
         return flat(_counted("items", value) if isinstance(value, list) else shown(value), LINE), flagged
     fields = _named(value)
     reason = _json_failure(fields)
+    if reason is not None and of is not None and ".json" in of.lower() and not _unread(reason, [reason or "?"], of):
+        reason = None  # the file that was read says so
     if reason is not None or flagged:
         said = reason or _said(fields) or _fields(value)
         return flat(_bare(said) or NO_REASON, LINE), True
     output = next((fields[key] for key in _OUTPUT_KEYS if isinstance(fields.get(key), str) and fields[key]), None)
     if isinstance(output, str) and (any(key in fields for key in _EXIT_KEYS) or len(value) == 1):
-        return told(output, reads=reads)
+        return told(output, reads=reads, of=of)
     return flat(_fields(value) or "empty", LINE), False
 
 

@@ -27,9 +27,21 @@ _LATER = 50  # steps after a failure among which one that worked is looked for
 _WRITING = frozenset(
     re.findall(r"\S+", "edit write replace patch apply create install insert bash shell update fix upload")
 )
-_COMMANDS = ("command", "cmd", "")
+_COMMANDS = ("command", "cmd", "args", "arguments", "script", "")
+_STATEMENTS = ("query", "sql", "statement", "q", "code", "")
+_STATEMENT = re.compile(
+    r"(?i)\s{0,20}(select|show|explain|describe|with|insert|update|delete|drop|truncate|alter|create|grant|revoke|merge)\b"
+)
+_LOOKS = frozenset(re.findall(r"\S+", "select show explain describe with get head options status log ps logs ls list"))
+_CHANGING = re.compile(  # what makes a program that looks one that acts
+    r"(?:^|\s)(?:-X ?(?!GET|HEAD)[A-Z]+|--request[ =](?!GET|HEAD)[A-Z]+|-d|--data\S{0,20}|-delete|-exec|-i)(?:\s|$)|>(?!&|\s?/dev/null)"
+)
 _READING_PROGRAMS = frozenset(
     re.findall(r"\S+", "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl")
+)
+_PATHS = ("path", "file", "file_path", "filepath", "filename", "file_name", "uri", "url")
+_TEXTS = frozenset(
+    re.findall(r"\S+", "file files log logs text document page content contents lines cat view head tail grep read")
 )
 _SUITES = frozenset(
     re.findall(
@@ -37,6 +49,14 @@ _SUITES = frozenset(
         "git pip pip3 npm yarn docker kubectl systemctl apt apt-get cargo go uv poetry terraform helm aws gcloud "
         "brew make dotnet conda gh",
     )
+)
+_REFUSED = re.compile(
+    r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
+    r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)|insufficient (?:rights|privileges|permissions?)"
+)
+_RIGHTS = re.compile(
+    r"sudo|admin|(?:^|[^a-z])(?:root|su|role|grant|chmod|chown|setfacl|login|log_in|auth\w{0,20}|permissions?|rights?"
+    r"|privileges?|elevate|escalate|assume|become|impersonate|unlock|approve|approval)(?:[^a-z]|$)"
 )
 _BEFORE_PROGRAM = re.compile(
     r"(?:cd [^\s;&]{1,200} ?(?:&&|;) ?|sudo |env |time |timeout \d+s? |[A-Z_]{1,40}=\S{0,80} ){0,6}"
@@ -91,7 +111,7 @@ def _step(call: Call, result: str | None) -> Step:
     step = Step(tool=tool, arguments=arguments, result=NO_RESULT, failed=False)
     if result is None:
         return step
-    line, failed = told(result, reads=_reads(step))
+    line, failed = told(result, reads=_reads(step), of=_text_of(step))
     return replace(step, result=line, failed=failed)
 
 
@@ -172,8 +192,12 @@ def program(step: Step) -> str:
     """The program that a step's command starts, for tools that run commands; else empty."""
     arguments = fields(step)
     command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
-    if not command or (" " not in command and len(arguments) > 1):
+    if not command or (" " not in command and len(arguments) > 1 and not _SUITES.intersection(name_words(step.tool))):
         return ""
+    return _program(command)
+
+
+def _program(command: str) -> str:
     start = _BEFORE_PROGRAM.match(command)
     found = _PROGRAM.match(command, start.end() if start else 0)
     if found is None:
@@ -183,9 +207,52 @@ def program(step: Step) -> str:
     return f"{name} {verb[1]}" if verb and name in _SUITES else name
 
 
+def deed(step: Step) -> tuple[str, bool]:
+    """What a tool for everything was made to do, as the program, the statement or the method; and whether it acts."""
+    arguments = fields(step)
+    if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
+        return f"http {method.lower()[:10]}", method.lower() not in _LOOKS
+    statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
+    if found := _STATEMENT.match(statement):
+        return f"sql {found[1].lower()}", found[1].lower() not in _LOOKS
+    name = program(step)
+    named = name_words(step.tool)[:1]
+    if name and named and named[0] in _SUITES and not name.startswith(named[0]):
+        name = f"{named[0]} {name.split()[0]}"  # kubectl(args="delete pod a")
+    if not name:
+        return "", False
+    command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
+    looks = name.split()[0] in _READING_PROGRAMS or (" " in name and name.split()[1] in _LOOKS)
+    return name, not looks or _CHANGING.search(command) is not None
+
+
 def _reads(step: Step) -> bool:
-    """Whether a call fetches a text that may speak of errors without there being one."""
-    return reads(step.tool) or program(step) in _READING_PROGRAMS
+    """Whether a call fetches something that may speak of errors without there being one."""
+    return reads(step.tool) or _only_shows(step)
+
+
+def _only_shows(step: Step) -> bool:
+    """Whether a command does nothing but print what is there."""
+    if program(step) not in _READING_PROGRAMS:
+        return False
+    arguments = fields(step)
+    command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
+    last = re.split(r" ?(?:&&|;) ?", command)[-1]
+    return not last.strip() or _program(last.strip()) in _READING_PROGRAMS
+
+
+def _text_of(step: Step) -> str | None:
+    """The path or address of a text that a call fetches as it is; None when it asks a service."""
+    arguments = fields(step)
+    if _only_shows(step):
+        return next(iter(arguments.values()), "")
+    named = name_words(step.tool)
+    path = next((arguments[key] for key in _PATHS if key in arguments), None)
+    if not named or not (reads(step.tool) or arguments.get("command") == "view"):
+        return None
+    if path is None and not _TEXTS.intersection(named):
+        return None
+    return path or next(iter(arguments.values()), "")
 
 
 def worked(step: Step) -> bool:
@@ -254,16 +321,26 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
 
 
+def _lifts(step: Step, failed: Step) -> bool:
+    """Whether a call was refused for want of a right, and a later one is about rights."""
+    return _REFUSED.search(failed.result) is not None and _RIGHTS.search(called(step).lower()) is not None
+
+
 def _may_help(step: Step, failed: Step) -> bool:
     """Whether a step may be why a call worked at last: it changed something, or was about the same thing."""
     if step.tool == failed.tool and step.arguments == failed.arguments:
         return False
-    return _shares(failed, step) or (not _reads(step) and bool(_WRITING.intersection(name_words(step.tool))))
+    return _lifts(step, failed) or _shares(failed, step) or (not _reads(step) and bool(_WRITING.intersection(name_words(step.tool))))
 
 
 def _stands_in(step: Step, failed: Step) -> bool:
     """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
-    if step.tool == failed.tool or not _shares(failed, step):
+    if step.tool == failed.tool:
+        return False
+    asked = next((item for key, item in fields(failed).items() if key in _COMMANDS), "")
+    if _REFUSED.search(failed.result) and len(asked) >= _LONG and any(asked in item for item in fields(step).values()):
+        return True  # the same command, by a tool with more rights
+    if not _shares(failed, step):
         return False
     if set(name_words(step.tool)) & set(name_words(failed.tool)):
         return True

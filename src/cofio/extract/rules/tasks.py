@@ -8,14 +8,16 @@ from ...text import STOP_WORDS, words
 from .. import Case
 from .lines import name_words, reads
 from .requests import VERBS
+from .steps import deed
 
 _SAME_VERBS = (
     "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
-    "create make add generate build write draft compose", "delete remove drop clear", "buy order purchase",
+    "create make add generate build write draft compose", "delete remove drop clear erase wipe purge destroy truncate prune", "buy order purchase",
     "show list display print get fetch give tell see", "send email mail message", "update change edit modify adjust",
     "check verify validate inspect review examine test", "deploy ship release publish roll redeploy", "turn switch",
     "run execute launch start", "explain describe", "summarise summarize", "plan arrange organise organize schedule",
     "analyse analyze evaluate investigate", "move reschedule shift postpone", "rename refactor rewrite",
+    "restart reboot bounce reload", "stop kill terminate shut disable", "revert undo restore",
 )  # fmt: skip
 _SAME_NOUNS = (
     "holiday vacation trip", "picture image photo", "meeting appointment", "bug issue error problem failure",
@@ -39,6 +41,15 @@ _WEAK = frozenset(
         "find search look get check see show list fetch tell give help make use try take go keep",
     )
 )
+_LOOKING = frozenset(_VERB.get(stem, stem) for stem in words("find search look get check see show list fetch tell give"))
+_LIGHT = frozenset(re.findall(r"\S+", "set make create add do send write put get give schedule"))
+_DEEDS = {
+    "reminder": "remind", "booking": "book", "reservation": "book", "summary": "summarise", "refund": "refund",
+    "translation": "translate", "backup": "backup", "copy": "copy", "deployment": "deploy", "review": "review",
+}  # fmt: skip
+_MEANS = frozenset(re.findall(r"\S+", "use try take go help keep"))
+_TO = re.compile(r"\bto [a-z]+")
+_QUESTION = re.compile(r"(?i)(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|did|has|have)\b")
 _TIMES = frozenset(
     re.findall(
         r"\S+",
@@ -55,7 +66,7 @@ _FILL = frozenset(
         "following everything anything something since der die das den dem des ein eine einen einem einer und "
         "oder für von mit im zu zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une du "
         "et ou pour avec dans sur au aux ce cette est el los las una uno del y o para con en por es demain "
-        "mañana",
+        "mañana prod production staging live dev localhost",
     )
 )
 _GENERIC = frozenset(
@@ -64,14 +75,20 @@ _GENERIC = frozenset(
         "bash shell sh terminal run exec execute command cmd python code interpreter read write edit view cat "
         "open file files search web browser browse fetch http request get post url page grep glob find list ls "
         "think todo call api tool query sql replace str patch apply text editor based computer google click type "
-        "scroll screenshot navigate notebook data load save do invoke mcp function",
+        "scroll screenshot navigate notebook data load save do invoke mcp function ssh remote cli script console "
+        "powershell process kubectl docker git aws gcloud az helm curl wget https rest client db database postgres "
+        "postgresql psql mysql sqlite statement bin program system subprocess output",
     )
 )
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _ASIDE = re.compile(  # what was changed later, and what is quoted
     r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
 )
-_IDENTIFIER = re.compile(r"\S{0,200}[^\W_][_/\\@=][^\W_]\S{0,200}|[^\W_]+\.[^\W_]\S{0,200}|\S{0,200}/(?=\s|$|[,.;])")
+_IDENTIFIER = re.compile(  # paths, addresses, names of hosts and of things in code: prod-1, src/a.py, readAll
+    r"\S{0,200}[^\W_][_/\\@=][^\W_]\S{0,200}|[^\W_]+\.[^\W_]\S{0,200}|\S{0,200}/(?=\s|$|[,.;])|(?<!\S)[/~]\S{1,200}"
+    r"|\b(?:[^\W_]{1,40}-){1,6}[^\W_]{0,40}\d[\w-]{0,40}|\b[^\W_]{0,40}\d[^\W_]{0,40}(?:-[^\W_]{1,40}){1,6}"
+    r"|\b[a-z]{1,40}[A-Z]\w{0,60}"
+)
 
 WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
 WORDS_WITH_TOOLS = 0.25
@@ -80,19 +97,18 @@ SAME_TOOLS = 0.5
 
 
 def is_alike(case: Case, other: Case) -> bool:
-    """Whether two requests share what they are about, and the runs their tools where those are telling.
+    """Whether two requests want the same done to the same kind of thing, and the runs agree in what they did.
 
     Names, numbers and times do not count, nor do tools that serve for everything. With the same telling tools a little
-    in common is enough; without, the requests must share half of their words, and what is to be done.
+    in common is enough; without, the requests must share half of their words; and most of them where the tools, or the
+    programs that a tool for everything was made to run, are others.
     """
     mine, theirs = kinds(case.intent), kinds(other.intent)
     common = set(mine.values()) & set(theirs.values())
-    if not common:
+    if not common or not _wants_the_same(case.intent, other.intent):
         return False
     likeness = 2 * len(common) / (len(set(mine.values())) + len(set(theirs.values())))
-    verbs, their_verbs = _verbs(case, mine), _verbs(other, theirs)
-    things = common - (verbs & their_verbs)
-    same_verb = bool(verbs & their_verbs) or not (verbs and their_verbs)
+    things = common - (_verbs(case, mine) & _verbs(other, theirs))
     tools, their_tools = _telling(case), _telling(other)
     least = WORDS_ALONE
     if tools and their_tools:
@@ -101,8 +117,37 @@ def is_alike(case: Case, other: Case) -> bool:
         if acting:  # many kinds of tasks begin by looking up the same thing
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
-            return likeness >= WORDS_WITH_TOOLS and (bool(things) or (same_verb and tools == their_tools))
-    return same_verb and bool(things) and likeness >= least
+            return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
+    deeds, their_deeds = _deeds(case), _deeds(other)
+    if deeds and their_deeds and not deeds & their_deeds:
+        least = WORDS_DESPITE_TOOLS
+    return bool(things) and likeness >= least
+
+
+def _wants_the_same(asked: str, other: str) -> bool:
+    """Whether two requests have a verb in common; one without a verb that is known may mean any.
+
+    What changes something is compared before what only looks: to find backups and delete them is to delete.
+    """
+    mine, theirs = _wanted(asked), _wanted(other)
+    if not (mine and theirs):
+        return True
+    acts, their_acts = mine - _LOOKING, theirs - _LOOKING
+    return bool(acts & their_acts) if acts or their_acts else True
+
+
+def _wanted(asked: str) -> set[str]:
+    """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
+    verbs = orders(_TO.sub(" ", asked[:1_000]))  # "Remind me to call mum" is no call
+    if not set(verbs) - _MEANS:
+        verbs = orders(asked)
+    found = {_VERB.get(stem, stem) for verb in verbs for stem in words(verb)[:1]}
+    if _LIGHT.intersection(verbs):
+        nouns = [_DEEDS[word] for word in _TOKEN.findall(asked[:1_000].lower()) if word in _DEEDS]
+        found |= {_VERB.get(stem, stem) for noun in nouns for stem in words(noun)[:1]}
+    if not found and _QUESTION.match(asked):
+        return set(sorted(_LOOKING)[:1])
+    return found
 
 
 def _verbs(case: Case, kind: dict[str, str]) -> set[str]:
@@ -147,7 +192,7 @@ def orders(intent: str) -> list[str]:
     """The verbs of a request that stand where something is told to be done, those that only ask about it last."""
     found: list[str] = []
     idle: list[str] = []
-    for match in _ORDER.finditer(_IDENTIFIER.sub(" ", intent[:1_000])):
+    for match in _ORDER.finditer(_IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))):
         if (verb := match[1].lower()) in VERBS:
             (idle if match[2] or verb in _WEAK else found).append(verb)
     return found + idle
@@ -160,3 +205,9 @@ def is_generic(tool: str) -> bool:
 
 def _telling(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
+
+
+def _deeds(case: Case) -> frozenset[str]:
+    """What the tools for everything were made to do, less what only looks; all of it where they only looked."""
+    done = [deed(step) for step in case.steps if is_generic(step.tool)]
+    return frozenset(name for name, acts in done if name and acts) or frozenset(name for name, _ in done if name)
