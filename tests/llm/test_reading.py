@@ -84,9 +84,9 @@ def check(extraction: Extraction, messages: list[Message]) -> None:
             assert 0 < len(entry.description) <= 300
             assert 0 < len(entry.category) <= 60
             assert 0 < len(entry.evidence) <= 300
-    if extraction.case is not None:
-        assert 0 <= extraction.case.quality <= 1
-        assert 0 < len(extraction.case.intent) <= 300
+    for case in extraction.cases:
+        assert 0 <= case.quality <= 1
+        assert 0 < len(case.intent) <= 300
 
 
 ASKS: dict[str, Callable[[Reader, Model], object]] = {
@@ -131,9 +131,8 @@ def test_a_conversation_is_read_in_one_call_and_one_for_each_user(server: Script
 
 
 def test_a_run_has_its_own_call_and_keeps_its_steps(server: Scripted, make: Making) -> None:
-    rules = found(RUN).case
-    case = read(Reader(make()), RUN).case
-    assert rules is not None
+    (rules,) = found(RUN).cases
+    (case,) = read(Reader(make()), RUN).cases
     assert case == replace(
         rules, intent="Do what was asked.", approach="1. It was tried.\nOutcome: it worked.", insight="Trying helps.",
         quality=0.9,
@@ -142,6 +141,19 @@ def test_a_run_has_its_own_call_and_keeps_its_steps(server: Scripted, make: Maki
     assert "CALL book_table:" in told
     assert "RESULT of book_table:" in told
     assert not any("sk-123456789012345" in call.user for call in server.calls)
+
+
+def test_at_most_three_cases_are_looked_at_and_the_rules_stand_for_the_others(server: Scripted, make: Making) -> None:
+    runs = [
+        replace(message, id=f"{message.id}-{number}", text=message.text.replace("Luigi", f"Luigi{number}"))
+        for number in range(4)
+        for message in RUN[:4]
+    ]
+    rules, cases = found(runs).cases, read(Reader(make()), runs).cases
+    assert len(rules) == len(cases) == 4
+    assert [case.intent for case in cases[:3]] == ["Do what was asked."] * 3
+    assert cases[3] == rules[3]
+    assert server.tasks.count("case") == 3
 
 
 def test_at_most_three_users_are_looked_at_and_the_rules_stand_for_the_others(server: Scripted, make: Making) -> None:

@@ -12,6 +12,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from ..model import Json
 
+GROWN_FROM = 50
+"""A skill is worked out of so many of its newest cases."""
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 Recalled: TypeAlias = Callable[[str], bool]
 """Whether a sentence is one that the memory itself holds, so that someone is repeating what was recalled."""
@@ -123,7 +125,10 @@ class Extraction:
     facts: tuple[Fact, ...] = ()
     profiles: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """What was learned of each user, by the sender's id."""
-    case: Case | None = None
+    cases: tuple[Case, ...] = ()
+    """What was done for each request that an agent used tools for, in order."""
+    heard: Mapping[str, str] = field(default_factory=dict)
+    """For each message that repeated what the memory holds, by its id: the text that is left without that."""
 
 
 class Extractor(Protocol):
@@ -141,4 +146,4 @@ class Extractor(Protocol):
         """Whether two cases are of the same kind of task."""
 
     def skill(self, cases: Sequence[Case]) -> Skill:
-        """What the cases of one kind of task, oldest first, have in common."""
+        """What the cases of one kind of task, oldest first, have in common; only the newest `GROWN_FROM` count."""

@@ -137,10 +137,10 @@ def _document(document: dict[str, Json], known: _Known, newest: int) -> dict[str
         tops = tops[:MOST_ITEMS]
     tops.sort(key=lambda item: (_time(item), _text(item, "topic")))
     edited = document.get("edited")
-    kept = document if isinstance(edited, list) and "summary" in edited else {}
+    own = isinstance(edited, list) and "summary" in edited and "summary" in document
     written: dict[str, Json] = {
         **document,
-        "summary": kept.get("summary") or _summary(tops),
+        "summary": document["summary"] if own else _summary(tops),
         "explicit_info": cast(Json, tops),
         "implicit_traits": document.get("implicit_traits") or [],
         "profile_timestamp_ms": newest,

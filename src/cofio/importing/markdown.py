@@ -27,7 +27,7 @@ _HEADING = re.compile(rf"^### ({_TITLES})[ \t]*$", re.MULTILINE)
 _HEADING_LIKE = re.compile(rf"^\\*### (?:{_TITLES})[ \t]*$", re.MULTILINE)
 _HEADING_SAFE = re.compile(rf"^\\(\\*### (?:{_TITLES})[ \t]*)$", re.MULTILINE)
 _LINE = re.compile(r"^\*\*([^*\n]+?)\*\*:[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\n(.*?\n)?---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
 _ENDINGS = re.compile(r"\r+\n")
 _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ ,.()'/+@-]*[A-Za-z0-9_.)'])?")
 _WORDS = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null", "none"})
@@ -125,6 +125,13 @@ def replaced(
             gap = "" if not where or text[where - 1] == "\n" else "\n"
             text = f"{text[:where]}{gap}{block}\n{text[where:]}"
     return text
+
+
+def last(content: bytes) -> str | None:
+    """The id of the entry that a file ends with; None when something else follows it."""
+    start = content.rfind(b"\n<!-- /entry:")
+    end = content.find(b" -->\n", start) if start >= 0 else -1
+    return content[start + 13 : end].decode() if end >= 0 and end + 5 == len(content) else None
 
 
 def _all_replaced(text: str, put: Mapping[str, str | None], order: Callable[[str], Any]) -> str:

@@ -24,6 +24,8 @@ from .telling import Told, cases, conversation, known_skill, numbered, run
 MOST_FACTS, LONGEST_FACT = 60, 500
 MOST_PEOPLE = 3
 """Users whose profiles the model looks at in one stretch; of the others the rules' entries stand."""
+MOST_CASES = 3
+"""Cases that the model looks at in one stretch; the others stay as the rules told them."""
 MOST_QUERIES, LONGEST_QUERY = 3, 200
 LONGEST_TITLE, LONGEST_SUMMARY, LONGEST_EPISODE = 300, 200, 24_000
 LONGEST_INTENT, LONGEST_APPROACH, LONGEST_INSIGHT = 300, 8_000, 600
@@ -54,7 +56,8 @@ class Reader:
         recalled: Recalled = lambda sentence: False,
     ) -> Extraction:
         """What a stretch holds: one call for the episode and the facts, one for each of up to three users of whom
-        something was said, and one for the case, if the rules `found` one. At most one of them is asked once more.
+        something was said, and one for each of up to three cases that the rules `found`. At most one of them is asked
+        once more.
 
         `profiles` are the users' profiles as they stand, by the sender's id. Where the model finds no fact that can be
         used, the rules' facts stand.
@@ -65,7 +68,7 @@ class Reader:
         chances = Chances()
         talk = conversation(messages, zone, recalled)
         if found.episode is None or not talk.sources:
-            return found if found.case is None else replace(found, case=self._case(found.case, messages, chances))
+            return replace(found, cases=self._cases(found.cases, messages, chances))
         prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
         told = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
         learned = dict(found.profiles)
@@ -75,7 +78,7 @@ class Reader:
             episode=_episode(told),
             facts=_facts(told["facts"], talk, zone, recalled) or found.facts,
             profiles={user: entries for user, entries in learned.items() if entries},
-            case=None if found.case is None else self._case(found.case, messages, chances),
+            cases=self._cases(found.cases, messages, chances),
         )
 
     def skill(self, known: Sequence[Case], current: Skill | None, *, found: Skill) -> Skill:
@@ -157,6 +160,9 @@ class Reader:
         )
         told = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
         return changes(told["operations"], known, said)
+
+    def _cases(self, found: Sequence[Case], messages: Sequence[Message], chances: Chances) -> tuple[Case, ...]:
+        return (*(self._case(each, messages, chances) for each in found[:MOST_CASES]), *found[MOST_CASES:])
 
     def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
         of_run = set(found.messages)

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from ..backends import Change, Edit, Put
 from ..engine import Engine
-from ..extract import Case, Extraction, Extractor, Message, Skill
+from ..extract import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
 from ..extract.profiles import merged
 from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .cases import case_data, case_of
@@ -29,7 +29,6 @@ PROFILE, LEDGER = "profile", "ledger"
 EVERYTHING = 10  # users of one stretch who each keep all of it
 LONGEST = 200_000  # characters of what is made of messages; the messages themselves are kept whole
 CASES = 200  # an agent's newest cases, among which those like a new one are looked for
-GROWN_FROM = 50  # a skill is worked out of its newest cases
 NAMED = 200  # the newest cases, sessions and senders that a skill names
 
 
@@ -77,17 +76,17 @@ class Carving:
         found = self._extractor.extract(stretch.messages, self._zone, recalled)
         writing = _Writing(self._engine, self._extractor, self._zone, session, stretch)
         parents = [writing.user(home, found, user) for user, home in zip(users, homes, strict=True)]
-        cases = []
-        if found.case is not None:
-            cases = [writing.case(place.owner("agent", agent), found.case) for agent in agents]
+        cases = {
+            agent: writing.cases(place.owner("agent", agent), found.cases) if found.cases else [] for agent in agents
+        }
         if self._refined and users:
             owned = [("user", user, parent) for user, parent in zip(users, parents, strict=True)]
-            told = [("agent", agent, key) for agent, key in zip(agents, cases, strict=False)]
+            told = [("agent", agent, key) for agent in agents for key in cases[agent]]
             writing.changes.append(_job(place, session, len(stretch.messages), owned, told))
         if not homes:
             speaker = (agents or [stretch.messages[0].sender])[0]
             homes, parents = [place.owner("agent", speaker)], [writing.cell]
-        writing.turns(homes, parents)
+        writing.turns(homes, parents, found.heard)
         applied(self._engine, self._mirror, writing.changes)
 
     def _described(self, home: Scope) -> list[str]:
@@ -99,6 +98,21 @@ class Carving:
             if isinstance(items, list)
             else []
         )
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Cases of one kind of task: those that were known, the new ones by their public ids, and the skill they join."""
+
+    skill: Record | None
+    before: dict[str, Record] = field(default_factory=dict)
+    fresh: dict[str, Case] = field(default_factory=dict)
+
+    def takes(self, case: Case, skill: Record | None, extractor: Extractor) -> bool:
+        """Whether one more case, which by those before it is part of `skill`, belongs here."""
+        if skill is not None:
+            return self.skill is skill
+        return any(extractor.alike(case, other) for other in self.fresh.values())
 
 
 @dataclass(slots=True)
@@ -166,53 +180,78 @@ class _Writing:
         if after != before:
             self.changes.append(profile_put(home, after, 0 if old is None else old.version))
 
-    def case(self, home: Scope, case: Case) -> str:
-        """One agent's case, and the skill that it is part of; the case's key."""
+    def cases(self, home: Scope, cases: Sequence[Case]) -> list[str]:
+        """One agent's cases, and the skills that they are part of; the cases' keys."""
         numbers = Numbers(self.engine, home, self._day())
-        key = self._put(
-            home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_case_text(case)[:LONGEST],
-            data={**self.context, "extractor": self.extractor.name, **case_data(case)},
-            created_at=self.stretch.messages[-1].at,
-        )  # fmt: skip
-        self._grow(home, case, key, numbers)
+        fresh: list[tuple[str, Case]] = []
+        for case in cases:
+            key = self._put(
+                home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_case_text(case)[:LONGEST],
+                data={**self.context, "extractor": self.extractor.name, **case_data(case)},
+                created_at=self._ended(case),
+            )  # fmt: skip
+            fresh.append((key, case))
+        self._grow(home, fresh, numbers)
         # Whichever day it is of: of two cases that come in at once, the later one must see the skill of the other.
         turn = Numbers(self.engine, home, "cases")
         turn.next("ac")
         self.changes += [numbers.change(), turn.change()]
-        return key
+        return [key for key, _ in fresh]
 
-    def _grow(self, home: Scope, case: Case, key: str, numbers: Numbers) -> None:
-        """Take a case into the skill of its kind, or make one of it and those like it."""
+    def _ended(self, case: Case) -> datetime:
+        of_case = set(case.messages)
+        times = (message.at for message in self.stretch.messages if message.id in of_case)
+        return max(times, default=self.stretch.messages[-1].at)
+
+    def _grow(self, home: Scope, fresh: Sequence[tuple[str, Case]], numbers: Numbers) -> None:
+        """Take each case into the skill of its kind, or make one of it and those like it."""
         known = self.engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
-        alike = {record.key: record for record in known if self.extractor.alike(case, case_of(record))}
-        if not alike:
-            return
-        public = f"{home.names[-1]}_{key}"
-        ids = {public_id(record) for record in alike.values()}
         skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
-        ranked = sorted(skills, key=lambda skill: -len(ids & set(sources(skill))))
-        if ranked and ids & set(sources(ranked[0])):
-            old = ranked[0]
-            together = [*sources(old), public]
-            grown = self.extractor.skill([*cases_of(known, together), case])
-            self.changes.append(skill_edit(old, grown, together, self.context))
-            return
-        before = sorted(alike.values(), key=lambda record: record.created_at)
-        grown = self.extractor.skill([*map(case_of, before), case])
+        kinds: list[_Kind] = []
+        for key, case in fresh:
+            alike = {public_id(record): record for record in known if self.extractor.alike(case, case_of(record))}
+            ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(sources(skill))))
+            old = ranked[0] if ranked and alike.keys() & set(sources(ranked[0])) else None
+            kind = next((each for each in kinds if each.takes(case, old, self.extractor)), None)
+            if kind is None:
+                kind = _Kind(skill=old)
+                kinds.append(kind)
+            kind.before |= alike
+            kind.fresh[f"{home.names[-1]}_{key}"] = case
+        for kind in kinds:
+            if kind.skill is not None:
+                together = [*sources(kind.skill), *kind.fresh]
+                grown = self.extractor.skill([*cases_of(known, together), *kind.fresh.values()])
+                self.changes.append(skill_edit(kind.skill, grown, together, self.context))
+            elif len(kind.before) + len(kind.fresh) > 1:
+                self._skill(home, kind, numbers)
+
+    def _skill(self, home: Scope, kind: _Kind, numbers: Numbers) -> None:
+        before = sorted(kind.before.values(), key=lambda record: record.created_at)
+        grown = self.extractor.skill([*map(case_of, before), *kind.fresh.values()])
         self._put(
             home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=skill_text(skill_data(grown)),
             data={
                 **skill_data(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
-                "source_case_ids": [*map(public_id, before), public], **named_in([*map(fields, before), self.context]),
+                "source_case_ids": [*map(public_id, before), *kind.fresh],
+                **named_in([*map(fields, before), self.context]),
             },
             created_at=self.stretch.messages[-1].at,
         )  # fmt: skip
 
-    def turns(self, homes: Sequence[Scope], parents: Sequence[str]) -> None:
-        """Move the messages to the first of their owners, and give the others a copy each."""
+    def turns(self, homes: Sequence[Scope], parents: Sequence[str], heard: Mapping[str, str]) -> None:
+        """Move the messages to the first of their owners, and give the others a copy each.
+
+        What was recalled in a message is no longer found by it: an echo must not be taken for the memory itself.
+        """
         context = self.context
         for position, turn in enumerate(self.stretch.turns):
-            moved = {"data": {**fields(turn), **context}, "parent": parents[0], "position": position}
+            data = {**fields(turn), **context}
+            moved: dict[str, object] = {"data": data, "parent": parents[0], "position": position}
+            new = heard.get(str(data["message_id"]))
+            if new is not None:
+                data["said"] = turn.text
+                moved |= {"text": new, "key": turn.key if new.strip() else turn.id}
             self.changes.append(Edit(id=turn.id, fields={**moved, "scope": homes[0]}, if_version=turn.version))
             for home, parent in zip(homes[1:], parents[1:], strict=True):
                 if fields(turn)["sender_id"] == home.names[-1] or not self._far(home.names[-1]):

@@ -14,7 +14,7 @@ from ..backends import Change, Delete, Edit, Put
 from ..engine import Engine
 from ..extract import Case, Extraction, Extractor, Fact, Message, Skill
 from ..extract.profiles import merged, without
-from ..model import MAX_TITLE, Draft, Json, Kind, Record
+from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope
 from ..query import MAX_LIST, Where
 from .carving import CASES, LONGEST, PROFILE, Numbers, cases_of, profile_put, skill_data, skill_text, sources
 from .cases import case_data
@@ -89,9 +89,12 @@ class Refining:
                 after = merged(before.get(user), entries, session=str(task["session_id"]))
                 if profile is None or after != fields(profile):
                     changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
-        if better.case is not None:
-            for each in _owned(task["cases"]):
-                changes += self._case(place, each, better.case)
+        changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
+        owned = _owned(task["cases"])
+        for track, owner in dict.fromkeys(each[:2] for each in owned):
+            keys = [key for *whose, key in owned if whose == [track, owner]]
+            told = {key: case for key, case in zip(keys, changed, strict=False) if case is not None}
+            changes += self._cases(place.owner(track, owner), told)
         applied(self._engine, self._mirror, changes)
         return True
 
@@ -141,23 +144,30 @@ class Refining:
             changes.append(numbers.change())
         return changes
 
-    def _case(self, place: Place, owned: tuple[Track, str, str], case: Case) -> list[Change]:
-        track, owner, key = owned
-        home = place.owner(track, owner)
-        record = self._engine.get(home, key, kind=Kind.CASE)
-        if record is None or fields(record).get("edited"):
-            return []
+    def _cases(self, home: Scope, told: Mapping[str, Case]) -> list[Change]:
+        """An agent's cases by their keys, and each skill that they are part of."""
+        found = {key: self._engine.get(home, key, kind=Kind.CASE) for key in told}
+        mine = {
+            public_id(record): (record, told[key])
+            for key, record in found.items()
+            if record is not None and not fields(record).get("edited")
+            and fields(record)["messages"] == list(told[key].messages)  # else it was cut in another way
+        }  # fmt: skip
+        changes: list[Change] = [self._case(record, case) for record, case in mine.values()]
+        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
+        others = [each for each in known if public_id(each) not in mine]
+        for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
+            better = [case for known_as, (_, case) in mine.items() if known_as in sources(skill)]
+            if better and not fields(skill).get("edited"):
+                changes.append(self._skill(skill, [*cases_of(others, sources(skill)), *better]))
+        return changes
+
+    def _case(self, record: Record, case: Case) -> Edit:
         before = fields(record)
         data = {**before, **case_data(case), "request": before["request"], "extractor": self._reader.name}
         text = "\n".join(part for part in (case.approach, case.insight) if part)[:LONGEST]
         changed = {"title": case.intent[:MAX_TITLE], "text": text, "data": data}
-        changes: list[Change] = [Edit(id=record.id, fields=changed, if_version=record.version)]
-        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
-        for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
-            if public_id(record) in sources(skill) and not fields(skill).get("edited"):
-                others = [each for each in known if each.id != record.id]
-                changes.append(self._skill(skill, [*cases_of(others, sources(skill)), case]))
-        return changes
+        return Edit(id=record.id, fields=changed, if_version=record.version)
 
     def _skill(self, record: Record, cases: Sequence[Case]) -> Edit:
         before = fields(record)

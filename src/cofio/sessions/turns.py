@@ -78,7 +78,7 @@ def message_of(record: Record) -> Message:
     return Message(
         id=cast(str, data["message_id"]), sender=cast(str, data["sender_id"]),
         name=cast("str | None", data.get("sender_name")), role=cast(Role, data["role"]),
-        at=record.created_at, text=record.text, content=data.get("content"),
+        at=record.created_at, text=cast(str, data.get("said", record.text)), content=data.get("content"),
         calls=tuple(Call(id=call["id"], name=call["name"], arguments=call["arguments"]) for call in calls),
         answers=cast("str | None", data.get("answers")),
     )  # fmt: skip
@@ -96,8 +96,9 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 def copy(record: Record, scope: Scope, changed: Mapping[str, object]) -> Draft:
     """The same message for one more of those who took part."""
+    text = cast(str, changed.get("text", record.text))
     return Draft(
-        scope=scope, kind=Kind.TURN, text=record.text, key=record.key and secrets.token_hex(16),
+        scope=scope, kind=Kind.TURN, text=text, key=None if text.strip() else secrets.token_hex(16),
         author=record.author, source=record.source, created_at=record.created_at,
         data={**cast("dict[str, Json]", changed["data"]), "copy": True}, parent=cast("str | None", changed["parent"]),
         position=cast(int, changed["position"]),

@@ -213,6 +213,13 @@ class Vault:
         """
         file = self.state.file(written(path), ids)
         held = self._read(path, file)
+        if (
+            held is not None
+            and held.stamp == file.stamp
+            and not file.known
+            and self._append(path, file, held, home, kind, ids)
+        ):
+            return
         text, aside = _text(held)
         if aside:
             raise Invalid("file", "is not UTF-8 text")
@@ -237,6 +244,32 @@ class Vault:
         end = text.find("\n---\n", 3) + 1 if text.startswith("---\n") else 0
         front = self.rendering.recounted(text[:end], *extent)
         self._replace(path, file, held, front, markdown.replaced(text[end:], put, order, theirs), kept, extent, aside)
+
+    def _append(self, path: Path, file: File, held: Held, home: Scope, kind: Kind, ids: Sequence[str]) -> bool:
+        """Put new entries at the end of a file that is as we left it, without reading it as text; whether it could.
+
+        As nearly always: a day's file may be long, and this costs no more than to copy it.
+        """
+        keys = sorted(ids, key=order)
+        front = held.content.find(b"\n---\n", 3) + 1 if held.content.startswith(b"---\n") else 0
+        last = markdown.last(held.content)
+        if not front or last is None or order(last) >= order(keys[0]):
+            return False
+        records = [self._record(home, kind, key) for key in keys]
+        blocks = [self.rendering.of(record) for record in records if record is not None]
+        if len(blocks) < len(keys):
+            return False
+        kept = {
+            key: Known(digest(block), at(record))
+            for key, block, record in zip(keys, blocks, records, strict=True)
+            if record
+        }
+        extent = self._extent(file, kept)
+        head = self.rendering.recounted(held.content[:front].decode(errors="surrogateescape"), *extent)
+        rest = memoryview(held.content)[front:]
+        parts = [head.encode(errors="surrogateescape"), rest, "".join(f"{block}\n" for block in blocks).encode()]
+        self.state.keep(file, kept, self.tree.write(path, parts, held.stamp), extent)
+        return True
 
     def _extent(self, file: File, kept: Mapping[str, Known | None]) -> Extent:
         """What a file holds, by what it held before where that is enough: it may have thousands of entries."""

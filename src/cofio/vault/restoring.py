@@ -190,7 +190,7 @@ class _Taking:
             )
         intent, approach, insight = _filled("TaskIntent", said), said.get("Approach") or "", said.get("KeyInsight")
         case = Case(
-            intent=intent, approach=approach, insight=insight or None, outcome="",
+            intent=intent, approach=approach, insight=insight or None, outcome="", steps=(), messages=(),
             quality=share("quality_score", said.get("quality_score") or 0.5),
         )  # fmt: skip
         text = "\n".join(part for part in (approach, insight) if part)

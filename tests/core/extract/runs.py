@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from cofio.extract import Call, Message, Role
+from cofio.extract import Call, Case, Message, Role
+from cofio.extract.rules.cases import cases
 
 START = datetime(2026, 6, 1, 9, tzinfo=UTC)
 
@@ -59,6 +60,11 @@ def run(*turns: Turn) -> list[Message]:
             if result is not None:
                 add("tool", _text(result), answers=call.id)
     return messages
+
+
+def case(messages: Sequence[Message]) -> Case | None:
+    """The first case of a conversation."""
+    return next(iter(cases(messages, UTC)), None)
 
 
 def folded(text: str) -> str:
@@ -735,4 +741,90 @@ NO_FAILURES = [
     "Tests: 4 passed, 4 total",
     "404 tests passed",
     '{"code": 450, "name": "bus line"}',
+]
+
+WEATHER_THEN_TAXI = run(
+    user("What's the weather in Bergen tomorrow?"),
+    calls(("get_weather", {"city": "Bergen"}, {"sky": "rain", "degrees": 12})),
+    says("It will rain in Bergen, at 12 degrees. Anything else?"),
+    user("Great, thanks. Now book a taxi to the airport for 7 am."),
+    calls(("book_taxi", {"to": "airport", "time": "07:00"}, {"error": "no car before 07:30"})),
+    calls(("book_taxi", {"to": "airport", "time": "07:30"}, {"car": "T-12"})),
+    says("A taxi comes at 7:30; there was none at 7."),
+    user("But you should have asked me first!"),
+    says("I'm sorry, I should have."),
+)
+
+
+def ssh(command: str) -> tuple[str, dict[str, str]]:
+    """A call that runs a command on a host."""
+    return "ssh", {"host": "prod-1", "command": command}
+
+
+def query(sql: str) -> tuple[str, dict[str, str]]:
+    """A call that runs a statement."""
+    return "run_query", {"query": sql}
+
+
+def kubectl(arguments: str) -> tuple[str, dict[str, str]]:
+    """A call of kubectl."""
+    return "kubectl", {"args": arguments}
+
+
+SAME_COMMAND = [
+    (
+        "Restart the web service on prod-1.",
+        ssh("systemctl restart web"),
+        "Restart the mail service on prod-2.",
+        ssh("sudo systemctl restart mail"),
+    ),
+    (
+        "Restart the web service on prod-1.",
+        ssh("systemctl restart web"),
+        "Please reboot the billing service.",
+        ssh("systemctl restart billing"),
+    ),
+    ("Check the disk space of web-1.", ssh("df -h"), "How much disk space is left on web-2?", ssh("df -h")),
+    ("How many test users are there?", query("SELECT 1"), "How many users are there?", query("select count(*) from u")),
+]
+ANOTHER_COMMAND = [
+    (
+        "Restart the web service on prod-1.",
+        ssh("systemctl restart web"),
+        "Delete the old backups on prod-1.",
+        ssh("rm -rf /var/backups/2024"),
+    ),
+    (
+        "Restart the web service on prod-1.",
+        ssh("systemctl restart web"),
+        "Stop the web service on prod-1.",
+        ssh("systemctl stop web"),
+    ),
+    ("Which old backups are on prod-1?", ssh("ls /b"), "Delete the old backups on prod-1.", ssh("rm -rf /b")),
+    ("List the old backups.", ssh("ls /b"), "Find the old backups and delete them.", ssh("rm -rf /b")),
+    ("Are there old backups on prod-1?", ssh("ls"), "Old backups fill prod-1, please get rid of them.", ssh("rm -r b")),
+    ("Wipe the disks on db-1.", ssh("dd if=/dev/zero of=/dev/sda"), "Check the disks on db-1.", ssh("df -h")),
+    ("Clear out the old logs on web-1.", ssh("rm a.log"), "Look into the old logs on web-1.", ssh("cat a.log")),
+    (
+        "The old backups on prod-1 fill the disk.",
+        ssh("rm -rf /b"),
+        "The old backups on prod-1 are slow.",
+        ssh("systemctl restart backup"),
+    ),
+    (
+        "Delete the pod api-7 in staging.",
+        kubectl("delete pod api-7"),
+        "Scale the pod api-7 in staging.",
+        kubectl("scale deploy api"),
+    ),
+    (
+        "Use kubectl to delete the old pods.",
+        kubectl("delete pod a"),
+        "Use kubectl to list the old pods.",
+        kubectl("get"),
+    ),
+    ("Remove the test users.", query("DELETE FROM users"), "How many test users are there?", query("SELECT 1")),
+    ("Drop the orders table.", query("DROP TABLE orders"), "Create the orders table.", query("CREATE TABLE orders")),
+    ("Update the address of Ana.", ("crm", {}), "Delete the address of Ana.", ("crm", {})),
+    ("Remind me to call mum.", ("create_reminder", {}), "Call mum.", ("phone", {})),
 ]

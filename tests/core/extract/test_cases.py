@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from cofio.extract import Call, Case, Message, Step
-from cofio.extract.rules.cases import LINES, MAX_STEPS, alike, case
+from cofio.extract.rules.cases import LINES, MAX_STEPS, MOST_CASES, alike, cases
 from cofio.extract.rules.requests import INTENT, intent
 from cofio.extract.rules.results import LINE, told
 
 from . import runs
-from .runs import START, Turn, calls, folded, run, says, user
+from .runs import START, Turn, calls, case, folded, run, says, user
 
 
 def told_of(messages: list[Message]) -> str:
     """A case as it is read, its long lines folded."""
-    found = case(messages, UTC)
+    found = case(messages)
     assert found is not None
     return folded(f"{found.intent}\n{found.approach}\nInsight: {found.insight}\nQuality: {found.quality}")
 
@@ -204,17 +204,113 @@ Quality: 0.77\
 """)
 
 
+def test_two_tasks_of_one_stretch_are_two_cases() -> None:
+    assert "\n\n".join(
+        folded(f"{found.intent}\n{found.approach}\nInsight: {found.insight}\nQuality: {found.quality}")
+        for found in cases(runs.WEATHER_THEN_TAXI, UTC)
+    ) == snapshot("""\
+What's the weather in Bergen tomorrow?
+1. get_weather(city=Bergen): sky=rain, degrees=12
+Outcome: It will rain in Bergen, at 12 degrees.
+Insight: None
+Quality: 1.0
+
+Book a taxi to the airport for 7 am.
+1. book_taxi(to=airport, time=07:00): failed: no car before 07:30
+2. book_taxi(to=airport, time=07:30): car=T-12
+Outcome: A taxi comes at 7:30; there was none at 7.
+Insight: book_taxi failed (no car before 07:30) and worked with time=07:30 instead of 07:00.
+Quality: 0.4\
+""")  # fmt: skip
+    first, second = cases(runs.WEATHER_THEN_TAXI, UTC)
+    assert [*first.messages, *second.messages] == [message.id for message in runs.WEATHER_THEN_TAXI]
+
+
+WEATHER = (user("What's the weather in Bergen tomorrow?"), calls(("get_weather", {"city": "Bergen"}, "rain")))
+TAXI = (user("Book a taxi to the airport."), calls(("book_taxi", {"to": "airport"}, "T-1")), says("It is booked."))
+
+
+def intents(*turns: Turn) -> list[str]:
+    """What the cases of a conversation are about."""
+    return [found.intent for found in cases(run(*turns), UTC)]
+
+
+@pytest.mark.parametrize(
+    ("said", "understood"),
+    [
+        ("Book a taxi to the airport at 7.", "Book a taxi to the airport at 7."),
+        ("Thanks! Could you also book a taxi to the airport?", "Book a taxi to the airport."),
+        ("Yes, book me a taxi to the airport.", "Book me a taxi to the airport."),
+        ("I need a taxi to the airport at 7.", "I need a taxi to the airport at 7."),
+        ("Danke! Bestell mir bitte ein Taxi zum Flughafen.", "Bestell mir bitte ein Taxi zum Flughafen."),
+    ],
+)
+def test_another_request_after_the_answer_begins_another_case(said: str, understood: str) -> None:
+    assert intents(*WEATHER, says("Rain."), user(said), *TAXI[1:]) == [
+        "What's the weather in Bergen tomorrow?",
+        understood,
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Thanks!",
+        "And to the station?",
+        "What about the station?",
+        "No, I meant the station.",
+        "That's wrong. Book the taxi to the station.",
+        "Change the time to 8.",
+        "Can you make it 8?",
+        "Can you book one for Ana too?",
+        "Try again, please.",
+        "Thanks, but book the bigger car.",
+        "But you should have asked me before becoming admin!",
+        "Send it to Ana.",
+        "Could you use a cheaper taxi?",
+        "Why did you change the time?",
+    ],
+)
+def test_thanks_corrections_and_refinements_stay_with_their_task(said: str) -> None:
+    (found,) = intents(*TAXI, user(said), *TAXI[1:])
+    assert found.startswith("Book a taxi to the airport")
+
+
+def test_an_answer_to_a_question_of_the_agent_is_no_new_task() -> None:
+    assert intents(user("Book a taxi to the airport."), says("For what time?"), user("Take the taxi at 7."), *TAXI[1:])[
+        0
+    ] == ("Book a taxi to the airport.")  # fmt: skip
+    flights = calls(("search_flights", {"to": "FCO"}, "A, B and C"))
+    booked = calls(("book_flight", {"flight": "B"}, "ok"))
+    assert intents(
+        user("Find me a flight to Rome."), flights, says("There are A, B and C. Which one?"), user("Book B for two."),
+        booked, says("Booked."),
+    ) == ["Find me a flight to Rome."]  # fmt: skip
+
+
+def test_what_needed_no_tool_is_no_case_and_spoils_none() -> None:
+    talk = (user("What is the capital of Peru?"), says("Lima."))
+    assert intents(*talk, *TAXI) == intents(*TAXI, *talk) == ["Book a taxi to the airport."]
+    (found,) = cases(run(*TAXI, *talk), UTC)
+    assert found.outcome == "It is booked."
+
+
+def test_a_stretch_has_at_most_five_cases() -> None:
+    many = [turn for at in range(8) for turn in (user(f"What's the weather in town {at}?"), WEATHER[1], says("Rain."))]
+    assert len(cases(run(*many), UTC)) == MOST_CASES
+
+
 def test_there_is_no_case_without_a_user_or_without_a_tool() -> None:
-    assert case([], UTC) is None
-    assert case(run(user("What is the capital of Peru?"), says("Lima.")), UTC) is None
-    assert case(run(calls(("ping", {}, "ok")), says("Done.")), UTC) is None
-    assert case(run(calls(("ping", {}, "ok")), user("Hello, who are you?"), says("A bot.")), UTC) is None
-    assert case(run(user("  "), calls(("ping", {}, "ok"))), UTC) is None
+    assert case([]) is None
+    assert case(run(user("What is the capital of Peru?"), says("Lima."))) is None
+    assert case(run(calls(("ping", {}, "ok")), says("Done."))) is None
+    assert case(run(calls(("ping", {}, "ok")), user("Hello, who are you?"), says("A bot."))) is None
+    assert case(run(user("  "), calls(("ping", {}, "ok")))) is None
 
 
 def test_what_comes_before_the_first_user_is_ignored() -> None:
     found = case(
-        [*run(calls(("warm_up", {}, "ok"))), *run(user("Ping db-1."), calls(("ping", {"host": "db-1"}, "ok")))], UTC
+        [*run(calls(("warm_up", {}, "ok"))), *run(user("Ping db-1."), calls(("ping", {"host": "db-1"}, "ok")))]
     )
     assert found is not None
     assert [step.tool for step in found.steps] == ["ping"]
@@ -253,6 +349,18 @@ def test_a_request_is_said_without_the_politeness_around_it(said: str, understoo
     assert asked(said) == understood
 
 
+@pytest.mark.parametrize(
+    ("said", "understood"),
+    [
+        ("Bitte buche einen Zug nach Wien am 3. Juni.", "Buche einen Zug nach Wien am 3. Juni."),
+        ("Book a table at St. John for 8 p.m. on Friday.", "Book a table at St. John for 8 p.m. on Friday."),
+        ("Order 2 lamps (e.g. from Ikea) for Dr. Vu.", "Order 2 lamps (e.g. from Ikea) for Dr. Vu."),
+    ],
+)
+def test_a_request_is_not_cut_at_a_dot_within_it(said: str, understood: str) -> None:
+    assert asked(said) == understood
+
+
 def test_a_greeting_alone_is_not_the_request() -> None:
     assert asked("Hi!", "Please order more paper.") == "Order more paper."
     assert asked("Hi!") == "Hi!"
@@ -278,6 +386,57 @@ def test_what_only_speaks_of_errors_is_no_failure(text: str) -> None:
 )
 def test_a_text_about_errors_can_be_read_without_failing(text: str) -> None:
     assert not told(text, reads=True)[1]
+
+
+def failed(tool: str, arguments: object, result: str) -> bool:
+    """Whether a call with this result is taken for a failure."""
+    found = case(run(user("Look at what went wrong."), calls((tool, arguments, result)), says("Done.")))
+    assert found is not None
+    return found.steps[0].failed
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("error.log", "ERROR failed to connect"),
+        ("error.log", "Error: connection refused by db-1"),
+        ("auth.log", "sshd: permission denied for root"),
+        ("error.log", "ERROR: file not found: /srv/www/index.html"),
+        ("crash.log", "Traceback (most recent call last):\n  x()\nKeyError: 1"),
+        ("tests.log", "1 failed, 3 passed in 0.2s"),
+        ("build.log", "exit code 1"),
+        ("answer.json", '{"status": 500, "error": "boom"}'),
+    ],
+)
+def test_what_a_text_speaks_of_is_no_failure_to_read_it(name: str, text: str) -> None:
+    assert not failed("read_file", {"path": name}, text)
+    assert not failed("view", {"file_path": name}, text)
+    if name.endswith(".log") and "exit code" not in text:
+        assert not failed("bash", {"command": f"cat /var/log/{name}"}, text)
+        assert not failed("bash", {"command": f"tail -n 50 /var/log/{name} | grep -v x"}, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: file not found: a/error.log",
+        "Permission denied",
+        "permission denied: a/error.log",
+        "a/error.log does not exist",
+        "Error: ENOENT: no such file or directory, open 'a/error.log'",
+        "cat: a/error.log: No such file or directory",
+        "Traceback (most recent call last):\n  open()\nFileNotFoundError: [Errno 2] No such file: 'a/error.log'",
+        '{"error": "could not open the file"}',
+        '{"content": [{"type": "text", "text": "no"}], "isError": true}',
+    ],
+)
+def test_what_a_tool_says_of_its_own_reading_is_a_failure(text: str) -> None:
+    assert failed("read_file", {"path": "a/error.log"}, text)
+
+
+def test_a_command_that_reads_and_then_does_something_is_judged_by_that() -> None:
+    assert failed("bash", {"command": "cat a.log && pytest -q"}, "1 failed, 3 passed in 0.2s")
+    assert failed("bash", {"command": "cat a.log"}, "exit code 1\ncat: a.log: No such file or directory")
 
 
 @pytest.mark.parametrize(
@@ -320,8 +479,7 @@ def test_secrets_are_masked() -> None:
                 ("bash", "PASSWORD=hunter22 make report --token hunter22 {", "ok"),
             ),
             says("Here it is."),
-        ),
-        UTC,
+        )
     )
     assert found is not None
     assert "***" in found.approach
@@ -329,7 +487,7 @@ def test_secrets_are_masked() -> None:
 
 
 def test_arguments_that_are_no_json_are_shown_as_they_are() -> None:
-    found = case(run(user("Count the lines of a.txt."), calls(("shell", "wc -l\n  a.txt", "12 a.txt"))), UTC)
+    found = case(run(user("Count the lines of a.txt."), calls(("shell", "wc -l\n  a.txt", "12 a.txt"))))
     assert found is not None
     assert found.approach.startswith("1. shell(wc -l a.txt): 12 a.txt\n")
 
@@ -343,7 +501,7 @@ def results_of(*messages: tuple[str, str | None]) -> list[str]:
             made.append(Message(id="a", sender="agent", role="assistant", at=START, calls=(call,)))
         else:
             made.append(Message(id="t", sender="tools", role="tool", at=START, text=text, answers=name))
-    found = case(made, UTC)
+    found = case(made)
     assert found is not None
     return [step.result for step in found.steps]
 
@@ -358,13 +516,13 @@ def test_results_are_matched_by_id_however_they_come() -> None:
 
 def test_a_result_without_an_id_answers_the_latest_calls_in_order() -> None:
     made = run(user("Ping both hosts."), calls(("ping", {"host": "a"}, "one"), ("ping", {"host": "b"}, "two")))
-    found = case([replace(message, answers=None) for message in made], UTC)
+    found = case([replace(message, answers=None) for message in made])
     assert found is not None
     assert [step.result for step in found.steps] == ["one", "two"]
 
 
 def quality(*turns: Turn) -> float:
-    found = case(run(user("Restart the mail server."), *turns), UTC)
+    found = case(run(user("Restart the mail server."), *turns))
     assert found is not None
     return found.quality
 
@@ -377,6 +535,9 @@ def test_quality_follows_the_signals() -> None:
     assert quality(worked, done, user("Perfect, works now!")) == 1.0
     assert quality(worked, done, user("thanks"), says("You're welcome!")) == 1.0
     assert quality(worked, done, user("No, it's still broken.")) == 0.5
+    assert quality(worked, done, user("But you should have asked me before becoming admin!")) == 0.5
+    assert quality(worked, done, user("You did it without asking."), says("Sorry."), user("ok")) == 0.5
+    assert quality(worked, done, user("Thanks. What's the time in Rome?"), says("Noon.")) == 1.0
     assert quality(failed, worked, done) == 0.75
     assert quality(failed, says("I'm sorry, I couldn't restart it.")) == 0.0
     assert quality(worked) == 0.45
@@ -385,7 +546,7 @@ def test_quality_follows_the_signals() -> None:
 
 
 def insight(*turns: Turn) -> str | None:
-    found = case(run(user("Get the figures for May."), *turns, says("Here they are.")), UTC)
+    found = case(run(user("Get the figures for May."), *turns, says("Here they are.")))
     assert found is not None
     return found.insight
 
@@ -410,10 +571,53 @@ def test_an_insight_is_only_what_can_be_shown() -> None:
     assert insight(calls(("get", {"month": "may"}, worked)), user("no thanks"), calls(("close", {}, "ok"))) is None
 
 
+def test_what_lifted_a_refusal_is_an_insight() -> None:
+    get, denied = {"month": "may"}, {"error": "permission denied"}
+    assert insight(
+        calls(("get", get, denied)), calls(("become_admin", {}, "ok")), calls(("get", get, "12 figures"))
+    ) == snapshot("get failed (permission denied) and worked after become_admin().")  # fmt: skip
+    assert insight(
+        calls(("bash", {"command": "cat /srv/may.csv"}, "cat: /srv/may.csv: Permission denied")),
+        calls(("bash", {"command": "sudo cat /srv/may.csv"}, "12,13")),
+    ) == snapshot(
+        "bash failed (cat: /srv/may.csv: Permission denied) and worked with command=sudo cat /srv/may.csv instead of "
+        "cat /srv/may.csv."
+    )  # fmt: skip
+    assert insight(
+        calls(("restart_service", {"name": "figures"}, denied)),
+        calls(("admin_shell", {"command": "systemctl restart figures"}, "ok")),
+    ) == snapshot(
+        "restart_service failed (permission denied) and admin_shell(command=systemctl restart figures) worked instead."
+    )  # fmt: skip
+    assert insight(calls(("get", get, denied)), calls(("list_users", {}, "3")), calls(("close", {}, "ok"))) is None
+
+
 @pytest.mark.parametrize(("first", "tools", "second", "others"), runs.SAME_KIND)
 def test_tasks_of_one_kind_are_alike(first: str, tools: tuple[str, ...], second: str, others: tuple[str, ...]) -> None:
     assert alike(of(first, *tools), of(second, *others))
     assert alike(of(second, *others), of(first, *tools))
+
+
+def of_call(asked: str, call: tuple[str, dict[str, str]]) -> Case:
+    """A case of a request and one call that worked."""
+    step = Step(tool=call[0], arguments=json.dumps(call[1]), result="ok", failed=False)
+    return replace(of(asked), steps=(step,))
+
+
+@pytest.mark.parametrize(("first", "call", "second", "other"), runs.SAME_COMMAND)
+def test_the_same_command_for_the_same_end_is_of_one_kind(
+    first: str, call: tuple[str, dict[str, str]], second: str, other: tuple[str, dict[str, str]]
+) -> None:
+    assert alike(of_call(first, call), of_call(second, other))
+    assert alike(of_call(second, other), of_call(first, call))
+
+
+@pytest.mark.parametrize(("first", "call", "second", "other"), runs.ANOTHER_COMMAND)
+def test_what_destroys_is_never_alike_to_what_does_not(
+    first: str, call: tuple[str, dict[str, str]], second: str, other: tuple[str, dict[str, str]]
+) -> None:
+    assert not alike(of_call(first, call), of_call(second, other))
+    assert not alike(of_call(second, other), of_call(first, call))
 
 
 @pytest.mark.parametrize(("first", "tools", "second", "others"), runs.ANOTHER_KIND)
@@ -426,7 +630,7 @@ def test_tasks_of_another_kind_are_not_alike(
 
 def test_a_run_of_a_thousand_steps_stays_short() -> None:
     steps = [calls((f"tool_{at % 7}", {"at": at}, "Error: no" if at % 3 else "ok")) for at in range(1_000)]
-    found = case(run(user("Do it all."), *steps, says("Done.")), UTC)
+    found = case(run(user("Do it all."), *steps, says("Done.")))
     assert found is not None
     assert len(found.approach.splitlines()) == LINES + 1
     assert "more steps (tool_" in found.approach
@@ -438,7 +642,7 @@ def test_a_run_of_a_thousand_steps_stays_short() -> None:
     ["[" * 100_000, '{"a":' * 20_000, "a" * 1_000_000, "error: " * 100_000, "`" * 500_000, "\\ud800" * 9, '"\\ud800"'],
 )
 def test_hostile_texts_are_told_shortly(text: str) -> None:
-    found = case(run(user("Fix it. " + text), calls(("do", text, text)), says(text)), UTC)
+    found = case(run(user("Fix it. " + text), calls(("do", text, text)), says(text)))
     assert found is not None
     assert len(found.intent) <= INTENT
     assert len(found.approach) < 1_000
@@ -486,22 +690,22 @@ MESSAGES = st.lists(
 
 
 @given(messages=MESSAGES)
-def test_any_messages_give_the_same_sound_case_each_time(messages: list[Message]) -> None:
-    found = case(messages, UTC)
-    assert found == case(messages, UTC)
-    if found is None:
-        return
-    assert 0 <= found.quality <= 1
-    assert 0 < len(found.intent) <= INTENT
-    assert found.steps
-    assert all(len(step.result) <= LINE + 20 for step in found.steps)
-    assert "\n" not in found.intent + (found.insight or "") + found.outcome
-    assert isinstance(alike(found, found), bool)
-    repr(found).encode()
+def test_any_messages_give_the_same_sound_cases_each_time(messages: list[Message]) -> None:
+    told = cases(messages, UTC)
+    assert told == cases(messages, UTC)
+    assert len(told) <= MOST_CASES
+    for found in told:
+        assert 0 <= found.quality <= 1
+        assert 0 < len(found.intent) <= INTENT
+        assert found.steps
+        assert all(len(step.result) <= LINE + 20 for step in found.steps)
+        assert "\n" not in found.intent + (found.insight or "") + found.outcome
+        assert isinstance(alike(found, found), bool)
+        repr(found).encode()
 
 
 @given(messages=MESSAGES, others=MESSAGES)
 def test_alike_is_the_same_both_ways(messages: list[Message], others: list[Message]) -> None:
-    first, second = case(messages, UTC), case(others, UTC)
+    first, second = case(messages), case(others)
     if first is not None and second is not None:
         assert alike(first, second) == alike(second, first)

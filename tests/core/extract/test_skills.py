@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC
 from itertools import pairwise
 
 from hypothesis import given
@@ -12,16 +11,16 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from cofio.extract import Case, Message, Skill, Step
-from cofio.extract.rules.cases import alike, case
+from cofio.extract.rules.cases import alike
 from cofio.extract.rules.skills import skill
 
 from . import runs
-from .runs import folded
+from .runs import case, folded
 
 
 def cases_of(messages: Sequence[list[Message]]) -> list[Case]:
     """The cases of several runs."""
-    return [found for run in messages if (found := case(run, UTC)) is not None]
+    return [found for run in messages if (found := case(run)) is not None]
 
 
 def read(found: Skill) -> str:
@@ -191,6 +190,13 @@ def test_the_same_failure_in_several_runs_is_one_pitfall() -> None:
 def test_what_a_user_put_right_is_a_pitfall_too() -> None:
     found = skill([a_case(insight='The user\'s correction led to the result: "no, the back garden"')])
     assert '- The user\'s correction led to the result: "no, the back garden"' in found.content
+
+
+def test_a_skill_does_not_claim_more_runs_than_it_was_made_of() -> None:
+    many = [a_case(quality=0.1), *[a_case()] * 50]
+    assert "## Seen\nThe last 50 runs, 50 succeeded:\n" in skill(many).content
+    assert skill(many) == skill(many[1:])
+    assert "## Seen\n49 runs, 49 succeeded:\n" in skill(many[2:]).content
 
 
 def test_a_skill_of_nothing_is_empty_and_sound() -> None:

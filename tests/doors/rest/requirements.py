@@ -199,6 +199,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "get.case": ("seed GetAgentCaseItem", "a case has the eleven fields of the table"),
     "get.skill": ("seed GetAgentSkillItem", "a skill is the same as in a search, but for its score"),
     # Beyond the seed.
+    "add.recalled": ("issue", "recalled text that an agent sends back is not extracted again"),
     "delete.id": ("issue", "delete by id: a record with what hangs on it"),
     "delete.session": ("issue", "delete by session"),
     "delete.owner": ("issue", "delete by owner, or an owner's records of a type"),

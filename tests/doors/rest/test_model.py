@@ -21,7 +21,7 @@ from tests.llm.scripted import (
 from cofio import Kind
 from cofio.embed.hashed import Hashed
 
-from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, said, serving
+from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, agent_run, said, serving
 
 
 @pytest.fixture
@@ -155,6 +155,24 @@ def test_cases_and_skills_are_bettered_too(wise: Api, model: Scripted) -> None:
     assert {case["quality_score"] for case in cases} == {0.9}
     assert 0 < skill["maturity_score"] < 1
     assert len(model.calls) <= 12
+
+
+@pytest.mark.requirement("model.cases")
+def test_each_task_of_a_stretch_is_a_case_and_three_are_bettered(wise: Api, model: Scripted) -> None:
+    runs = [message for number in range(4) for message in agent_run(at=T + 20_000 * number)]
+    for number, message in enumerate(runs):
+        for made in message.get("tool_calls", ()):
+            made["id"] += f"-{number // 10}"
+        if "tool_call_id" in message:
+            message["tool_call_id"] += f"-{number // 10}"
+    wise.add(*runs)
+    flushed(wise)
+    told = [case["task_intent"] for case in wise.get("agent_case", "coder", sort_order="asc")]
+    assert told == ["Do what was asked."] * 3 + ["Fix the failing login test in the payments service."]
+    (skill,) = wise.get("agent_skill", "coder")
+    assert len(skill["source_case_ids"]) == 4
+    assert skill["name"] == "do-what-is-asked"
+    assert [call.task for call in model.calls].count("case") == 3
 
 
 @pytest.mark.requirement("agentic.model")

@@ -55,7 +55,7 @@ def _status(args: Namespace, vault: Vault) -> int:
     conflicts: list[Json] = [*vault.conflicts()]
     faults = vault.state.faults()
     unfinished = len(vault.state.pending())
-    said = f"{vault.folder} has {_number(vault.state.total(), 'entry', 'entries')} in {_number(len(now), 'file')}"
+    said = f"the vault has {_number(vault.state.total(), 'entry', 'entries')} in {_number(len(now), 'file')}"
     said += f"; {_number(len(changed), 'file')} to look at" if changed else ""
     said += f"; {_number(len(conflicts), 'conflict')}" if conflicts else ""
     said += "; not all is written yet: `cofio vault sync` does that" if unfinished or vault.stale else ""

@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from .. import Case, Extraction, Message, Recalled, Skill
 from .boundaries import boundaries
-from .cases import alike, case
+from .cases import alike, cases
 from .entries import entries
 from .episodes import episode
 from .facts import facts
@@ -35,7 +35,8 @@ class Rules:
             episode=episode(read),
             facts=facts(read),
             profiles=entries(read),
-            case=case(messages, zone),
+            cases=tuple(cases(messages, zone)),
+            heard={turn.message.id: turn.heard for turn in read if turn.heard is not None},
         )
 
     def alike(self, case: Case, other: Case) -> bool:

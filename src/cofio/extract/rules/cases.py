@@ -6,15 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import tzinfo
-from itertools import groupby
+from itertools import groupby, islice
 
 from .. import Case, Message, Step
 from .lines import cut, flat
-from .requests import CHANGES, OBJECTS, intent, sentences
+from .requests import CHANGES, OBJECTS, REPROACH, intent, sentences
 from .results import NO_RESULT
+from .runs import Run, runs
 from .steps import called, fields, noted, program, remedy, steps, worked
 from .tasks import is_alike
 
+MOST_CASES = 5  # of a stretch
 OUTCOME = 240  # characters of the last answer
 MAX_STEPS = 200  # of a longer run, the first and the last are kept
 LINES = 24  # of an approach
@@ -49,6 +51,16 @@ _WELCOME = re.compile(
     r"(?i)\W{0,3}(?:you(?:['’]re| are) (?:very |most )?welcome|my pleasure|glad|any ?time|no problem|happy to"
     r"|great|enjoy|gern|de rien|de nada)\b"
 )
+_REGRETS = re.compile(
+    r"(?i)(?:you(?:['’]re| are) right[,.!]? ?)?(?:i(?:['’]m| am) )?(?:very |so |really )?"
+    r"(?:sorry|my apologies|i apologi[sz]e)"
+    r"(?:[,.! ]+(?:about that|for that|i should(?: not|n['’]t)? have\b.{0,60}|i will .{1,60}|i['’]ll .{1,60}))?[.!]?"
+)
+_OFFER = re.compile(
+    r"(?i)(?:(?:is there|do you need|can i help(?: you)? with|would you like) )?"
+    r"(?:anything|something|what) else\b.{0,80}\?"
+    r"|(?:please )?(?:let me know if|feel free to)\b.{0,120}[.!]"
+)
 _INSTEAD = re.compile(r"(?i)\bso (?:i|we)\b|\binstead\b|\bdaher habe\b|\bstattdessen\b")
 _CONTENT = re.compile(
     r"(?i)\b(?:thanks?|thank you|thx|ty|tysm|cheers|perfect|great|awesome|excellent|wonderful|lovely|nice|brilliant"
@@ -64,13 +76,16 @@ _DISCONTENT = re.compile(
 )
 
 
-def case(messages: Sequence[Message], zone: tzinfo) -> Case | None:
-    """What became of a request; None unless a user asked for something and an assistant called a tool for it.
+def cases(messages: Sequence[Message], zone: tzinfo) -> list[Case]:
+    """What became of each request, at most five: those for which a user asked and an assistant called a tool.
 
     Nothing in a case depends on the hour, so that the zone makes no difference.
     """
-    first = next((at for at, message in enumerate(messages) if message.role == "user"), len(messages))
-    run = messages[first:]
+    return list(islice((found for run in runs(messages) if (found := _case(run)) is not None), MOST_CASES))
+
+
+def _case(of: Run) -> Case | None:
+    run = of.messages
     taken = steps(run)
     asked = intent(run) if taken else ""
     if not asked:
@@ -82,7 +97,7 @@ def case(messages: Sequence[Message], zone: tzinfo) -> Case | None:
         intent=asked,
         approach=_approach(taken, outcome),
         insight=None if admits else _insight(run, taken),
-        quality=_quality(run, taken, answer, admits=admits),
+        quality=_quality(of, taken, answer, admits=admits),
         steps=taken if len(taken) <= MAX_STEPS else taken[: MAX_STEPS // 2] + taken[-MAX_STEPS // 2 :],
         outcome=outcome,
         messages=tuple(message.id for message in run),
@@ -105,8 +120,8 @@ def _answer(run: Sequence[Message]) -> str:
 
 
 def _is_pleasantry(text: str) -> bool:
-    """Whether a text is only the reply to a thank you."""
-    return len(text) <= 80 and _WELCOME.match(text) is not None
+    """Whether a text is only the reply to thanks or to a reproach."""
+    return len(text) <= 80 and (_WELCOME.match(text) is not None or _REGRETS.fullmatch(text.strip()) is not None)
 
 
 def _outcome(answer: str) -> str:
@@ -115,6 +130,8 @@ def _outcome(answer: str) -> str:
     for sentence in sentences(answer):
         if sentence.startswith("|"):  # a table
             break
+        if told and _OFFER.fullmatch(sentence):
+            continue
         plain = flat(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
         if told and len(told) + len(plain) + 1 > OUTCOME:
             break
@@ -208,13 +225,13 @@ def _admits(answer: str) -> bool:
     return any(_ADMITS.search(part[:600]) and not _INSTEAD.search(part[:600]) for part in sentences(answer[:_SAID])[:6])
 
 
-def _quality(run: Sequence[Message], taken: Sequence[Step], answer: str, *, admits: bool) -> float:
+def _quality(of: Run, taken: Sequence[Step], answer: str, *, admits: bool) -> float:
     """The sum of the signals in `QUALITY` that the run shows."""
+    run = of.messages
     after = max(at for at, message in enumerate(run) if message.calls)
-    remarks = [message.text[:_SAID] for message in run[after:] if message.role == "user" and message.text.strip()]
-    last = remarks[-1] if remarks else ""
+    said = [message.text for message in run[after:] if message.role == "user"]
+    content = _contentment([*said, of.remark])
     failed = sum(step.failed for step in taken) / len(taken)
-    unhappy = _DISCONTENT.search(last) is not None
     signals = {
         "any run": 1.0,
         "the last step worked": worked(taken[-1]),
@@ -223,7 +240,17 @@ def _quality(run: Sequence[Message], taken: Sequence[Step], answer: str, *, admi
         "there is a final answer": bool(answer),
         "there is no final answer": not answer,
         "the answer admits failure": admits,
-        "the user is content": not unhappy and _CONTENT.search(last) is not None and " but " not in last,
-        "the user is not": unhappy,
+        "the user is content": content is True,
+        "the user is not": content is False,
     }
     return round(min(1.0, max(0.0, sum(QUALITY[name] * share for name, share in signals.items()))), 2)
+
+
+def _contentment(remarks: Sequence[str]) -> bool | None:
+    """Whether the user was content by the last remark that tells; None when none does."""
+    for remark in reversed(remarks):
+        if _DISCONTENT.search(remark[:_SAID]) or REPROACH.search(remark[:_SAID]):
+            return False
+        if _CONTENT.search(remark[:_SAID]):
+            return None if " but " in remark[:_SAID] else True
+    return None

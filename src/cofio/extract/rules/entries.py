@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from .. import Entry
+from .corrections import Correction, correction
 from .dates import dated
 from .facts import hangs
-from .lexicon import VERBS, word_set
+from .lexicon import ANIMALS, KIN, MONTHS, VERBS, WEEKDAYS, word_set
 from .manner import Manner
 from .traits import ADVERB, CLEAN, RULES, Rule
 from .turns import Turn
-from .values import clause, key, several
+from .values import clause, key, kid, several
 from .wording import core, cut, third_person, without_time
+
+_Key: TypeAlias = tuple[str, str, str]
 
 MOST = 40  # entries of one person in one stretch
 LONGEST_EVIDENCE = 300
@@ -33,14 +37,15 @@ _HABIT = re.compile(
 _PRESENT = re.compile(rf"i {ADVERB}(?:never |don't |typically |normally |generally |often )?([a-z]+)", re.I)
 _NOT_SO = re.compile(
     r"\b(?:if|would(?! (?:love|like) to)|might|wish|maybe|perhaps|probably|unless|imagine|suppose|pretend|almost"
-    r"|kidding|joking|jk|used to|hypothetically|dream(?:ed|t)|not sure|said|says|told|thinks|claims|claimed"
+    r"|kidding|joking|jk|used to|hypothetically|dream(?:ed|t)|not sure|said|says|told|wrote|writes|replied|thinks|claims|claimed"
     r"|according to|believes|heard|then|until|in (?:my|the|this|a) (?:novel|story|book|game|dreams?|scenario"
     r"|example)|character)\b|[\"“”«»?]",
     re.IGNORECASE,
 )
 _JEST = re.compile(r"\b(?:just kidding|jk|only joking)\b", re.IGNORECASE)
 _NEXT = re.compile(
-    r",? (?:and|but|so|then) (?=(?:i|i'm|i've|my)\b)|; |, (?=(?:i|i'm|i've|my) )| - | – | — ", re.IGNORECASE
+    r",? (?:and|but|so|then) (?=(?:i|i'm|im|i've|my)\b)|; |, (?=(?:i|i'm|im|i've|my) )| (?=im \d)| - | – | — ",
+    re.IGNORECASE,
 )
 _SECOND = re.compile(r" and (?=(?:also )?(?:work|live|study|speak|love|hate|own|enjoy|drive) )", re.IGNORECASE)
 _NOT_FINITE = re.compile(r"\b(?:to|will|can|could|should|must|don't|didn't|never|used)\b|'(?:ll|d)\b", re.IGNORECASE)
@@ -57,44 +62,139 @@ _ANSWERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bwhere do you work\b|\bwho do you work for\b", "I work at "),
         (r"\bwhat do you do (?:for (?:a living|work)\b|\?)|\bwhat(?:'s| is) your (?:job|profession)\b", "I'm "),
         (r"\bwhen(?:'s| is) your birthday\b", "My birthday is "),
+        (r"\bare you allergic to\b|\b(?:do you have |have you )?any (?:\w+ )?allerg|\bwhat are you allergic\b", "I'm allergic to "),
     )
 )  # fmt: skip
+_KID = re.compile(
+    r"(?:(?:hi+|hello|hey)[,!]? )*(?:im|i'm|i am) ([a-z]{2,12})(?:,| and)? (?:im|i'm|i am) (\d{1,2})\b", re.I
+)
+_YES = re.compile(r"^(?:yes|yeah|yep|yup|yea|sure)\b[,.!:]? *", re.IGNORECASE)
+_NO = re.compile(r"(?:no|nope|none|not|never|nothing|nah)\b", re.IGNORECASE)
+_IDIOM = re.compile(r"\bto hate\b|\bless than\b|\bi could\b|\bor rather\b|\bin theory\b", re.IGNORECASE)
+_YEAR = re.compile(r"\b(?<!since )(?:19|20)\d\d\b")
+_ONCE = re.compile(
+    r"\b(?:back then|back in|at the time|as a (?:child|kid|boy|girl|teenager|teen|student|young \w+)|when i was|in (?:college|high"
+    r" school|my (?:twenties|thirties|youth|teens|childhood))|in the (?:19|20)?\d0s|growing up|at uni(?:versity)?|decades ago|in"
+    r" the past|years? later|long ago)\b",
+    re.IGNORECASE,
+)
+_HAPPENED = re.compile(
+    rf"(?:i|i've|i have|my [\w ]{{2,40}}?) {ADVERB}(?:had |was |were )?(?:moved|relocated|worked|started|got|joined|adopted|bought|lived|had|was|were"
+    r"|loved|liked|owned|quit|left|lost|sold|studied)\b",
+    re.IGNORECASE,
+)
+_LASTING = frozenset({"Background", "Identity", "Education", "Health"})
+_RELATIVE = re.compile(rf"\b(?i:my) (?P<kin>(?:{KIN}))(?:,)? (?P<name>[A-Z][a-z]+)\b(?=$|,|[.!]| (?-i:[a-z]))(?!')")
+_NOT_NAMES = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS))) | word_set("i god mr mrs dr")
+_UNREAL = re.compile(
+    r"\b(?:if|wish|imagine|suppose|pretend|kidding|joking|hypothetically|dream(?:ed|t)|in (?:my|the|this|a) (?:novel|story"
+    r"|book|game|dreams?))\b|[\"“”«»?]",
+    re.IGNORECASE,
+)
+_PROPER = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d[\d.,]*\d|\d)")
+_HAVE_MANY = re.compile(r"(?:i have|i've got|i own|ive got|i've) ", re.IGNORECASE)
+_AND = re.compile(r",? and (?!i\b)|, ")
+_COUNTED = re.compile(
+    rf"(?:a|an|one|two|three|four|five|six|seven|\d{{1,2}}) (?:[\w-]+ ){{0,2}}(?:{KIN}|{ANIMALS}|kid|child(?:ren)?|sibling|boy|girl"
+    r"|grandchildren|grandkid)s?\b",
+    re.IGNORECASE,
+)
 _FAVORITE = re.compile(r"\bwhat(?:'s| is| are) your favou?rite ([\w ]{2,30})\?", re.IGNORECASE)
 
 
 def entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
     """What each user said of themself that lasts, by the sender's id, in the order in which it was said."""
-    found: dict[str, dict[tuple[str, str, str], Entry]] = {}
+    found: dict[str, dict[_Key, Entry]] = {}
     alone = len({turn.message.sender for turn in turns}) <= 2
     names = frozenset(turn.name for turn in turns)
     for turn in turns:
         if turn.message.role == "user":
             mine = found.setdefault(turn.message.sender, {})
-            for entry in _of(turn, alone, names - {turn.name}):
+            for entry in _of(turn, alone, names - {turn.name}, mine):
                 mine.setdefault((entry.message, entry.topic, entry.description), entry)
     return {sender: tuple(mine.values())[-MOST:] for sender, mine in found.items() if mine}
 
 
-def _of(turn: Turn, alone: bool, others: frozenset[str]) -> Iterator[Entry]:
-    """The entries of one turn; none where all of it was said in jest."""
+def _of(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping[_Key, Entry]) -> Iterator[Entry]:
+    """The entries of one turn; none where all of it was said in jest. `mine` is what the speaker said before."""
     if any(_JEST.search(one.text) for one in turn.sentences):
         return
-    for number, sentence in enumerate(turn.sentences):
-        answered = _answered(turn, sentence.text) if alone and number == 0 else None
+    opens = True
+    for sentence in turn.sentences:
+        answered = _answered(turn, sentence.text) if alone and opens else None
+        opens = opens and sentence.manner is Manner.COURTESY
         if sentence.manner is not Manner.STATEMENT or len(sentence.text) > LONGEST_STATEMENT:
             continue
-        text = without_time(core(answered or sentence.text))
-        if _NOT_SO.search(text):
+        if (meant := correction(sentence.text)) and answered is None:
+            yield from _corrected(meant, sentence.text, turn, list(mine.values()))
             continue
-        for part in _clauses(text):
-            if part.rpartition(", ")[2] in others:
-                part = part.rpartition(", ")[0]
-            yield from _read(part, sentence.text, turn)
+        text = core(answered or sentence.text)
+        spoken = list(_stated(text, sentence.text, turn, others))
+        yield from spoken
+        yield from _relatives(text, sentence.text, turn, spoken)
+
+
+def _stated(text: str, evidence: str, turn: Turn, others: frozenset[str]) -> Iterator[Entry]:
+    """The entries of one statement."""
+    timeless = without_time(text)
+    if _NOT_SO.search(timeless) or _IDIOM.search(timeless):
+        return
+    if kid_said := _KID.match(timeless):
+        if timeless.islower() and (name := kid(kid_said[1])):
+            yield _entry("Identity", "name", f"Name is {name}.", evidence, turn)
+        yield from _read(f"im {kid_said[2]}", evidence, turn)
+        return
+    long_ago = _is_long_ago(text, turn.said.year)
+    for part in _clauses(timeless):
+        if part.rpartition(", ")[2] in others:
+            part = part.rpartition(", ")[0]
+        for entry in _read(part, evidence, turn):
+            if not (long_ago and entry.category not in _LASTING and _HAPPENED.match(part)):
+                yield entry
+
+
+def _is_long_ago(text: str, year: int) -> bool:
+    """Whether a statement is about another time than the present year and the one before."""
+    return _ONCE.search(text) is not None or any(int(found) < year - 1 for found in _YEAR.findall(text))
+
+
+def _relatives(text: str, evidence: str, turn: Turn, spoken: list[Entry]) -> Iterator[Entry]:
+    """The names of relatives that a statement mentions, where it tells nothing else of them."""
+    if _UNREAL.search(text):
+        return
+    for found in _RELATIVE.finditer(text):
+        kin, name = found["kin"].lower(), found["name"]
+        if name.lower() not in _NOT_NAMES and not any(one.topic.startswith(f"family:{kin}") for one in spoken):
+            says = f"{kin[:1].upper()}{kin[1:]} is called {name}."
+            yield _entry("Family", f"family:{kin}:name", says, evidence, turn)
+
+
+def _corrected(meant: Correction, evidence: str, turn: Turn, before: list[Entry]) -> Iterator[Entry]:
+    """The speaker's last entry that holds the wrong value, with the right one in its place."""
+    for entry in reversed(before):
+        held = _PROPER.findall(entry.description)
+        old = meant.old or next((one for one in held if one[:1].isdigit() == meant.new[:1].isdigit()), "")
+        if entry.ended or not old or not re.search(rf"\b{re.escape(old)}\b", entry.description):
+            continue
+        says = re.sub(rf"\b{re.escape(old)}\b", lambda _: meant.new, entry.description)
+        topic = entry.topic
+        for one, other in ((old.lower(), meant.new.lower()), (key(old), key(meant.new))):
+            topic = topic.replace(one, other) if one and topic == entry.topic else topic
+        yield _entry(entry.category, topic, says, evidence, turn)
+        if topic != entry.topic:
+            yield _entry(entry.category, entry.topic, f"Not so: {entry.description}", evidence, turn, ended=True)
+        return
 
 
 def _answered(turn: Turn, text: str) -> str | None:
     """A short answer as the whole sentence that it stands for."""
-    if turn.asked is None or len(text.split()) > 6 or re.match(r"(?:i|i'm|my|we|it|in|at|near)\b", text, re.I):
+    text = _YES.sub("", text)
+    if (
+        turn.asked is None
+        or len(text.split()) > 6
+        or _NO.match(text)
+        or re.match(r"(?:i|i'm|my|we|it|in|at|near)\b", text, re.I)
+    ):
         return None
     if favorite := _FAVORITE.search(turn.asked.question):
         return f"My favorite {favorite[1]} is {text}"
@@ -104,12 +204,24 @@ def _answered(turn: Turn, text: str) -> str | None:
 def _clauses(text: str) -> Iterator[str]:
     """The clauses of a sentence that have the speaker for their subject, each beginning with it."""
     for part in _NEXT.split(text):
+        if several := _each(part):
+            yield from several
+            continue
         second = _SECOND.search(part)
         if second and part[:2].lower() == "i " and not _NOT_FINITE.search(part[: second.start()]):
             yield part[: second.start()]
             yield f"I {part[second.end() :]}"
         else:
             yield part
+
+
+def _each(part: str) -> list[str]:
+    """The single statements of "I have a cat, a dog and two parrots"; none where it is no such list."""
+    have = _HAVE_MANY.match(part)
+    if have is None:
+        return []
+    parts = [one.strip() for one in _AND.split(part[have.end() :])]
+    return [f"I have {one}" for one in parts] if len(parts) > 1 and all(map(_COUNTED.match, parts)) else []
 
 
 def _read(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:

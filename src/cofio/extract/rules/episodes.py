@@ -19,6 +19,7 @@ from .wording import core, cut, in_marks, third_person, told
 LONGEST_SUMMARY = 200
 LONGEST_ANSWER = 320  # characters of what an assistant says in one turn
 LONGEST_TURN = 2_000
+LONGEST_SHARED = 160  # characters of a text that someone else may have written
 LONGEST = 24_000
 
 LEFT_OUT = "[…]"
@@ -112,6 +113,10 @@ def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
                 room -= len(text)
         elif verb in ("shared", "quoted"):
             yield f"{opening(turn.name)} {verb} {_apart(texts, verb)}."
+        elif verb == "shared a text":
+            shown = in_marks(_within(texts, LONGEST_SHARED), turn.said, LONGEST_SHARED)
+            room -= len(shown)
+            yield f"{opening(turn.name)} {verb}: {shown}"
         else:
             words = _within(texts, room)
             room = 0 if words.endswith(LEFT_OUT) else room - len(words)
@@ -143,6 +148,8 @@ def _verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
         return "shared"
     if manner is Manner.QUOTE:
         return "quoted"
+    if manner is Manner.TEXT:
+        return "shared a text"
     does = turn.message.role == "user" or DID.match(core(text))  # "I'd start with Rome" is advice, not a deed
     if manner is Manner.STATEMENT and does and not _CORRECTS.match(text) and third_person(text, turn.name, others):
         return "told"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from .. import Fact
+from .corrections import correction
 from .lexicon import word_set
 from .manner import Manner
 from .turns import Turn, has_name, substance
@@ -26,6 +27,7 @@ _HANGS = re.compile(
 _DANGLES = word_set("that's it them him they he she it's he's she's")
 _LAST_DANGLES = word_set("through that this there one so her these those too")
 _EDGES = ".,!?;:'\")("
+_ANSWER = ""
 _YES_OR_NO = re.compile(
     r"(?:yes|yeah|yep|yup|no|nope|nah|never|not yet)(?:,? (?:i (?:am|do|did|have|was)|i(?:'m not| don't| didn't"
     r"| haven't)|never|always))?[.!]*",
@@ -37,6 +39,14 @@ _ABOUT_NOW = re.compile(
     r"|any)\b",
     re.I,
 )
+_FOREIGN_I = re.compile(  # a verb that has the speaker in it, so that three words are a whole sentence
+    r"(?:eu |yo |io |não |no |non )?(?:moro|tenho|sou|trabalho|gosto|estou|vivo|nasci|falo|estudo|adoro|tengo|soy|trabajo"
+    r"|estoy|nací|hablo|estudio|odio|abito|lavoro|sono|ho|parlo|studio|amo|(?:me|mi) (?:gusta|encanta|chamo|llamo|chiamo"
+    r"|piace)|meu|minha|ich (?:wohne|habe|bin|arbeite|liebe|heiße|mag)|jeg (?:bor|har|er|jobber|heter|liker|elsker)"
+    r"|jag (?:bor|har|är|jobbar|heter)|j'(?:habite|ai|aime|adore)|je (?:suis|vis|travaille)|ik (?:woon|heb|ben|werk))\b",
+    re.IGNORECASE,
+)
+_KID = re.compile(r"(?:(?:hi+|hello|hey)[,!]? )*im [a-z]+ (?:and )?im \d", re.IGNORECASE)
 DID = re.compile(
     r"(?:i(?:'ve| have)?(?: just| already| also| now| successfully)* (?:added|applied|approved|arranged|assigned"
     r"|blocked|booked|bought|cancelled|canceled|changed|charged|checked|closed|committed|confirmed|contacted"
@@ -80,29 +90,40 @@ def facts(turns: Sequence[Turn]) -> tuple[Fact, ...]:
 
 def _of_user(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a user said of themself and of the world, as far as it means something alone."""
-    own = (turn.message.id,)
     others = names - {turn.name}
-    first, before = True, ""
+    first, group = True, list[str]()
     for sentence in turn.sentences:
         text, opens = sentence.text, first
         first = first and not _YES_OR_NO.fullmatch(text) and (sentence.manner is Manner.COURTESY or not substance(text))
-        if turn.asked and opens and _is_answer(turn, text, sentence.manner):
-            question = cut(turn.asked.question, LONGEST_QUESTION).replace('"', "'")
-            yield (
-                f'Asked "{question}", {turn.name} said: {in_marks(text, turn.said, 200, question)}',
-                (turn.asked.message, *own),
-            )
-            before = text
-        elif sentence.manner is not Manner.STATEMENT or text.rstrip().endswith((":", ",")):
-            before = ""
-        elif hangs(text):
-            if before and substance(text) >= 2 and len(before) + len(text) < 400:
-                yield quoted(f"{before} {text}", turn.name, turn.said), own
-                before = f"{before} {text}"
-        else:
-            if stands_alone(text):
-                yield told(text, turn.name, turn.said, others), own
-            before = text
+        answers = turn.asked is not None and opens and _is_answer(turn, text, sentence.manner)
+        states = sentence.manner is Manner.STATEMENT and not text.rstrip().endswith((":", ","))
+        corrects = states and not answers and correction(text) is not None
+        if states and group and not answers and not corrects and hangs(text):
+            if substance(text) >= 2 and sum(map(len, group)) + len(text) < 400:
+                group.append(text)
+            continue
+        yield from _grouped(group, turn, others)
+        group = []
+        if answers:
+            group = [_ANSWER, text]
+        elif corrects:
+            yield quoted(text, turn.name, turn.said, "corrected"), (turn.message.id,)
+        elif states and not hangs(text):
+            group = [text]
+    yield from _grouped(group, turn, others)
+
+
+def _grouped(group: list[str], turn: Turn, others: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """One fact of a sentence and those that hang on it; the first of an answer stands for its question."""
+    own = (turn.message.id,)
+    if group and group[0] == _ANSWER and turn.asked is not None:
+        question = cut(turn.asked.question, LONGEST_QUESTION).replace('"', "'")
+        words = in_marks(" ".join(group[1:]), turn.said, 250, question)
+        yield f'Asked "{question}", {turn.name} said: {words}', (turn.asked.message, *own)
+    elif len(group) > 1:
+        yield quoted(" ".join(group), turn.name, turn.said), own
+    elif group and stands_alone(group[0]):
+        yield told(group[0], turn.name, turn.said, others), own
 
 
 def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
@@ -136,6 +157,8 @@ def stands_alone(text: str) -> bool:
     """Whether there is enough in a statement to be worth remembering by itself."""
     count, length = substance(core(text)), len(text.split())
     if count and third_person(text, "Someone"):  # a whole sentence about the speaker, such as "I'm vegetarian"
+        return True
+    if _KID.match(text) or (length > 1 and count >= 2 and _FOREIGN_I.match(text)):
         return True
     if text.isascii() and (length < 4 or (text[-1] not in ".!" and not has_verb(text))):
         return False  # "Two nights" answers a question that is not there, "oat milk" stands in a list

@@ -116,6 +116,18 @@ ANIMALS = (
     "dog|cat|puppy|kitten|parrot|hamster|rabbit|bunny|horse|pony|goldfish|turtle|tortoise|snake|lizard|gecko|canary|"
     "budgie|ferret|guinea pig|rat|labrador|poodle|beagle|corgi|terrier|retriever|husky|dachshund|chicken|hen"
 )
+ILLNESSES = (
+    "type (?:1|2|one|two) diabetes|diabetes|asthma|epilepsy|adhd|add|autism|depression|anxiety|arthritis|migraines?|celiac disease|"
+    "coeliac disease|crohn's(?: disease)?|ibs|high blood pressure|hypertension|hypothyroidism|eczema|psoriasis|insomnia|"
+    "sleep apnea|dyslexia|endometriosis|lupus|multiple sclerosis|ms|parkinson's|ptsd|ocd|bipolar disorder|hay fever|"
+    "osteoporosis|anemia|anaemia|tinnitus|glaucoma|scoliosis|fibromyalgia|pcos|hiv|hemophilia|a heart condition|tourette's"
+)
+NOT_ALLERGENS = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mornings?|work|school|homework|exercise|sports?|people|kids|idiots|stupid\w*"
+    r"|bullshit|bs|drama|meetings|nonsense|you|fun|commitment|winter|cleaning|effort|dishes|boredom|math|responsibility|hard work"
+    r"|getting up|waking up|small talk|politics|lies|losing)\b"
+)
+"""What people are allergic to in jest."""
 LANGUAGES = (
     "english|norwegian|german|spanish|french|italian|portuguese|dutch|swedish|danish|finnish|icelandic|polish|czech|"
     "russian|ukrainian|greek|turkish|arabic|hebrew|persian|farsi|hindi|urdu|bengali|tamil|punjabi|chinese|mandarin|"

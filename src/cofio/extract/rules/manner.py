@@ -20,6 +20,10 @@ class Manner(Enum):
     CODE = "code"
     QUOTE = "quote"
     """A passage that the speaker quotes."""
+    TEXT = "text"
+    """A text that the speaker shows, whoever wrote it."""
+    PLAY = "play"
+    """What the speaker says in a part that they play."""
 
 
 _OUTSIDE = re.compile(r"^[\W_]+|[\W_]+$")
@@ -67,7 +71,7 @@ _PLEASE = re.compile(r"^please\b|\bplease$", re.IGNORECASE)
 _SAID_WITHIN = re.compile(r'\w[,:]? ["“].*[?？!]["”]$')
 _TELLING_LEAD = re.compile(
     r"(?:please |pls |also |so |and |but )*(?:remember|note|keep in mind|don't forget|do not forget|be aware"
-    r"|remember this)(?: that |[:,]? )(?=(?:i|i'm|i've|i'd|i'll|my|our|we)\b)",
+    r"|remember this|(?:can you |could you )?remind me(?= that\b)|don't let me forget(?= that\b))(?: that |[:,]? )(?=(?:i|i'm|i've|i'd|i'll|my|our|we)\b)",
     re.IGNORECASE,
 )
 

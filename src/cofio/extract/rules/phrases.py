@@ -19,7 +19,9 @@ LONGEST = 4  # words of a phrase
 WIDEST = 60  # characters of it
 READ = 12  # sentences of a turn
 
-_TOKEN = re.compile(r"[^\W_](?:[\w'’&+#.-]*[^\W_])?%?|[,.;:!?()\"“”—–]")
+_TOKEN = re.compile(
+    r"\d+(?:[.,:]\d+)+%?|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.|[^\W_](?:[\w'’&+#.-]*[^\W_])?%?|[,.;:!?()\"“”—–]"
+)
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile("[，、,；]")
 _ENGLISH = (STOP_WORDS | VERBS | PASTS | ADVERBS | VAGUE) - word_set(
@@ -111,13 +113,18 @@ def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
 def _is_foreign(tokens: list[str]) -> bool:
     """Whether a sentence is in no language whose small words are known."""
     plain = [token.lower() for token in tokens]
-    return not FOREIGN.isdisjoint(tokens) or _ENGLISH.isdisjoint(plain)
+    if not FOREIGN.isdisjoint(tokens):
+        return True
+    spoken = plain[0] in ("i'm", "i've", "i'll", "i'd") or (tokens[0] == "I" and plain[1].endswith("ed"))
+    return not spoken and _ENGLISH.isdisjoint(plain)
 
 
 def _tells(plain: list[str], at: int, run: list[int]) -> bool:
     word = plain[at]
     if not word[0].isalnum() or word in _BREAKS:
         return False
+    if word == "type" and plain[at + 1 : at + 2] and plain[at + 1].isdigit():
+        return True
     if word in VERBS:  # "a run" and "good coffee" are nouns, "I run" is not
         return word in _NOUNS and at > 0 and (bool(run) or plain[at - 1] in ("a", "an", "the", "my", "our", "your"))
     return not (word in ("hurts", "lasts", "goes", "does") or (word.endswith("s") and word[:-1] in VERBS - _NOUNS))
@@ -141,6 +148,8 @@ def _phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, b
     if run == [0] and len(tokens) > 3:  # what begins a sentence alone tells little, and its capital nothing
         return None
     if len(text) < 3 or not any(character.isalpha() for character in text) or text.lower() in _COUNTS:
+        return None
+    if text[0].isdigit() and len(run) > 1 and plain[run[1]] in _LINKS:  # the end of a date or a number
         return None
     capital = any(tokens[at][0].isupper() and at > 0 for at in run)
     return text[:WIDEST], capital, len(run)

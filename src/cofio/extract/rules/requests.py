@@ -46,7 +46,9 @@ _NAME_AFTER = re.compile(r"@[\w-]{1,40}[\s,:]+")
 _FILLER = re.compile(
     r"(?i)(?:(?:task|goal|todo|request|objective)(?=:)|ok(?:ay)?|so|um+|uh+|well|right|now|also|and|then|next"
     r"|quick(?: question| one)|i have a (?:quick )?(?:question|request)|sorry to bother you|please|pls|kindly|bitte"
-    r"|i was wondering if|i wonder if|do you think|if (?:you can|possible))\b[\s,:;–—-]*"
+    r"|i was wondering if|i wonder if|do you think|if (?:you can|possible)"
+    r"|(?:yes|yeah|yep|sure|great|perfect|nice|cool|awesome|excellent|thanks(?: a lot)?|thank you|danke|merci)"
+    r"(?=\s*[,.!–—-]))\b[\s,:;.!–—-]*"
 )
 _OPENER = re.compile(
     r"(?i)(?:(?:(?:can|could|would|will) (?:you|u|we)|you (?:can|could))(?! mind)"
@@ -79,6 +81,13 @@ OBJECTS = re.compile(
     r"|don['’]?t|i meant|i said|you forgot|you missed)\b"
     r"(?! (?:thanks|thank|need|problem|worries|worry|rush|more))"
 )
+REPROACH = re.compile(
+    r"(?i)\b(?:you should(?: not|n['’]?t)? have|you could have (?:asked|told|warned|checked)|without (?:asking|telling|my)"
+    r"|(?:i|we) (?:did(?: not|n['’]?t)|never) (?:ask|want|tell|allow|agree|say|said|asked|wanted|told|allowed|agreed)"
+    r"|why did you (?:not|just|even|delete|remove|drop|change|overwrite|send|do)|you (?:forgot|missed|ignored|broke)"
+    r"|you (?:were|are)(?: not|n['’]?t) (?:supposed|allowed|meant)|not happy|unhappy|unacceptable"
+    r"|hättest (?:\w+ ){0,5}(?:sollen|müssen|fragen|können)|ohne zu fragen|warum hast du)\b"
+)
 
 
 def sentences(text: str) -> list[str]:
@@ -105,11 +114,11 @@ def intent(messages: Sequence[Message]) -> str:
 
 
 def _substance(text: str) -> bool:
-    rest = _bare(text.strip()[:_SEEN])
+    rest = bare(text.strip()[:_SEEN])
     return len([word for word in words(rest) if word not in STOP_WORDS]) >= 2 or len(rest) > 30
 
 
-def _bare(sentence: str) -> str:
+def bare(sentence: str) -> str:
     """A sentence without greeting and filler at its beginning."""
     for _ in range(4):
         before = sentence
@@ -128,44 +137,41 @@ def _is_name(sentence: str, end: int) -> bool:
     return end > 0 and sentence[end - 1] == "-" and sentence[end : end + 1].isalpha()
 
 
-def _asks(sentence: str) -> bool:
+def asks(sentence: str) -> bool:
     """Whether a sentence asks for something to be done."""
-    bare = _bare(sentence)
-    opener = _OPENER.match(bare)
-    if opener or _WANTS.match(bare):
-        return True
-    return _first_word(bare) in VERBS
+    plain = bare(sentence)
+    return bool(_OPENER.match(plain) or _WANTS.match(plain)) or first_word(plain) in VERBS
 
 
-def _first_word(sentence: str) -> str:
+def first_word(sentence: str) -> str:
     found = re.match(r"[^\W\d_]+", sentence)
     return found[0].lower() if found else ""
 
 
 def _request(text: str) -> str:
     """The sentences of a message that ask, with the one before where they do not say what it is about."""
-    parts = [part for part in sentences(text) if _bare(part) and words(_bare(part))]
-    asking = [at for at, part in enumerate(parts) if _asks(part)]
+    parts = [part for part in sentences(text) if bare(part) and words(bare(part))]
+    asking = [at for at, part in enumerate(parts) if asks(part)]
     if not asking and len(text) > _SEEN:  # a long paste, and the request after it
-        tail = [part for part in sentences(text.strip()[-_SEEN:])[1:] if _bare(part)]
-        late = [part for part in tail if _asks(part) or part.endswith("?")]
+        tail = [part for part in sentences(text.strip()[-_SEEN:])[1:] if bare(part)]
+        late = [part for part in tail if asks(part) or part.endswith("?")]
         if late:
-            return _ended(_stripped(late[-1]))
+            return _ended(stripped(late[-1]))
     if not asking:
         asking = [at for at, part in enumerate(parts) if part.rstrip().endswith(("?", "？"))][:1]
     if not parts:
         return flat(text, INTENT)
     first = asking[0] if asking else next((at for at, part in enumerate(parts) if not _is_vague(part)), 0)
-    request = _stripped(parts[first])
+    request = stripped(parts[first])
     if asking and first and parts[first - 1].endswith(("?", "？")):
-        request = f"{cut(flat(_bare(parts[first - 1]), 180), 180)} {request}"
+        request = f"{cut(flat(bare(parts[first - 1]), 180), 180)} {request}"
     elif asking and first and _is_vague(request):
-        about = max(parts[first - 1 :: -1][:3], key=lambda part: len(_telling(part)))
-        request = f"{flat(_bare(about), 180).rstrip('.!:;')}; {_lowered(request)}"
+        about = max(parts[first - 1 :: -1][:3], key=lambda part: len(telling(part)))
+        request = f"{flat(bare(about), 180).rstrip('.!:;')}; {_lowered(request)}"
     elif not first and _is_vague(request) and (code := _CODE.search(text[:_SEEN])):
         request = f"{request.rstrip('.!?: ')}: {told(code[0])[0]}"
     for at in range(first + 1, min(first + 3, len(parts))):
-        more = _stripped(parts[at])
+        more = stripped(parts[at])
         if at not in asking or len(request) + len(more) > 200:
             break
         request = f"{request.rstrip('.!')}; {_lowered(more)}"
@@ -174,10 +180,10 @@ def _request(text: str) -> str:
 
 def _is_vague(request: str) -> bool:
     """Whether a request only points at what it is about: "Find out why and fix it"."""
-    return len(_telling(request)) < 2
+    return len(telling(request)) < 2
 
 
-def _telling(sentence: str) -> list[str]:
+def telling(sentence: str) -> list[str]:
     """The words of a sentence that say what it is about."""
     found = (
         word.replace("'", "").replace("’", "") for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", sentence.lower())
@@ -185,25 +191,25 @@ def _telling(sentence: str) -> list[str]:
     return [word for word in found if word not in STOP_WORDS and word not in VERBS]
 
 
-def _stripped(sentence: str) -> str:
+def stripped(sentence: str) -> str:
     """A request without politeness around it."""
-    bare = _bare(flat(sentence, INTENT * 2))
+    plain = bare(flat(sentence, INTENT * 2))
     opened = False
-    while (opener := _OPENER.match(bare)) and bare[opener.end() :].strip(" ?.!"):
-        bare, opened = _bare(bare[opener.end() :]), True
+    while (opener := _OPENER.match(plain)) and plain[opener.end() :].strip(" ?.!"):
+        plain, opened = bare(plain[opener.end() :]), True
     if opened:
-        bare = bare.rstrip().removesuffix("?")
+        plain = plain.rstrip().removesuffix("?")
     for _ in range(3):
-        short = _TAIL.sub("", bare)
-        if not short or short == bare:
+        short = _TAIL.sub("", plain)
+        if not short or short == plain:
             break
-        asked = bare.rstrip().endswith("?") and not opened and _first_word(short) not in VERBS
-        bare = short + ("?" if asked else "")
-    return bare.strip() or flat(sentence, INTENT)
+        asked = plain.rstrip().endswith("?") and not opened and first_word(short) not in VERBS
+        plain = short + ("?" if asked else "")
+    return plain.strip() or flat(sentence, INTENT)
 
 
 def _lowered(request: str) -> str:
-    first = _first_word(request)
+    first = first_word(request)
     is_plain = first in VERBS or (first in STOP_WORDS and first != "i")
     return request[:1].lower() + request[1:] if is_plain else request
 
@@ -211,7 +217,7 @@ def _lowered(request: str) -> str:
 def _ended(request: str) -> str:
     """A request as a sentence: a capital in front, a stop behind."""
     request = cut(request.strip(), INTENT - 1).rstrip(" ,;:")
-    first = _first_word(request)
+    first = first_word(request)
     if first and request[: len(first)].islower() and not request.startswith("://", len(first)):
         request = request[0].upper() + request[1:]
     return request if request.rstrip("\"'”’)")[-1:] in tuple(".?!…。？！") else request + "."

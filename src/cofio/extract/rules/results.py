@@ -83,9 +83,13 @@ _NO_LOG = re.compile(  # what a tool says of its own reading, and not a line of 
     r"|(?:curl|wget): "
 )
 _OF_FILES = re.compile(r"(?:FileNotFound|Permission|IsADirectory|NotADirectory|UnicodeDecode)Error\b")
-_UNREADABLE = re.compile(r"(?i)not found|no such|denied|does(?: not|n't) exist|cannot|could not|too large|is a directory")
+_UNREADABLE = re.compile(
+    r"(?i)not found|no such|denied|does(?: not|n't) exist|cannot|could not|too large|is a directory"
+)
 _PATH = re.compile(r"(?<![\w:/])/[\w.-]{2,60}/?[\w.-]{1,60}")
-_STAMPED = re.compile(r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d|(?:[A-Z][a-z]{2} ){1,2}\d|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b(?!:))")
+_STAMPED = re.compile(
+    r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d|(?:[A-Z][a-z]{2} ){1,2}\d|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b(?!:))"
+)
 
 
 def told(text: str, *, reads: bool = False, of: str | None = None) -> tuple[str, bool]:
@@ -185,8 +189,8 @@ def _unread(text: str, lines: list[str], of: str) -> str:
 
 def _names(line: str, of: str) -> bool:
     """Whether a line names what was to be read."""
-    last = re.split(r"[\s/\\]", of.rstrip("/ "))[-1]
-    return len(last) > 2 and last in line
+    whole = (of.split() or [""])[-1].rstrip("/")
+    return any(len(name) > 2 and name in line for name in (whole, re.split(r"[/\\]", whole)[-1]))
 
 
 def _exit_line(lines: list[str], code: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -11,12 +11,14 @@ from itertools import islice
 
 from .. import Recalled
 from .manner import Manner, manner
+from .masking import MASK, without_secrets
+from .masking import SHOWN as MASK_SHOWN
+from .recalling import LONGEST_FACT, less_recalled, without_blocks
 
 READ = 16_000  # characters of a message that are read: the rest of such a message is a document, not talk
 LONGEST_LINE = 4_000
 MOST_LINES = 200
 MOST_SENTENCES = 100  # of a line
-LONGEST_FACT = 600  # no fact that the memory holds is longer
 
 
 class Part(Enum):
@@ -38,12 +40,6 @@ class Sentence:
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 _APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _BULLET = re.compile(r"(?:[-*+•·–▪◦]|\d{1,3}[.)]|[a-z]\)|#{1,6})\s+(?:\[[ xX]\]\s+)?")
-_RECALLED_TAG = re.compile(
-    r"<(/?)((?:relevant|user|long[_-]term|episodic|semantic|core|agent|past)[_-]memor(?:y|ies)|memor(?:y|ies)"
-    r"|memory[_-](?:context|block|bank)|recall(?:ed)?(?:[_-]\w{1,30})?|retrieved(?:[_-]\w{1,30})?|remembered"
-    r"|user[_-]profile|context|system-reminder)(?:\s[^<>]{0,200})?>",
-    re.IGNORECASE,
-)
 _CODE_LINE = re.compile(
     r"[{}\[\]();,]+$|[{\[]\s*[\"{\[\d]|\"[^\"]{1,80}\"\s*:|</?[a-zA-Z][^<>]{0,200}>.*</"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL)\b[\]: ]"
@@ -54,69 +50,84 @@ _CODE_LINE = re.compile(
     r"|docker|kubectl|curl) [\w-]+ ?-|[\w.]+\(.{0,120}\);?$|[\w.\[\]\"']{1,40} [+*/-]?= .{1,200}[;)\]]$"
     r"|[A-Za-z]*(?:Error|Exception): |.{0,300}(?:=>|&&|\|\||\{\}|::|!==?|===?|\+=)$"
 )
-_MARKS = "\"'“”"
+_LABEL_ONLY = re.compile(r"^\s*(?:\d{1,3}[.)]|\[(?:memory|recalled|fact|profile)[^\]]{0,30}\])\s*", re.IGNORECASE)
 _TABLE = re.compile(r"\|.*\|$")
 _JSON = re.compile(r'\{\s*"|\[\s*\{')
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？؟۔।]+[”’」』）]*")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\"'])(?:mr|mrs|ms|dr|prof|st|no|vs|e\.g|i\.e|approx|fig|jr|sr|inc|ltd|co|mt|ave|dept|est|u\.s|u\.k"
-    r"|[a-z])\.$",
+    r"(?:^|[\s(\"'/])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|ca|fig|jr|sr|inc|ltd|co|mt|ave|blvd|rd|dept|est|u\.s|u\.k"
+    r"|tel|vol|ed|incl|excl|max|min|resp|bzw|z\.b|d\.h|usw|sra|srta|dra|mme|mlle|[a-z]|(?-i:Nr|No|Jan|Feb|Apr|Aug|Sept|Sep"
+    r"|Oct|Nov|Dec|Mon|Tue|Tues|Thu|Thur|Thurs|Fri))\.$|str\.$",
     re.IGNORECASE,
 )
-_MAYBE_END = re.compile(r"(?:^|\s)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:^|\s)\d{1,2}\.$")
+_ORDINAL = re.compile(r"(?:^|\s)(?:am|der|die|das|den|dem|vom|zum|bis|ab|seit|im|til|fra|og|und|kl|nr)\s\d{1,2}\.$")
+_MONTH = re.compile(r"\s(?:Jän|Jan|Feb|Mär|Mar|Apr|Mai|Maj|May|Jun|Jul|Aug|Sep|O[ck]t|Nov|De[cz]|Jahrh|Klasse|Stock)")
+_MAYBE_END = re.compile(r"(?:^|\s|\d)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A message that was read: its sentences, and what was left of it, where some of it had been recalled."""
+
+    sentences: tuple[Sentence, ...]
+    heard: str | None = None
 
 
 def sentences(text: str, recalled: Recalled) -> Iterator[Sentence]:
     """The sentences of a message, less those that the memory gave it."""
-    for line in _lines(text):
-        whole = " ".join(one.text for one in line)
-        if len(line) > 1 and len(whole) <= LONGEST_FACT and recalled(whole):
+    yield from read(text, recalled).sentences
+
+
+def read(text: str, recalled: Recalled, names: Sequence[str] = ()) -> Text:
+    """A message less what the memory gave it; `names` are those that its facts may begin with."""
+    whole, shown, lines = _lines(text)
+    kept: list[Sentence] = []
+    left = shown
+    for line in lines:
+        joined = " ".join(one.text for one in line)
+        if len(line) > 1 and len(joined) <= LONGEST_FACT and recalled(joined):
+            left = _less(left, joined)
             continue
         for one in line:
-            if (
-                one.manner in (Manner.CODE, Manner.COURTESY)
-                or len(one.text) > LONGEST_FACT
-                or not _is_recalled(one.text, recalled)
-            ):
-                yield one
+            if one.manner in (Manner.CODE, Manner.COURTESY):
+                kept.append(one)
+                continue
+            rest = less_recalled(one.text, recalled, names)
+            if rest:
+                kept.append(one if rest == one.text else Sentence(text=rest, manner=manner(rest)))
+            if rest != one.text:
+                left = _less(left, one.text, rest)
+    same = left == shown and shown == whole
+    return Text(sentences=tuple(kept), heard=None if same else _tidied(left + text[READ:]))
 
 
-def _is_recalled(text: str, recalled: Recalled) -> bool:
-    """Whether the memory holds a sentence, as it stands or without the quotation marks around it."""
-    return recalled(text) or (text[0] in _MARKS and recalled(text.strip(_MARKS)))
+def _less(text: str, sentence: str, rest: str = "") -> str:
+    """`text` without a sentence, whatever the space between its words was."""
+    words = [re.escape(word) for word in sentence.replace(MASK_SHOWN, MASK).split()]
+    return re.sub(r"[\s*_]+".join(words), lambda _: rest, text, count=1)
+
+
+def _tidied(text: str) -> str:
+    """What is left of a text, without lines that hold nothing but marks."""
+    lines = [line for line in text.split("\n") if any(map(str.isalnum, _LABEL_ONLY.sub("", line)))]
+    return "\n".join(lines).replace(MASK, MASK_SHOWN).strip()
 
 
 @lru_cache(maxsize=1024)
-def _lines(text: str) -> tuple[tuple[Sentence, ...], ...]:
-    """The sentences of each line of a message."""
-    shown = _without_recalled(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text[:READ])))
+def _lines(text: str) -> tuple[str, str, tuple[tuple[Sentence, ...], ...]]:
+    """A message, what is left of it without recalled blocks, and the sentences of each line of that."""
+    whole = without_secrets(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text[:READ])))
+    shown = without_blocks(whole)
     found: list[tuple[Sentence, ...]] = []
     for part, content in islice(_parts(shown), MOST_LINES):
         if part is Part.PROSE:
-            found.append(tuple(Sentence(text=one, manner=manner(one)) for one in split(content)[:MOST_SENTENCES]))
+            parts = (one.replace(MASK, MASK_SHOWN) for one in split(content)[:MOST_SENTENCES])
+            found.append(tuple(Sentence(text=one, manner=manner(one)) for one in parts))
         else:
-            found.append((Sentence(text=content, manner=Manner.CODE if part is Part.CODE else Manner.QUOTE),))
-    return tuple(line for line in found if line and line[0].text)
-
-
-def _without_recalled(text: str) -> str:
-    """`text` less what stands between tags that agents put around recalled memory; one left open has no end."""
-    if "<" not in text:
-        return text
-    kept: list[str] = []
-    start, depth, name = 0, 0, ""
-    for tag in _RECALLED_TAG.finditer(text):
-        if depth == 0:
-            if not tag[1]:
-                kept.append(text[start : tag.start()])
-                depth, name = 1, tag[2].lower()
-        elif tag[2].lower() == name:
-            depth += -1 if tag[1] else 1
-            if depth == 0:
-                start = tag.end()
-    if depth == 0:
-        kept.append(text[start:])
-    return "\n".join(kept)
+            kind = Manner.CODE if part is Part.CODE else Manner.QUOTE
+            found.append((Sentence(text=content.replace(MASK, MASK_SHOWN), manner=kind),))
+    return whole, shown, tuple(line for line in found if line and line[0].text)
 
 
 def _parts(text: str) -> Iterator[tuple[Part, str]]:
@@ -208,10 +219,15 @@ def split(line: str) -> list[str]:
 
 def _goes_on(line: str, start: int, end: int) -> bool:
     """Whether what looks like the end of a sentence is none."""
+    if line[end - 1] not in ".…\"'”’)]":
+        return False
     head = line[max(start, end - 12) : end]
     after = line[end : end + 2].lstrip()
-    if _ABBREVIATION.search(head):
+    if _ABBREVIATION.search(head) or (_NUMBERED.search(head) and (_MONTH.match(line, end) or _ORDINAL.search(head))):
         return True
-    if after[:1].islower():
-        return head.endswith(("...", "…", '"', "”")) or _MAYBE_END.search(head) is not None
-    return False
+    if after[:1].isdigit():
+        return head.endswith(".") and not head.endswith("..") and not head[-4:-1].isdigit()
+    if not after[:1].islower():
+        return False
+    # Whoever writes without capitals ends sentences without them, too.
+    return head.endswith(("...", "…", '"', "”")) or _MAYBE_END.search(head) is not None or not line[start].islower()

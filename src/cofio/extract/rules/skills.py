@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...text import words
-from .. import Case, Skill, Step
+from .. import GROWN_FROM, Case, Skill, Step
 from .lines import MASK, cut, flat, name_words
 from .requests import INTENT
 from .steps import MENDED, called, fields, noted, program, remedy, worked
@@ -36,7 +36,7 @@ class _Key(NamedTuple):
 
 
 def skill(cases: Sequence[Case]) -> Skill:
-    """What the cases of one kind of task, oldest first, have in common.
+    """What the cases of one kind of task, oldest first, have in common; of more than `GROWN_FROM`, the newest.
 
     With n cases of which s worked, and their agreement a (the mean share of steps that one which worked has in common
     with the skill, 0 to 1):
@@ -44,6 +44,7 @@ def skill(cases: Sequence[Case]) -> Skill:
     - confidence = s / (n + 1) · (0.7 + 0.3·a), at most 0.95; 0.1 when none worked
     - maturity = (1 - 0.75ⁿ) · s / n · (0.5 + 0.5·a)
     """
+    cases = cases[-GROWN_FROM:]
     good = [case for case in cases if case.quality >= SUCCESS]
     ways = [_way(case, tried=not good) for case in good or cases]
     keys = _recurring(ways)
@@ -168,10 +169,14 @@ def _content(cases: Sequence[Case], steps: Sequence[str], example: str, tools: S
             *(_pitfalls(cases) or ["None seen yet."]),
             "",
             "## Seen",
-            f"{len(cases)} run{'s' if len(cases) != 1 else ''}, {good} succeeded:",
+            f"{_runs(len(cases))}, {good} succeeded:",
             *(f"- {flat(case.intent, INTENT)}" for case in seen),
         ]
     )
+
+
+def _runs(count: int) -> str:
+    return f"The last {count} runs" if count == GROWN_FROM else f"{count} run{'s' if count != 1 else ''}"
 
 
 def _listed(names: Sequence[str]) -> str:

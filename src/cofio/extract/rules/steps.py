@@ -22,6 +22,7 @@ ARGUMENTS = 160  # characters of all arguments in a line
 MOST = 12  # arguments of a call that are kept
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
+_NEAR = 3  # steps after a refusal among which another way is looked for
 _LATER = 50  # steps after a failure among which one that worked is looked for
 
 _WRITING = frozenset(
@@ -34,7 +35,8 @@ _STATEMENT = re.compile(
 )
 _LOOKS = frozenset(re.findall(r"\S+", "select show explain describe with get head options status log ps logs ls list"))
 _CHANGING = re.compile(  # what makes a program that looks one that acts
-    r"(?:^|\s)(?:-X ?(?!GET|HEAD)[A-Z]+|--request[ =](?!GET|HEAD)[A-Z]+|-d|--data\S{0,20}|-delete|-exec|-i)(?:\s|$)|>(?!&|\s?/dev/null)"
+    r"(?:^|\s)(?:-X ?(?!GET|HEAD)[A-Z]+|--request[ =](?!GET|HEAD)[A-Z]+|-d|--data\S{0,20}|-delete|-exec|-i)(?:\s|$)"
+    r"|>(?!&|\s?/dev/null)"
 )
 _READING_PROGRAMS = frozenset(
     re.findall(r"\S+", "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl")
@@ -52,12 +54,14 @@ _SUITES = frozenset(
 )
 _REFUSED = re.compile(
     r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
-    r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)|insufficient (?:rights|privileges|permissions?)"
+    r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)"
+    r"|insufficient (?:rights|privileges|permissions?)"
 )
 _RIGHTS = re.compile(
     r"sudo|admin|(?:^|[^a-z])(?:root|su|role|grant|chmod|chown|setfacl|login|log_in|auth\w{0,20}|permissions?|rights?"
     r"|privileges?|elevate|escalate|assume|become|impersonate|unlock|approve|approval)(?:[^a-z]|$)"
 )
+_RUNNING = _SUITES | frozenset(re.findall(r"\S+", "bash shell sh ssh terminal exec run cmd"))
 _BEFORE_PROGRAM = re.compile(
     r"(?:cd [^\s;&]{1,200} ?(?:&&|;) ?|sudo |env |time |timeout \d+s? |[A-Z_]{1,40}=\S{0,80} ){0,6}"
 )
@@ -192,7 +196,7 @@ def program(step: Step) -> str:
     """The program that a step's command starts, for tools that run commands; else empty."""
     arguments = fields(step)
     command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
-    if not command or (" " not in command and len(arguments) > 1 and not _SUITES.intersection(name_words(step.tool))):
+    if not command or (" " not in command and len(arguments) > 1 and not _RUNNING.intersection(name_words(step.tool))):
         return ""
     return _program(command)
 
@@ -271,9 +275,9 @@ def remedy(run: Sequence[Step], at: int) -> str:
             return f"worked with {changes}"
         between = [step for step in later[:place] if worked(step) and _may_help(step, failed)]
         return f"{MENDED} {called(between[-1], 60)}" if between else "worked at a later try"
-    if later and worked(later[0]) and _stands_in(later[0], failed):
-        return f"{called(later[0], 60)} worked instead"
-    return ""
+    near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
+    other = next((step for step in near if worked(step) and _stands_in(step, failed)), None)
+    return f"{called(other, 60)} worked instead" if other is not None else ""
 
 
 def _kept_of(before: Step, after: Step) -> int | None:
@@ -321,6 +325,13 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
 
 
+def _with_rights(step: Step, failed: Step) -> bool:
+    """Whether a call does what was refused to another with more rights: it holds what that one was to do, or with."""
+    items = [item for item in fields(failed).values() if len(item) > 2 and item != MASK]
+    held = [item for item in items if any(item in each for each in fields(step).values())]
+    return any(len(item) >= _LONG and " " in item for item in held) or (bool(held) and _lifts(step, failed))
+
+
 def _lifts(step: Step, failed: Step) -> bool:
     """Whether a call was refused for want of a right, and a later one is about rights."""
     return _REFUSED.search(failed.result) is not None and _RIGHTS.search(called(step).lower()) is not None
@@ -330,16 +341,19 @@ def _may_help(step: Step, failed: Step) -> bool:
     """Whether a step may be why a call worked at last: it changed something, or was about the same thing."""
     if step.tool == failed.tool and step.arguments == failed.arguments:
         return False
-    return _lifts(step, failed) or _shares(failed, step) or (not _reads(step) and bool(_WRITING.intersection(name_words(step.tool))))
+    return (
+        _lifts(step, failed)
+        or _shares(failed, step)
+        or (not _reads(step) and bool(_WRITING.intersection(name_words(step.tool))))
+    )
 
 
 def _stands_in(step: Step, failed: Step) -> bool:
     """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
+    if _REFUSED.search(failed.result) and _with_rights(step, failed):
+        return True
     if step.tool == failed.tool:
         return False
-    asked = next((item for key, item in fields(failed).items() if key in _COMMANDS), "")
-    if _REFUSED.search(failed.result) and len(asked) >= _LONG and any(asked in item for item in fields(step).values()):
-        return True  # the same command, by a tool with more rights
     if not _shares(failed, step):
         return False
     if set(name_words(step.tool)) & set(name_words(failed.tool)):

@@ -12,7 +12,8 @@ from .steps import deed
 
 _SAME_VERBS = (
     "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
-    "create make add generate build write draft compose", "delete remove drop clear erase wipe purge destroy truncate prune", "buy order purchase",
+    "create make add generate build write draft compose",
+    "delete remove drop clear erase wipe purge destroy truncate prune", "buy order purchase",
     "show list display print get fetch give tell see", "send email mail message", "update change edit modify adjust",
     "check verify validate inspect review examine test", "deploy ship release publish roll redeploy", "turn switch",
     "run execute launch start", "explain describe", "summarise summarize", "plan arrange organise organize schedule",
@@ -33,7 +34,8 @@ def _first_of_each(groups: tuple[str, ...]) -> dict[str, str]:
 _VERB = _first_of_each(_SAME_VERBS)
 _NOUN = _first_of_each(_SAME_NOUNS)
 _ORDER = re.compile(
-    r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
+    r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )(?:[Pp]lease )?"
+    r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
 )
 _WEAK = frozenset(
     re.findall(
@@ -41,7 +43,9 @@ _WEAK = frozenset(
         "find search look get check see show list fetch tell give help make use try take go keep",
     )
 )
-_LOOKING = frozenset(_VERB.get(stem, stem) for stem in words("find search look get check see show list fetch tell give"))
+_LOOKING = frozenset(
+    _VERB.get(stem, stem) for stem in words("find search look get check see show list fetch tell give")
+)
 _LIGHT = frozenset(re.findall(r"\S+", "set make create add do send write put get give schedule"))
 _DEEDS = {
     "reminder": "remind", "booking": "book", "reservation": "book", "summary": "summarise", "refund": "refund",
@@ -118,8 +122,10 @@ def is_alike(case: Case, other: Case) -> bool:
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
-    deeds, their_deeds = _deeds(case), _deeds(other)
+    (acts, deeds), (they_act, their_deeds) = _deeds(case), _deeds(other)
     if deeds and their_deeds and not deeds & their_deeds:
+        if acts != they_act:
+            return False
         least = WORDS_DESPITE_TOOLS
     return bool(things) and likeness >= least
 
@@ -141,7 +147,7 @@ def _wanted(asked: str) -> set[str]:
     verbs = orders(_TO.sub(" ", asked[:1_000]))  # "Remind me to call mum" is no call
     if not set(verbs) - _MEANS:
         verbs = orders(asked)
-    found = {_VERB.get(stem, stem) for verb in verbs for stem in words(verb)[:1]}
+    found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in words(verb)[:1]}
     if _LIGHT.intersection(verbs):
         nouns = [_DEEDS[word] for word in _TOKEN.findall(asked[:1_000].lower()) if word in _DEEDS]
         found |= {_VERB.get(stem, stem) for noun in nouns for stem in words(noun)[:1]}
@@ -207,7 +213,8 @@ def _telling(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
 
 
-def _deeds(case: Case) -> frozenset[str]:
-    """What the tools for everything were made to do, less what only looks; all of it where they only looked."""
+def _deeds(case: Case) -> tuple[bool, frozenset[str]]:
+    """Whether the tools for everything were made to act, and what they did then; else what they looked with."""
     done = [deed(step) for step in case.steps if is_generic(step.tool)]
-    return frozenset(name for name, acts in done if name and acts) or frozenset(name for name, _ in done if name)
+    acting = frozenset(name for name, acts in done if name and acts)
+    return bool(acting), acting or frozenset(name for name, _ in done if name)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .lexicon import ANIMALS, FIELDS, KIN, LANGUAGES, THINGS
-from .values import clause, employer, liked, person, place, plain, trade
+from .lexicon import ANIMALS, FIELDS, ILLNESSES, KIN, LANGUAGES, NOT_ALLERGENS, THINGS
+from .values import clause, employer, kid, liked, person, place, plain, trade
 
 ADVERB = (
     r"(?:(?:really|absolutely|also|still|now|currently|just|recently|finally|actually|truly|definitely|particularly"
@@ -27,7 +27,7 @@ _ANYMORE = r"(?: any ?more| any longer)"
 Clean = Callable[[str], str | None]
 CLEAN: Mapping[str, Clean] = {
     "place": place, "person": person, "trade": trade, "employer": employer, "liked": liked,
-    "plain": plain, "clause": clause,
+    "plain": plain, "clause": clause, "kid": kid,
 }  # fmt: skip
 
 
@@ -50,6 +50,10 @@ RULES = (
     _rule(
         "Identity", "name", "Name is {person}.",
         r"(?:my (?:full |first )?name(?:'s| is) (?:actually )?|call me |i go by |(?:i'm|i am) called )(?P<person>.+)",
+    ),
+    _rule(
+        "Identity", "name", "Name is {kid}.",
+        r"my name(?:s|'s| is) (?P<kid>(?-i:[a-z]{2,12}))$",
     ),
     _rule("Home", "home", "Lives in {place}.", rf"{_I}(?:live|reside) (?:right )?in (?P<place>.+)"),
     _rule(
@@ -98,8 +102,8 @@ RULES = (
     ),
     _rule(
         "Work", "job", "Is {trade}.",
-        rf"(?:{_AM}(?:working as )?|{_HAVE}(?:work|worked|been working|started(?: working)?"
-        rf"|got a job) (?:at [\w ]{{2,40}} )?as )(?P<trade>an? .+)",
+        rf"(?:{_AM}(?:working as )?|(?:{_I}work|(?:i've|i have) (?:worked|been working)|{_HAVE}(?:started(?: working)?"
+        rf"|got a job)) (?:at [\w ]{{2,40}} )?as )(?P<trade>an? .+)",
     ),
     _rule("Work", "job", "Is a student.", rf"{_AM}(?:a|an) (?:[\w-]+ ){{0,2}}student\b"),
     _rule(
@@ -116,6 +120,11 @@ RULES = (
         "Work", "employer", "Works at {employer}.",
         rf"{_HAVE}(?:got a (?:new )?job|started(?: working| a new job| my new job| a job)?) (?:at"
         r"|with) (?P<employer>.+)",
+    ),
+    _rule(
+        "Work", "employer", "Works at {employer}.",
+        rf"{_HAVE}joined (?P<employer>(?-i:[A-Z])[\w&.'-]*(?: (?-i:[A-Z])[\w&.'-]*){{0,3}})(?=$|[,.;]| as\b| (?:in|last|this|back in"
+        rf"|two|three|a few|recently|early|late) (?:{_MONTH}|month|week|year|spring|summer|autumn|fall|winter|(?:19|20)\d\d)\b)",
     ),
     _rule(
         "Work", "employer", "Works at {employer}.",
@@ -213,7 +222,15 @@ RULES = (
     ),
     _rule(
         "Pets", "pet:{animal}", "{animal} died.",
-        rf"my (?P<animal>{ANIMALS})(?: [A-Z]\w+)? (?:died|passed away)", ended=True,
+        rf"my (?P<animal>{ANIMALS}) (?:died|passed away)", ended=True,
+    ),
+    _rule(
+        "Pets", "pet:{animal}", "No longer has {count} {animal}.",
+        rf"i no longer have (?P<count>an?|any|my) (?P<animal>{ANIMALS})s?\b", ended=True,
+    ),
+    _rule(
+        "Pets", "pet:{animal}", "No longer has {count} {animal}.",
+        rf"i (?:don't|do not) have (?P<count>an?|any|my) (?P<animal>{ANIMALS})s?{_ANYMORE}", ended=True,
     ),
     _rule(
         "Relationship", "relationship", "Is {state}.",
@@ -260,7 +277,7 @@ RULES = (
     ),
     _rule(
         "Health", "allergy:{liked}", "Is allergic to {liked}.",
-        rf"{_AM}(?:severely |very |deathly )?allergic to (?P<liked>.+)",
+        rf"{_AM}(?:severely |very |deathly )?allergic to (?P<liked>(?!{NOT_ALLERGENS}).+)",
     ),
     _rule(
         "Health", "allergy:{liked}", "Is not allergic to {liked}.",
@@ -269,6 +286,14 @@ RULES = (
     _rule(
         "Health", "allergy:{allergen}", "Has {article} {allergen} allergy.",
         r"i have (?P<article>an?) (?:severe |bad |mild )?(?P<allergen>[\w-]+) allergy\b",
+    ),
+    _rule(
+        "Health", "health:{illness}", "Has {illness}.",
+        rf"{_HAVE}(?:have |got |suffer from |live with )?(?:a (?:mild |severe |chronic )?|chronic |severe |mild )?(?P<illness>{ILLNESSES}){_END}",
+    ),
+    _rule(
+        "Health", "health:{liked}", "Was diagnosed with {liked}.",
+        rf"(?:i was|i got|i've been|i have been|i've just been|i was just) (?:\w+ )?diagnosed with (?P<liked>.+)",
     ),
     _rule(
         "Preferences", "favorite:{what}", "Favorite {what} {be} {clause}.",

@@ -10,9 +10,10 @@ from functools import lru_cache
 
 from ...text import STOP_WORDS, words
 from .. import Message, Recalled
+from .borrowing import Borrowing, owned
 from .lexicon import VAGUE, word_set
 from .manner import Manner
-from .sentences import Sentence, sentences
+from .sentences import Sentence, read
 from .speakers import called
 
 
@@ -36,7 +37,11 @@ class Turn:
     sentences: tuple[Sentence, ...]
     asked: Asked | None = None
     """The question of someone else that came right before."""
+    heard: str | None = None
+    """What is left of the message, where some of it had been recalled."""
 
+
+MOST_NAMES = 8  # with which a recalled sentence may begin
 
 _NAME = re.compile(r"(?<=[^\s.!?:] )[A-Z][\w'-]*")
 _NOT_NAMES = word_set("I I'm I've I'd I'll I’m OK Ok")
@@ -46,15 +51,24 @@ _COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE, "i'm", "i've", "i'll", 
 def turns(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> list[Turn]:
     """The messages, read; the results of tools are left out."""
     found: list[Turn] = []
+    names = tuple(dict.fromkeys(called(message) for message in messages if message.role == "user"))[:MOST_NAMES]
+    borrowed: dict[str, Borrowing] = {}
     for message in messages:
         if message.role == "tool":
             continue
+        text = read(message.text, recalled, names)
+        before = found[-1] if found and found[-1].message.sender != message.sender else None
+        said = text.sentences
+        if message.role == "user":
+            speaker = borrowed.setdefault(message.sender, Borrowing())
+            said = owned(said, speaker, before.message.text[:1000] if before else "")
         turn = Turn(
             message=message,
             name=called(message),
             said=message.at.astimezone(zone),
-            sentences=tuple(sentences(message.text, recalled)),
-            asked=_asked(found[-1]) if found and found[-1].message.sender != message.sender else None,
+            sentences=said,
+            asked=_asked(before) if before else None,
+            heard=text.heard,
         )
         found.append(turn)
     return found

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 from ...text import STOP_WORDS, words
-from .lexicon import ADVERBS, NOT_PLACES, TRADES, word_set
+from .lexicon import ADVERBS, NOT_PLACES, PARTICIPLES, TRADES, VAGUE, VERBS, word_set
 
 _EDGES = " .,!?;:'\"()"
 _CONNECTS = word_set("de del la las los el of the am an der upon sur da do dos di ob und")
 _NO_PLACES = word_set(
+    "chaos misery squalor exile hell limbo comfort bliss sweatpants pajamas pyjamas isolation suburbia uncertainty panic "
+    "terror debt shame filth darkness solitude heaven paradise reality fantasy anger dread excess leggings jeans sync limbo "
+    "poverty anarchy clutter terms interesting moments bubbles student dorm sorrow agony despair disbelief dust "
     "fear hope peace sin style town downtown dorms poverty luxury denial pain silence constant harmony two "
     "person theory "
     "general touch love bed front short total fact between place progress"
@@ -18,7 +21,7 @@ _STOP = re.compile(
     r"[,;.!?()]| (?:and|but|because|so|since|when|while|where|which|who|after|before|until|though|although|now"
     r"|right now|at the moment|these days|nowadays|again|last|next|this|yesterday|today|tomorrow|for (?:work|now|a"
     r"|an|the|two|three|over|almost|about|\d+)|for (?:\w+ ){1,2}(?:years?|months?|weeks?)|with|from|in (?:19"
-    r"|20)\d\d|anymore|any more|already|recently|i|too|as well|ago|by|full time|full-time|part time|part-time"
+    r"|20)\d\d|in (?:january|february|march|april|may|june|july|august|september|october|november|december)|anymore|any more|already|recently|i|too|as well|ago|by|full time|full-time|part time|part-time"
     r"|thanks)\b.*|$",
     re.IGNORECASE,
 )
@@ -44,6 +47,13 @@ _SMALL = re.compile(
 )
 _OBJECT_STOPS = ADVERBS | word_set(
     "don't a an the my their to really eating drinking playing going having cup glass some"
+)
+_NOT_KIDS = word_set(
+    "hungry tired happy sad angry sick ill busy home late early ready scared lazy cold hot old young new short tall small big "
+    "smart dumb shy mad glad sleepy thirsty alone single married vegan here there back male female boy girl man woman kid kinda "
+    "american british german french irish english spanish norwegian swedish danish chinese indian mexican canadian dead alive "
+    "free poor rich broke strong weak blind deaf gay straight trans gonna in at on from only about nearly almost "
+    "silly weird broken lonely curious jealous nervous excited anxious sorry"
 )
 _ARTICLE = re.compile(r"(?:a|an|the|my|our)\b", re.IGNORECASE)
 _MINE = re.compile(r"\bmy\b", re.IGNORECASE)
@@ -96,6 +106,15 @@ def person(value: str) -> str | None:
     return " ".join(found)
 
 
+def kid(value: str) -> str | None:
+    """A name that someone wrote without its capital, where it can hardly be another word."""
+    word = value.strip(_EDGES).lower()
+    if not word:
+        return ""
+    plain = word in STOP_WORDS | ADVERBS | VAGUE | VERBS | TRADES | PARTICIPLES | _NOT_KIDS
+    return None if plain or word.endswith(("ed", "ing", "ful", "less", "ous")) else word.capitalize()
+
+
 def trade(value: str) -> str | None:
     """What someone is by trade, with its article: "a night nurse"."""
     found = re.split(r" (?:at|for|in|on|with|of|by)\b", trimmed(value), maxsplit=1)[0].strip()
@@ -123,7 +142,8 @@ def liked(value: str) -> str | None:
     if not thing or len(thing) > 120 or _BAD_OBJECT.match(thing) or _PROPOSAL.search(thing):
         return None
     thing = _MINE.sub("their", thing)
-    return None if _NOT_ME.search(thing) or not key(thing) else thing
+    dangles = re.search(r"\b(?:him|her|them|it)$", thing, re.IGNORECASE)
+    return None if dangles or _NOT_ME.search(thing) or not key(thing) else thing
 
 
 def several(thing: str, *, name: str = "liked") -> list[str]:

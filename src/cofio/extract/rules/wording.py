@@ -41,7 +41,11 @@ _ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|a
 _TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&-])*[\s!.…]*$")
 _AFTER_FULL_STOP = re.compile("(?<=[。！？]) ")  # such a full stop has its space within
 _SPACE = re.compile(r"\s+")
-_UNCERTAIN = re.compile(r":(?!\d)|[\"“”«»;()\[\]{}<>|=`*…/?]| [-–—] |—|\.\.|, (?:right|no|huh|eh)$")
+_UNCERTAIN = re.compile(
+    r":(?!\d)|[\"“”«»;()\[\]{}<>|=`…/?]|(?<!\*)\*\*?(?!\*)| [-–—] |—|\.\.|, (?:right|no|huh|eh)$"
+    r"|,? (?:she|he|they|(?-i:[A-Z])\w+|my \w+) (?:said|says|wrote|writes|told me|replied|asked|claimed|claims)$",
+    re.IGNORECASE,
+)
 _EDGES = ".,!'"
 _CLOSED = word_set(
     "at in on to for with from as about by into near the a an my this that these those every each it them me all he "

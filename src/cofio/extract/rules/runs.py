@@ -1,0 +1,115 @@
+"""Where an agent's work on one request ends and its work on the next begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from ...text import words
+from .. import Message
+from .requests import OBJECTS, REPROACH, asks, bare, first_word, sentences, stripped, telling
+from .tasks import is_generic
+
+_SEEN = 2_000  # characters of a message that are compared with others
+_CLOSING = re.compile(r"(?i)\b(?:else|help you|help with|further|assist)\b")
+_BUT = re.compile(r"(?i)(?:(?:yes|ok(?:ay)?|great|thanks?|thank you|nice|good|fine|danke)\b[\s,.!–—-]*){0,3}but\b")
+_QUESTION = re.compile(
+    r"(?i)(?:what|which|who|whose|where|when|why|how|is|are|was|were|do|does|did|can|could|will|would|has|have|should)"
+    r"(?:['’]s|['’]re)?\b(?! about\b)"
+)
+_BACK = re.compile(  # points at what was said before, wherever it stands
+    r"(?i)\b(?:instead|again|rather|the same|nochmal|stattdessen|lieber|the (?:\w{1,20} )?ones?)\b"
+)
+_POINTS = re.compile(  # points back where no thing has been named yet
+    r"(?i)\b(?:it|them|they|these|those|one|there|es|ihn|dort)\b"
+    r"|\b(?:this|that|das)\b(?=\W*$|[,.;!?]| (?:for|to|with|in|on|at|from|too|please|as|an|by|one)\b)"
+)
+_REFINING = frozenset(
+    re.findall(r"\S+", "add adjust change exclude include keep make put redo retry revert set skip try undo update use")
+)
+
+
+class Run(NamedTuple):
+    """The messages about one request, and what the user said of it as the next one began."""
+
+    messages: Sequence[Message]
+    remark: str
+
+
+def runs(messages: Sequence[Message]) -> list[Run]:
+    """The parts of a conversation, from its first user on, that are about one request each.
+
+    A new one begins with a request of a user after an assistant's answer. Thanks, corrections, and what changes the
+    request that was answered belong to the one before.
+    """
+    found: list[Run] = []
+    first = next((at for at, message in enumerate(messages) if message.role == "user"), len(messages))
+    part: list[Message] = []
+    for at in range(first, len(messages)):
+        message = messages[at]
+        if message.role == "user" and _is_answered(part) and _begins(message.text[:_SEEN], part, messages[at + 1 :]):
+            found.append(Run(part, _remark(message.text[:_SEEN])))
+            part = []
+        part.append(message)
+    return [*found, Run(part, "")] if part else found
+
+
+def _is_answered(part: Sequence[Message]) -> bool:
+    """Whether the last that was not a user's is an answer of an assistant."""
+    last = next((message for message in reversed(part) if message.role != "user"), None)
+    return last is not None and last.role == "assistant" and not last.calls and bool(last.text.strip())
+
+
+def _begins(text: str, part: Sequence[Message], later: Sequence[Message]) -> bool:
+    """Whether a user's words after an answer are another request."""
+    if OBJECTS.match(bare(text)) or REPROACH.search(text) or _BUT.match(text.strip()):
+        return False
+    tools = _tools(part)
+    next_tools = _tools(takewhile(lambda message: message.role != "user", later))
+    is_other = bool(tools and next_tools) and not tools & next_tools
+    asked = next((each for each in sentences(text) if _is_asked(each)), "")
+    if not asked:  # in another language only what is done for it can tell
+        return is_other and len(telling(text)) >= 3 and not _points_back(text) and not _BACK.search(text)
+    if _points_back(bare(asked)) or not telling(asked):
+        return False
+    shares = _shares(telling(asked), part)
+    if shares and _asks_back(part):
+        return False
+    refines = first_word(stripped(asked)) in _REFINING
+    return is_other or not refines or not (shares or (bool(tools & next_tools) and " the " in asked))
+
+
+def _shares(things: Sequence[str], part: Sequence[Message]) -> bool:
+    """Whether one of the things was spoken of before."""
+    said = " ".join(message.text[:_SEEN] for message in part if message.role != "tool").lower()
+    return bool(set(things) & set(re.findall(r"\w+", said)) or set(words(" ".join(things))) & set(words(said)))
+
+
+def _is_asked(sentence: str) -> bool:
+    return asks(sentence) or (sentence.endswith("?") and _QUESTION.match(bare(sentence)) is not None)
+
+
+def _points_back(sentence: str) -> bool:
+    """Whether a sentence cannot be understood without what was said before it."""
+    if _BACK.search(sentence):
+        return True
+    pointer = _POINTS.search(sentence)
+    return pointer is not None and not telling(sentence[: pointer.start()])
+
+
+def _asks_back(part: Sequence[Message]) -> bool:
+    """Whether the last answer ends with a question about the task."""
+    answer = next((message.text for message in reversed(part) if message.role == "assistant"), "")
+    last = answer.strip()[-300:]
+    return last.endswith(("?", "？")) and not _CLOSING.search(re.split(r"(?<=[.!?])\s", last)[-1])
+
+
+def _tools(messages: Iterable[Message]) -> set[str]:
+    return {call.name for message in messages for call in message.calls if not is_generic(call.name)}
+
+
+def _remark(text: str) -> str:
+    """What stands before the request in the message that begins a run: "Thanks! Now book a taxi."."""
+    return " ".join(takewhile(lambda sentence: not _is_asked(sentence), sentences(text)))

@@ -1,0 +1,103 @@
+"""`cofio vault`: what people do to the files is told and taken in; `cofio import everos` brings a tree in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ...importing.everos import make
+from .conftest import Cofio
+
+DAY = "vault/default_app/default_project/users/alice/episodes/episode-2026-11-15.md"
+
+
+@pytest.fixture
+def store(cofio: Cofio, folder: Path) -> Path:
+    """A memory with a vault, taken over from EverOS."""
+    make(folder / "everos")
+    ran = cofio("import", "everos", "everos")
+    assert ran.code == 0, ran.err
+    assert ran.out == (
+        "imported 7 records from everos (1 skill, 1 case, 1 profile, 3 episodes, 1 fact);"
+        " left out: documents of the knowledge base (1), days of foresights (1)\n"
+    )
+    return folder / ".cofio"
+
+
+def test_a_second_import_changes_nothing_and_says_so(cofio: Cofio, store: Path) -> None:
+    again = cofio("import", "everos", "everos", "--json")
+    assert (again.json["imported"], again.json["kept"], again.json["refused"]) == (0, 7, 0)
+
+
+def test_a_folder_without_a_memory_is_told(cofio: Cofio, folder: Path) -> None:
+    ran = cofio("import", "everos", str(folder))
+    assert ran.code == 1
+    assert "there is no memory of everos in" in ran.err
+
+
+def test_the_status_tells_what_there_is(cofio: Cofio, store: Path) -> None:
+    assert cofio("vault", "status").out == "the vault has 7 entries in 6 files\n"
+    file = store / DAY
+    file.write_text(file.read_text().replace("climbing", "sailing"))
+    told = cofio("vault", "status")
+    assert told.out == "the vault has 7 entries in 6 files; 1 file to look at\n"
+    assert "is not as it was left: `cofio vault sync` takes in what was done to it" in told.err
+
+
+def test_a_sync_takes_in_what_was_edited_and_removed(cofio: Cofio, store: Path) -> None:
+    file = store / DAY
+    file.write_text(file.read_text().replace("she loves climbing", "she loves sailing"))
+    (store / "vault/default_app/default_project/users/alice/user.md").unlink()
+    ran = cofio("vault", "sync")
+    assert (ran.code, ran.out) == (0, "1 taken in, 1 forgotten\n")
+    assert (
+        "sailing" in cofio("list", "--kind", "episode", "--scope", "rest/default").out + cofio("search", "sailing").out
+    )
+    assert cofio("vault", "sync").out == "the files and the memory say the same\n"
+
+
+def test_a_mistake_is_refused_until_it_is_forced(cofio: Cofio, store: Path, tmp_path: Path) -> None:
+    alice = store / "vault/default_app/default_project/users/alice"
+    alice.rename(tmp_path / "away")
+    ran = cofio("vault", "sync", "--json")
+    assert ran.code == 1
+    assert len(ran.json["refused"]) == 4  # type: ignore[arg-type]
+    assert cofio("vault", "rebuild").out == "4 written\n"
+    assert alice.is_dir()
+    for file in alice.rglob("*.md"):
+        file.unlink()
+    assert cofio("vault", "sync", "--force").code == 0
+    # With alice's episode goes the case of the same stretch, and the skill that was made of it.
+    assert cofio("vault", "status", "--json").json["entries"] == 1
+
+
+def test_a_conflict_is_shown_until_its_file_is_removed(cofio: Cofio, store: Path) -> None:
+    file = store / DAY
+    file.write_text(file.read_text().replace("she loves climbing", "she loves sailing"))
+    ran = cofio("vault", "rebuild")
+    assert (ran.code, ran.out) == (1, "1 in conflict\n")
+    told = cofio("vault", "status")
+    assert told.code == 1
+    assert "keeps what a person wrote; merge what should stay, then remove it" in told.err
+    for conflict in file.parent.glob("*.conflict-*.md"):
+        conflict.unlink()
+    assert cofio("vault", "status").code == 0
+
+
+def test_it_can_be_turned_off_and_on(cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COFIO_VAULT", "off")
+    ran = cofio("vault", "status")
+    assert ran.code == 1
+    assert "the vault is turned off" in ran.err
+    cofio("chat", "import", "-", "--session", "s", stdin="Anna: I live in Oslo.\n")
+    assert not (store / "vault/default_app/default_project/users/Anna").exists()
+    monkeypatch.setenv("COFIO_VAULT", "on")
+    assert "not all is written yet" in cofio("vault", "status").out
+    assert cofio("vault", "sync").code == 0
+    assert (store / "vault/default_app/default_project/users/Anna").exists()
+
+
+def test_an_imported_conversation_has_its_files(cofio: Cofio, folder: Path) -> None:
+    cofio("chat", "import", "-", "--session", "s", stdin="Anna: I live in Oslo.\n")
+    assert [*(folder / ".cofio" / "vault").rglob("episode-*.md")]

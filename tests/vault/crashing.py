@@ -1,0 +1,127 @@
+"""Children that are killed while they write the vault. Run as a script: a fork for each line of code to die at.
+
+It prints, for each, whether the child died there, and what whoever started next found and left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from cofio import Engine, Settings
+from cofio.backends import Edit
+from cofio.extract import Message
+from cofio.model import Kind, Scope
+from cofio.sessions import Conversations, Place
+from cofio.vault import Vault
+from cofio.vault.layout import SHOWN
+from cofio.vault.syncing import Syncing
+
+SETTINGS = Settings(background=False, embedder="none", sync="normal")
+WATCHED = ("/cofio/vault/", "/cofio/sessions/mirroring.py")
+
+
+def say(conversations: Conversations, text: str, session: str) -> None:
+    from datetime import UTC, datetime
+
+    at = datetime(2026, 5, 28, 11, tzinfo=UTC)
+    messages = [
+        Message(id="", sender="alice", name="Alice", role="user", at=at, text=text),
+        Message(id="", sender="bot", name=None, role="assistant", at=at + timedelta(seconds=3), text="I see."),
+    ]
+    conversations.append(Place(), session, messages)
+    conversations.carve(Place(), session, whole=True)
+
+
+def work(store: Path, line: int) -> None:
+    """Write, change and forget; die at so manieth line of the vault's code."""
+    with Engine.open(store, settings=SETTINGS) as engine:
+        vault = Vault(engine, store / "vault")
+        conversations = Conversations(engine, mirror=vault)
+        say(conversations, "I live in Oslo and my dog is called Rex.", "first")
+        left = line
+
+        def traced(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal left
+            if not any(name in frame.f_code.co_filename for name in WATCHED):
+                return None
+            if event == "line":
+                left -= 1
+                if left <= 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return traced
+
+        sys.settrace(traced)
+        say(conversations, "I work as a nurse. I love jazz.", "second")
+        (fact, *_) = engine.list(Place().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
+        conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
+        conversations.forgetting.session(Place(), "first")
+        sys.settrace(None)
+        vault.close()
+
+
+def recover(store: Path) -> dict[str, Any]:
+    """Start again as a server does, then look at everything."""
+    with Engine.open(store, settings=SETTINGS) as engine:
+        records = engine.count(Scope("rest"), kinds=SHOWN)
+        vault = Vault(engine, store / "vault")
+        syncing = Syncing(vault, Conversations(engine, mirror=vault))
+        vault.complete()
+        first = syncing.sync() if vault.stale else syncing.look()
+        made = contents(store / "vault")
+        then = syncing.sync()
+        found = {
+            "records": records,
+            "entries": vault.state.total(),
+            "left": engine.count(Scope("rest"), kinds=SHOWN),
+            "taken": len(first.edited) + len(first.deleted) + len(then.edited) + len(then.deleted),
+            "problems": first.problems + then.problems,
+            "written": len(then.written),
+            "same": contents(store / "vault") == made,
+            "conflicts": vault.conflicts(),
+            "leftovers": [name for name in made if name.endswith(".tmp") and "/." not in name],
+        }
+        vault.close()
+        return found
+
+
+def contents(folder: Path) -> dict[str, str]:
+    files = (file for file in folder.rglob("*") if file.is_file() and ".state" not in file.parts)
+    return {str(file): file.read_text() for file in files if file.suffix == ".md"}
+
+
+def forked(does: Any) -> int:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            does()
+            code = 0
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1]
+
+
+def main(folder: Path, first: int, step: int) -> None:
+    line = first
+    while True:
+        store = folder / str(line)
+        status = forked(lambda: work(store, line))  # noqa: B023  # called at once
+        died = os.WIFSIGNALED(status)
+        assert died or os.WEXITSTATUS(status) == 0
+        told = folder / f"{line}.json"
+        assert forked(lambda: told.write_text(json.dumps(recover(store)))) == 0  # noqa: B023
+        print(json.dumps({"line": line, "died": died, **json.loads(told.read_text())}), flush=True)
+        if not died:
+            return
+        line += step
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

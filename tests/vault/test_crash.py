@@ -1,0 +1,94 @@
+"""A process may be killed at any line of the vault's code: the next start shows what the database holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from cofio import Engine
+from cofio.model import Kind
+from cofio.sessions import Conversations
+from cofio.vault import Vault
+from cofio.vault.state import State
+
+from ..faults.scale import scaled
+from .conftest import DOG, OSLO, SETTINGS, opened
+
+STEP = scaled(47, 1)  # of more than two thousand lines, each so manieth
+
+
+def test_a_crash_at_each_step_is_made_good_by_the_next_start(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("crashing.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), "1", str(STEP)], capture_output=True, text=True, timeout=1800
+    )
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(found) > 20
+    assert not found[-1]["died"]
+    for each in found:
+        assert each["records"] == each["left"] == each["entries"], each
+        assert (each["taken"], each["problems"], each["written"]) == (0, 0, 0), each
+        assert each["same"], each
+        assert each["conflicts"] == [], each
+
+
+def test_a_state_that_is_lost_or_broken_loses_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as kept:
+        kept.say(OSLO, DOG)
+        before = kept.tree()
+    state = tmp_path / "store" / "vault" / ".state" / "state.db"
+    for content in (b"not a database" * 1000, b"", None):
+        if content is None:
+            state.unlink()
+        else:
+            state.write_bytes(content)
+        with opened(tmp_path / "store") as kept:
+            assert kept.vault.stale
+            done = kept.sync()
+            assert (done.edited, done.deleted, done.problems) == ([], [], 0)
+            assert kept.tree() == before
+            assert len(kept.records(Kind.EPISODE)) == 1
+
+
+def test_after_a_power_cut_files_that_are_older_or_gone_are_written_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as kept:
+        kept.say(OSLO)
+        older = kept.episodes.read_bytes()
+        kept.vault.settle()
+        kept.say(DOG, session="t")
+        kept.vault.state.tell(boot="another")
+        before = kept.tree()
+        kept.episodes.write_bytes(older)
+        kept.facts.write_bytes(b"")
+        kept.profile.unlink()
+        engine = kept.engine
+        vault = Vault(engine, tmp_path / "store" / "vault")
+        kept.vault, kept.conversations = vault, Conversations(engine, mirror=vault)
+        assert vault.stale
+        done = kept.sync()
+        assert (done.edited, done.deleted) == ([], [])
+        assert len(kept.records(Kind.EPISODE)) == 2
+        assert {name: text for name, text in kept.tree().items() if ".conflict-" not in name} == before
+
+
+def test_a_change_that_another_process_is_still_at_stays_taken_down(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as kept:
+        kept.say(OSLO)
+        other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        state = State(kept.vault.folder)
+        with state.locked():
+            state._database.execute("INSERT INTO pending (process, seen) VALUES (?, '[]')", (other.pid,))
+        assert kept.vault.complete() == 0
+        other.communicate(b"\n")
+        assert kept.vault.complete() == 1
+        state.close()
+
+
+def test_a_vault_opens_while_another_process_writes_it(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        one, two = (Vault(engine, tmp_path / "store" / "vault") for _ in range(2))
+        one.close()
+        two.close()

@@ -1,0 +1,87 @@
+"""Any text survives being written as Markdown and read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio.errors import Invalid
+from cofio.importing import markdown
+from cofio.vault.layout import order
+
+pieces = st.sampled_from(
+    ["### Content", "### Summary ", "\\### Content", "<!-- entry:ep_1 -->", "<!-- /entry:x -->", "<\\!-- entry:", "---",
+     "**owner_id**: eve", "## ep_1", "\n", "\r\n", "\r", " ", "\\", "text", "ü\u2028\x85", "\t", "```", "\ufeff"]
+)  # fmt: skip
+texts = st.one_of(
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60),
+    st.lists(pieces, max_size=8).map("".join),
+)
+values: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def written(text: str) -> str:
+    """What stays of a text in a section: all but the newlines and the space around it."""
+    return markdown.plain(text).strip("\n").rstrip()
+
+
+@given(texts, texts, texts, st.lists(texts.filter(bool), max_size=3))
+def test_an_entry_is_read_as_it_was_written(subject: str, content: str, session: str, senders: list[str]) -> None:
+    block = markdown.entry(
+        "ep_20260528_1", {"session_id": session, "sender_ids": list(senders)}, {"Subject": subject, "Content": content}
+    )
+    whole = markdown.plain(f"---\na: 1\n---\n{block}\n{block.replace('0528_1', '0528_2')}\n")
+    first, second = markdown.spans(whole)
+    assert (first.id, second.id) == ("ep_20260528_1", "ep_20260528_2")
+    assert (
+        markdown.found(whole, ["ep_20260528_1"]) == {"ep_20260528_1": markdown.plain(block)} == {"ep_20260528_1": block}
+    )
+    read = markdown.fields(block)
+    assert dict(read.sections) == {"Subject": written(subject), "Content": written(content)}
+    assert read.lines["session_id"] == session
+    assert markdown.names(read.lines["sender_ids"]) == senders
+
+
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=8).filter(lambda name: name.isidentifier()), values, max_size=4), texts
+)
+def test_front_matter_is_read_as_it_was_written(values: dict[str, Any], body: str) -> None:
+    text = markdown.front(values) + body
+    assert markdown.divided(text) == (values, body)
+    assert (yaml.load(text.split("---\n")[1], Loader=yaml.BaseLoader) or {}).keys() == values.keys()
+
+
+@given(st.permutations(range(1, 14)), st.integers(1, 12), st.sets(st.integers(1, 13)))
+def test_entries_stand_in_order_whatever_order_they_came_in(came: list[int], batch: int, gone: set[int]) -> None:
+    def block(number: int) -> str:
+        return markdown.entry(f"ep_20260528_{number}", {}, {"Content": f"n{number}"})
+
+    text = "---\na: 1\n---\nA note.\n"
+    for start in range(0, len(came), batch):
+        text = markdown.replaced(text, {f"ep_20260528_{n}": block(n) for n in came[start : start + batch]}, order)
+    assert [span.id for span in markdown.spans(text)] == [f"ep_20260528_{n}" for n in range(1, 14)]
+    text = markdown.replaced(text, {f"ep_20260528_{n}": None for n in gone}, order)
+    left = [n for n in range(1, 14) if n not in gone]
+    assert text == "---\na: 1\n---\nA note.\n" + "".join(f"{block(n)}\n" for n in left)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- entry:a -->\n",
+        "<!-- /entry:a -->\n",
+        "<!-- entry:a -->\n<!-- /entry:b -->\n",
+        "<!-- entry:a -->\n<!-- entry:a -->\n",
+    ],
+)
+def test_entries_that_are_not_whole_are_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        markdown.spans(text)

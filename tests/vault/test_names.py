@@ -1,0 +1,97 @@
+"""No name leads out of the vault, and no two things share a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio.model import Kind, Scope
+from cofio.sessions import Place
+from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
+
+from .conftest import OSLO, Kept, opened
+
+LAYOUT = Layout()
+names = st.one_of(
+    st.sampled_from(
+        [".", "..", ".state", ".git", "default", "default_app", "default_project", "CON", "a/b", "a\\b", "%2e"]
+    ),
+    st.from_regex(r"[a-zA-Z0-9_.@+-]{1,128}", fullmatch=True),
+    st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=200),
+)
+
+
+@given(st.tuples(names, names, names), st.tuples(names, names, names), st.booleans())
+def test_folders_are_safe_and_two_owners_never_share_one(
+    one: tuple[str, str, str], other: tuple[str, str, str], folded: bool
+) -> None:
+    layout = Layout(folded=folded)
+    homes = [Place(app=app, project=project).owner("user", owner) for app, project, owner in (one, other)]
+    paths = [layout.under(home) for home in homes]
+    for path in paths:
+        for name in path:
+            assert name
+            assert "/" not in name
+            assert not name.startswith(".")
+            assert len(name.encode()) <= 255
+    shown = [tuple(name.casefold() if folded else name for name in path) for path in paths]
+    assert (shown[0] == shown[1]) == (one == other)
+
+
+@given(names, names)
+def test_a_path_leads_back_to_its_owner(app: str, owner: str) -> None:
+    home = Place(app=app, project="p").owner("user", owner)
+    path = LAYOUT.daily(home, Kind.EPISODE, "ep_20260528_00000001")
+    located = LAYOUT.located(path)
+    if any("%" in name and len(name) > LONGEST_NAME - 4 for name in path):
+        assert located is None or located.home == home
+    else:
+        assert located is not None
+        assert (located.home, located.kind, located.day) == (home, Kind.EPISODE, "2026-05-28")
+
+
+@given(st.text(max_size=100))
+def test_a_skills_name_is_a_safe_one(name: str) -> None:
+    safe = skill_name(name)
+    assert safe
+    assert not safe.startswith(".")
+    assert not set(safe) & set("/\\\0\n")
+    assert len(safe) <= 50
+
+
+@given(st.lists(st.text(max_size=60), min_size=2, max_size=6))
+def test_skills_of_one_agent_never_share_a_folder(titles: list[str]) -> None:
+    named = {f"sk_20260528_{number:08d}": title for number, title in enumerate(titles)}
+    paths = LAYOUT.skills(Scope("rest", "a", "p", "agent", "x"), named)
+    assert len({path[-2].casefold() for path in paths.values()}) == len(titles)
+
+
+@pytest.mark.parametrize(
+    "name", ["../../../../evil", "a/../../b", "/etc/passwd", "..", ".ssh", "x" * 300, "a\nb", "…/ü"]
+)
+def test_a_hostile_skill_stays_in_its_folder(kept: Kept, tmp_path: Path, name: str) -> None:
+    for number in range(1, 4):
+        kept.work(number)
+    (skill,) = kept.records(Kind.SKILL, "fixer")
+    before = {path for path in tmp_path.rglob("*") if "store" not in path.parts}
+    from cofio.backends import Edit
+
+    kept.conversations.apply([Edit(id=skill.id, fields={"title": name})])
+    folders = [path.name for path in kept.file("agents", "fixer", "skills").iterdir()]
+    assert folders == [f"skill_{skill_name(name)}"]
+    assert {path for path in tmp_path.rglob("*") if "store" not in path.parts} == before
+    assert kept.sync().problems == 0
+
+
+@pytest.mark.parametrize("app", ["default", "default_app", ".state", "Default", "a@b.c"])
+def test_no_app_takes_the_folder_of_another(tmp_path: Path, app: str) -> None:
+    with opened(tmp_path / "store", Place(app=app)) as kept:
+        kept.say(OSLO)
+        first = kept.tree()
+        kept.place = Place(app="default_app" if app == "default" else "default")
+        kept.say(OSLO, session="other")
+        assert len(kept.tree()) == 2 * len(first)
+        assert kept.sync().problems == 0

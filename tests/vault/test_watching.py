@@ -1,0 +1,109 @@
+"""A server takes in what other programs do to the files, and not what it does itself."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cofio.model import Kind
+from cofio.vault.syncing import Synced
+from cofio.vault.watching import Watcher
+
+from .conftest import DOG, OSLO, Kept, T
+
+IN_PLACE = (
+    "import sys; f = open(sys.argv[1], 'r+'); t = f.read(); f.seek(0); f.truncate(); f.write(t.replace(*sys.argv[2:]))"
+)
+RENAMED = (
+    "import os, sys; t = open(sys.argv[1]).read(); n = sys.argv[1] + '~'; f = open(n, 'w');"
+    " f.write(t.replace(*sys.argv[2:])); f.flush(); os.fsync(f.fileno()); f.close(); os.replace(n, sys.argv[1])"
+)
+SLOWLY = (
+    "import sys, time; t = open(sys.argv[1]).read().replace(*sys.argv[2:]); f = open(sys.argv[1], 'w')\n"
+    "for start in range(0, len(t), 200): f.write(t[start:start + 200]); f.flush(); time.sleep(0.05)"
+)
+MOVED_AWAY = (
+    "import os, sys, time; t = open(sys.argv[1]).read().replace(*sys.argv[2:]);"
+    " os.rename(sys.argv[1], sys.argv[1] + '.bak')\n"
+    "time.sleep(0.3); open(sys.argv[1], 'w').write(t); os.remove(sys.argv[1] + '.bak')"
+)
+PATIENCE = 30
+
+
+class Watched:
+    """A vault that is watched, and what was told of it."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        self.told: queue.Queue[Synced] = queue.Queue()
+        self.watcher = Watcher(kept.syncing, self.told.put)
+        self.watcher.start()
+        self.told.get(timeout=PATIENCE)  # what it found at first
+
+    def next(self) -> Synced:
+        """What comes of the next look."""
+        return self.told.get(timeout=PATIENCE)
+
+
+@pytest.fixture
+def watched(kept: Kept) -> Iterator[Watched]:
+    """A vault with something in it, watched."""
+    kept.say(OSLO, DOG)
+    made = Watched(kept)
+    yield made
+    made.watcher.stop()
+
+
+def run(script: str, *words: str | Path) -> None:
+    subprocess.run([sys.executable, "-c", script, *map(str, words)], check=True, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "script", [IN_PLACE, RENAMED, SLOWLY, MOVED_AWAY], ids=["in place", "renamed", "slowly", "moved away"]
+)
+def test_an_edit_by_another_program_is_taken_in(watched: Watched, script: str) -> None:
+    kept = watched.kept
+    run(script, kept.episodes, "Oslo", "Bergen")
+    done = watched.next()
+    assert [said.entry for said in done.edited] == ["ep_20260528_00000001"]
+    assert (done.deleted, done.problems) == ([], 0)
+    assert "Bergen" in kept.records(Kind.EPISODE)[0].text
+    assert kept.vault.conflicts() == []
+
+
+def test_a_removal_by_another_program_is_taken_in(watched: Watched) -> None:
+    run("import os, sys; os.remove(sys.argv[1])", watched.kept.facts)
+    assert len(watched.next().deleted) == 2
+    assert watched.kept.records(Kind.FACT) == []
+
+
+def test_a_folder_that_was_moved_away_is_not_forgotten(watched: Watched, tmp_path: Path) -> None:
+    run("import os, sys; os.rename(*sys.argv[1:])", watched.kept.file("users", "alice"), tmp_path / "elsewhere")
+    assert watched.next().refused
+    assert len(watched.kept.records(Kind.EPISODE)) == 1
+
+
+def test_what_the_server_writes_itself_is_not_looked_at(watched: Watched) -> None:
+    kept = watched.kept
+    for number in range(5):
+        kept.say(f"I like number {number}.", session=f"n{number}", at=T + timedelta(hours=1, minutes=number))
+    run(RENAMED, kept.profile, "Lives in Oslo", "Lives in Bergen")
+    done = watched.next()
+    assert [said.entry for said in done.edited] == ["profile"]
+    assert (done.written, done.deleted, done.problems) == ([], [], 0)
+
+
+def test_what_was_done_while_nobody_watched_is_taken_in_at_first(kept: Kept) -> None:
+    kept.say(OSLO)
+    kept.episodes.write_text(kept.episodes.read_text().replace("Oslo", "Bergen"))
+    told: queue.Queue[Synced] = queue.Queue()
+    watcher = Watcher(kept.syncing, told.put)
+    watcher.start()
+    assert len(told.get(timeout=PATIENCE).edited) == 1
+    watcher.stop()
