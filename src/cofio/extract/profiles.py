@@ -47,13 +47,17 @@ class _Known:
         if ended:
             if not any(_origin(one.item) == _origin(item) for one in self.endings):
                 self.endings.insert(0, _Ending(item))
-                for other in [one for one in self.shown if _covers(topic, one)]:
+                for other in [one for one in self.topics() if _covers(topic, one)]:
                     self.settle(other)
             return
         held = [*self.shown.get(topic, ()), *(one for end in self.endings for one in end.hidden.get(topic, ()))]
         if not any(_origin(one) == _origin(item) for one in held):
             self.shown[topic] = [item, *self.shown.get(topic, ())]
             self.settle(topic)
+
+    def topics(self) -> list[str]:
+        """All that something is or was known of."""
+        return list(dict.fromkeys([*self.shown, *(topic for ending in self.endings for topic in ending.hidden)]))
 
     def settle(self, topic: str) -> None:
         """Hide what an ending that was said after it ends; the time at which something was said decides."""
@@ -105,7 +109,7 @@ def without(profile: Mapping[str, Json], messages: Collection[tuple[str, str]]) 
     for chains in (known.shown, *(ending.hidden for ending in known.endings)):
         for topic, chain in chains.items():
             chains[topic] = [item for item in chain if _source(item) not in gone]
-    for topic in {**known.shown, **{topic: [] for ending in known.endings for topic in ending.hidden}}:
+    for topic in known.topics():
         known.settle(topic)
     if not known.shown and not known.endings and not profile.get("implicit_traits") and not profile.get("edited"):
         return None

@@ -141,7 +141,7 @@ class Vault:
         The `fresh` records need not be read.
         """
         self._fresh = fresh or {}
-        self.state.tell(turn=str(self.state.turn + 1))
+        self.state.turned()
         days: dict[Path, tuple[Scope, Kind, list[str]]] = {}
         skills: dict[Scope, None] = {}
         profiles: dict[Scope, None] = {}
@@ -267,7 +267,11 @@ class Vault:
         extent = self._extent(file, kept)
         head = self.rendering.recounted(held.content[:front].decode(errors="surrogateescape"), *extent)
         rest = memoryview(held.content)[front:]
-        parts = [head.encode(errors="surrogateescape"), rest, "".join(f"{block}\n" for block in blocks).encode()]
+        parts: list[bytes | memoryview] = [
+            head.encode(errors="surrogateescape"),
+            rest,
+            "".join(f"{block}\n" for block in blocks).encode(),
+        ]
         self.state.keep(file, kept, self.tree.write(path, parts, held.stamp), extent)
         return True
 

@@ -116,10 +116,13 @@ class Tree:
                 finally:
                     os.close(made)
                 _put(parent, temporary, path[-1], stamp, before)
-            finally:
+            except BaseException:
                 there = _there(parent, temporary)
-                if there is not None and there in (stamp, before):  # else it is somebody's newest version
+                if there is not None and (stamp is None or there in (stamp, before)):  # else it is somebody's newest
                     os.unlink(temporary, dir_fd=parent)
+                raise
+            with suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=parent)
         return stamp
 
     def remove(self, path: Path) -> None:

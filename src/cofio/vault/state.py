@@ -210,6 +210,12 @@ class State:
         """How often any process has followed the database."""
         return int(self.about("turn") or 0)
 
+    def turned(self) -> None:
+        """Count that once more."""
+        self._database.execute(
+            "INSERT INTO about VALUES ('turn', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1"
+        )
+
     def begin(self, seen: Iterable[Seen]) -> int:
         """Take down what is about to change; the number that ends it."""
         told = json.dumps([(each.scope.names, each.kind, each.key) for each in seen])

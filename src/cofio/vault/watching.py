@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -96,13 +97,15 @@ class Watcher:
             self._vault.settle()
 
     def _tell(self, synced: Synced) -> None:
+        if synced.problems:
+            _log.warning("the vault has %d things to look at: see `cofio vault status`", synced.problems)
         if self._told is not None:
             self._told(synced)
 
     def _tried(self, does: Callable[[], None]) -> None:
         try:
             does()
-        except (CofioError, OSError) as error:
+        except (CofioError, OSError, sqlite3.Error) as error:
             if not self._stop.is_set():
                 # It is looked at again when it changes again, or by the next start.
                 _log.warning("the vault could not be looked at: %s", error)

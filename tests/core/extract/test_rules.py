@@ -85,6 +85,8 @@ def test_lasting_things_become_entries(text: str, topic: str, description: str) 
         ("I'm not vegetarian anymore.", "diet"),
         ("I sold my car.", "owns:car"),
         ("My dog died.", "pet:dog"),
+        ("My dog Rex died.", "pet:dog:rex"),
+        ("I don't have a dog any more.", "pet:dog"),
     ],
 )
 def test_what_no_longer_holds_is_ended(text: str, topic: str) -> None:
@@ -103,6 +105,10 @@ def test_what_no_longer_holds_is_ended(text: str, topic: str) -> None:
         "> I live in Rome.", "```\nI live in Rome.\n```", "In my novel, I am a spy from Prague.", "You live in Rome.",
         "I live in Paris in my dreams.", "I moved to Room 12.", "I'm from Accounting.", "I work in progress bars.",
         "I like Bob's idea.", "I prefer option B.", "I want to learn how this works.", "I always do.",
+        "In 2005 I moved to Hamburg for university.", "Back then I moved to Rome.", "I worked as a waiter in college.",
+        "I worked as a nurse for ten years.", "I have a cat, or rather my sister does.", "I live in chaos.",
+        "I'm allergic to Mondays.", "I love to hate him.", "I like tea less than coffee.", "I joined a Zoom call.",
+        "I'm from Bristol, she said.", "As a child I had a dog.", "I joined Anna for lunch.", "If my wife Anna knew.",
         "I loved climbing.", "I'm single-handedly fixing this.", "I'm engaged in a lawsuit.", "She lives in Rome.",
     ],
 )  # fmt: skip
@@ -128,7 +134,8 @@ def test_only_users_have_profiles() -> None:
 @pytest.mark.parametrize(
     "text",
     ["Hi!", "Thanks a lot!", "Where is it?", "Please call me.", "Write a poem about Rome.", "It was great.", "ok",
-     "She works at Google.", "I love it.", "Two nights.", "Here's the code:", "😀", "", "...", "Let me know!"],
+     "She works at Google.", "I love it.", "Two nights.", "Thanks so much, you're a star!",
+     "I could eat a horse.", "I'm 2 for 2.", "Oh great, another Monday.", "Just what I needed.", "Here's the code:", "😀", "", "...", "Let me know!"],
 )  # fmt: skip
 def test_courtesies_questions_requests_and_fragments_are_no_facts(text: str) -> None:
     assert _facts(("ben", text)) == []
@@ -143,10 +150,86 @@ def test_a_short_answer_keeps_its_question() -> None:
 
 
 def test_a_sentence_that_hangs_on_the_one_before_is_quoted_with_it() -> None:
-    assert _facts(("ben", "My sister lives in Rome. She works at a clinic.")) == [
-        "Ben's sister lives in Rome.",
-        'Ben said: "My sister lives in Rome. She works at a clinic."',
+    assert _facts(("ben", "My sister lives in Rome. She works at a clinic. It is old and very big.")) == [
+        'Ben said: "My sister lives in Rome. She works at a clinic. It is old and very big."',
     ]
+
+
+def test_what_hangs_on_an_answer_is_told_with_it() -> None:
+    asked = ("assistant", "Where do you live?")
+    assert _facts(asked, ("ben", "Oslo. It gets dark at three there.")) == [
+        'Asked "Where do you live?", Ben said: "Oslo. It gets dark at three there."'
+    ]
+
+
+@pytest.mark.parametrize("text", ["Moro no Rio.", "Tenho 2 gatos.", "Vivo en Lima.", "Ich wohne in Bonn."])
+def test_a_short_statement_in_another_language_is_a_fact(text: str) -> None:
+    assert _facts(("bia", text)) == [f'Bia said: "{text}"']
+
+
+def test_a_reminder_that_tells_something_is_a_fact_and_an_entry() -> None:
+    found = _extract(("bob", "Also remind me that I'm allergic to peanuts. Remind me to call Ana."))
+    assert [fact.text for fact in found.facts] == ["Bob is allergic to peanuts."]
+    assert [entry.description for entry in found.profiles["bob"]] == ["Is allergic to peanuts."]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Sorry, I meant Bergen, not Oslo.", "Lives in Bergen."),
+        ("Not Oslo, Bergen.", "Lives in Bergen."),
+        ("Correction: Bergen.", "Lives in Bergen."),
+        ("No, Bergen, not Oslo!", "Lives in Bergen."),
+    ],
+)
+def test_a_correction_takes_the_place_of_what_was_wrong(text: str, fact: str) -> None:
+    found = _extract(("pat", "I live in Oslo. I work at Acme."), ("pat", text))
+    homes = [entry.description for entry in found.profiles["pat"] if entry.topic == "home"]
+    if text.startswith("Correction"):  # of two things that it may correct, the last
+        assert [entry.description for entry in found.profiles["pat"]][-1] == "Works at Bergen."
+    else:
+        assert homes == ["Lives in Oslo.", fact]
+    assert found.facts[-1].text == f'Pat corrected: "{text}"'
+
+
+def test_a_correction_of_a_name_ends_what_was_known_under_the_wrong_one() -> None:
+    found = _extract(("pat", "My cat is called Lily."), ("pat", "Her name is Lila, not Lily."))
+    assert [(entry.topic, entry.ended) for entry in found.profiles["pat"]] == [
+        ("pet:cat:lily", False), ("pet:cat:lila", False), ("pet:cat:lily", True)
+    ]  # fmt: skip
+
+
+def test_what_corrects_nothing_that_was_said_gives_no_entry() -> None:
+    assert not _extract(("pat", "Not Oslo, Bergen.")).profiles
+    assert not _extract(("pat", "I'm not kidding, Tom.")).profiles
+
+
+@pytest.mark.parametrize(
+    ("text", "topics"),
+    [
+        ("I have a cat, a dog and two parrots.", ["pet:cat", "pet:dog", "pet:parrot"]),
+        ("I have a dog, a labrador.", ["pet:dog"]),
+        ("I have a dog and a car.", ["pet:dog", "owns:car"]),
+        ("I have one sister and two brothers.", ["family:sister", "family:brothers"]),
+        ("im tim and im 7", ["name", "age"]),
+        ("im tired and im 7", ["age"]),
+        ("my name is tim", ["name"]),
+        ("My husband Mark thinks we should move.", ["family:husband:name"]),
+        ("I have type 2 diabetes.", ["health:type 2 diabetes"]),
+        ("I was diagnosed with asthma in 2019.", ["health:asthma"]),
+        ("I joined Meta in March.", ["employer"]),
+        ("In 2026 I moved to Gdansk.", ["home"]),
+        ("I've worked as a nurse for ten years.", ["job"]),
+    ],
+)
+def test_what_a_person_is_sure_of_becomes_entries(text: str, topics: list[str]) -> None:
+    assert [topic for topic, _, _ in _entries(text)] == topics
+
+
+def test_the_answer_to_a_question_about_allergies_is_one() -> None:
+    asked = ("assistant", "Are you allergic to any medication?")
+    assert _extract(asked, ("ben", "Yes, penicillin.")).profiles["ben"][0].topic == "allergy:penicillin"
+    assert not _extract(asked, ("ben", "No, nothing.")).profiles
 
 
 def test_of_an_assistant_only_deeds_promises_and_news_are_facts() -> None:

@@ -157,15 +157,22 @@ def test_cases_and_skills_are_bettered_too(wise: Api, model: Scripted) -> None:
     assert len(model.calls) <= 12
 
 
+def several_runs(count: int, at: int = T) -> list[Json]:
+    """The messages of so many tasks that an agent does one after the other."""
+    messages = []
+    for number in range(count):
+        for message in agent_run(at=at + 20_000 * number):
+            for made in message.get("tool_calls", ()):
+                made["id"] += f"-{number}"
+            if "tool_call_id" in message:
+                message["tool_call_id"] += f"-{number}"
+            messages.append(message)
+    return messages
+
+
 @pytest.mark.requirement("model.cases")
 def test_each_task_of_a_stretch_is_a_case_and_three_are_bettered(wise: Api, model: Scripted) -> None:
-    runs = [message for number in range(4) for message in agent_run(at=T + 20_000 * number)]
-    for number, message in enumerate(runs):
-        for made in message.get("tool_calls", ()):
-            made["id"] += f"-{number // 10}"
-        if "tool_call_id" in message:
-            message["tool_call_id"] += f"-{number // 10}"
-    wise.add(*runs)
+    wise.add(*several_runs(4))
     flushed(wise)
     told = [case["task_intent"] for case in wise.get("agent_case", "coder", sort_order="asc")]
     assert told == ["Do what was asked."] * 3 + ["Fix the failing login test in the payments service."]
@@ -173,6 +180,11 @@ def test_each_task_of_a_stretch_is_a_case_and_three_are_bettered(wise: Api, mode
     assert len(skill["source_case_ids"]) == 4
     assert skill["name"] == "do-what-is-asked"
     assert [call.task for call in model.calls].count("case") == 3
+    wise.add(*several_runs(2, at=T + DAY), session="later")
+    flushed(wise, "later")
+    (skill,) = wise.get("agent_skill", "coder")
+    assert len(set(skill["source_case_ids"])) == 6
+    assert {case["id"] for case in wise.get("agent_case", "coder")} == set(skill["source_case_ids"])
 
 
 @pytest.mark.requirement("agentic.model")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,10 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
     with opened(args, make=make) as engine, vaulted(engine, folder, settings) as vault:
         if vault is None:
             raise Unavailable("the vault is turned off: set `vault = on` in cofio.toml, or COFIO_VAULT=on")
-        yield vault, Conversations(engine, zone=settings.zone, mirror=vault)
+        try:
+            yield vault, Conversations(engine, zone=settings.zone, mirror=vault)
+        except sqlite3.Error as error:
+            raise Unavailable(f"the vault in {vault.folder} cannot be used: {error}") from error
 
 
 def _status(args: Namespace, vault: Vault) -> int:

@@ -10,42 +10,59 @@ from .manner import Manner
 from .sentences import Sentence
 
 _TEXTS = (
-    r"(?:e-?mails?|mails?|letters?|messages?|texts?|articles?|reviews?|lyrics|poems?|transcripts?|stor(?:y|ies)|posts?|tweets?"
-    r"|paragraphs?|essays?|drafts?|abstracts?|speech(?:es)?|quotes?|quotations?|conversations?|chats?|bios?|cvs?|r[eé]sum[eé]s?"
-    r"|sentences?|passages?|excerpts?|translations?|notes?|scripts?|dialogues?|captions?|blurbs?|statements?|intro(?:duction)?s?"
-    r"|applications?|homework|grammar|spelling|english|wording|writing|song|verse|haiku|chapter|scene|page|document|report)"
+    r"(?:e-?mails?|mails?|letters?|messages?|texts?|articles?|reviews?|lyrics|poems?|transcripts?|stor(?:y|ies)"
+    r"|posts?|tweets?"
+    r"|paragraphs?|essays?|drafts?|abstracts?|speech(?:es)?|quotes?|quotations?|conversations?|chats?|bios?|cvs?"
+    r"|r[eé]sum[eé]s?"
+    r"|sentences?|passages?|excerpts?|translations?|notes?|scripts?|dialogues?|captions?|blurbs?|statements?"
+    r"|intro(?:duction)?s?"
+    r"|applications?|homework|grammar|spelling|english|wording|writing|song|verse|haiku|chapter|scene|page|document"
+    r"|report)"
 )
 _LEAD = (
-    r"(?:(?:hi|hey|hello|ok(?:ay)?|so|also|and|now|then|next|thanks|please|pls|kindly|just|can|could|would|will|you|i need you to"
+    r"(?:(?:hi|hey|hello|ok(?:ay)?|so|also|and|now|then|next|thanks|please|pls|kindly|just|can|could|would|will|you"
+    r"|i need you to"
     r"|i want you to|i'd like you to|help me(?: to)?|let's|quickly|there|all|assistant)\b[,!.]? )*"
 )
 _THIS = (
-    r"(?:this|these|the following)\b(?! (?:bug|code|error|issue|problem|function|query|test|out|one|week|month|year|weekend|time"
-    r"|morning|evening|house|car|app|page|link|site|file|thing|up|for me to)\b)"
+    r"(?:this|these|the following)\b(?! (?:bug|code|error|issue|problem|function|query|test|out|one|week|month|year"
+    r"|weekend|time"
+    r"|pr|pull request|ticket|plan|budget|invoice|spreadsheet|table|photo|picture|image|video|schedule|morning"
+    r"|evening|house|car|app|page|link|site|file|thing|up|for me to)\b)"
 )
 _DO = (
-    r"(?:translate|summari[sz]e|proof-?read|paraphrase|rephrase|rewrite|reword|transcribe|tl;?dr"
-    r"|(?:check|fix|improve|correct|edit|review|polish|rate|grade|critique|shorten|condense|simplify|analy[sz]e|reply to|respond"
+    r"(?:(?:translate|summari[sz]e|proof-?read|paraphrase|rephrase|rewrite|reword|transcribe|tl;?dr)(?=[ :,]*(?:this"
+    r"|these|the|my|our"
+    r"|his|her|it|that|into|to|from|an?|in|for me[.:?! ]*$|[\"“:.?!]|$))"
+    r"|(?:write|draft|compose|send|post|say|text|e-?mail|reply|tell)\b[^:.!?]{0,80}: "
+    r"|(?:check|fix|improve|correct|edit|review|polish|rate|grade|critique|shorten|condense|simplify|analy[sz]e"
+    r"|reply to|respond"
     rf" to|answer) (?:{_THIS}|the (?:text|passage|essay|letter|poem|e-?mail|message) (?:below|here|from)\b"
     rf"|(?:my|our|his|her|their)(?: [\w'-]+){{0,3}}? {_TEXTS}\b)"
-    rf"|(?:read|look (?:at|over)|go over|give me feedback on|feedback on|finish|continue|complete|expand|format|explain)"
+    rf"|(?:read|look (?:at|over)|go over|give me feedback on|feedback on|finish|continue|complete|expand|format"
+    rf"|explain)"
     rf" (?:this|my|our|his|her|their)(?: [\w'-]+){{0,3}}? {_TEXTS}\b)"
 )
-_ASKS_FOR_TEXT = re.compile(rf"{_LEAD}{_DO}\b", re.IGNORECASE)
+_ASKS_FOR_TEXT = re.compile(rf"{_LEAD}{_DO}", re.IGNORECASE)
 _SHOWS = re.compile(
-    rf"{_LEAD}(?:here(?:'s| is| are| comes)|this is|these are|below(?:'s| is| are)|see|read|i (?:got|received|found|wrote"
+    rf"{_LEAD}(?:here(?:'s| is| are| comes)|this is|these are|below(?:'s| is| are)|see|read|i (?:got|received|found"
+    rf"|wrote"
     r"|have)|(?:check|look)(?: at| out)?)"
-    rf"(?: [\w'-]+){{0,5}} {_TEXTS}\b(?P<from>(?: (?:from|by|of|that|which|i|for|to|about|below|in)\b.{{0,80}})?)(?P<colon>:)?",
+    rf"(?: [\w'-]+){{0,5}} {_TEXTS}\b(?P<from>(?: (?:from|by|of|that|which|i|for|to|about|below"
+    rf"|in)\b.{{0,80}})?)(?P<colon>:)?",
     re.IGNORECASE,
 )
 _SAYS = re.compile(
-    r"(?!(?:i|we|i've|we've|i'll|i also)\b)(?:[\w'’.@-]+,? ){1,8}?(?:wrote|said|writes|says|replied|answered|texted|e-?mailed|"
+    r"(?!(?:i|we|i've|we've|i'll|i also)\b)(?:[\w'’.@-]+,? ){1,8}?(?:wrote|said|writes|says|replied|answered|texted"
+    r"|e-?mailed|"
     r"posted|commented|tweeted|told (?:me|us))(?: [\w'-]+){0,4}:(?: |$)",
     re.IGNORECASE,
 )
 _MARKS = re.compile(
-    r"(?:(?:quote|quotation|lyrics|transcript|original(?: text)?|excerpt)\s?:|(?:the )?(?:e-?mail|text|essay|letter|draft|article"
-    r"|poem|verse \d|chorus)\s?:$|(?:-{2,} ?)?(?:begin )?(?:forwarded|original) message\b|subject: |(?:from|to): .{0,60}@"
+    r"(?:(?:quote|quotation|lyrics|transcript|original(?: text)?|excerpt)\s?:|(?:the )?(?:e-?mail|text|essay|letter"
+    r"|draft|article"
+    r"|poem|verse \d|chorus)\s?:$|(?:-{2,} ?)?(?:begin )?(?:forwarded|original) message\b|subject: |(?:from"
+    r"|to): .{0,60}@"
     r"|dear (?!assistant|claude|ai\b|bot\b|gpt|chatgpt|all\b|team\b|everyone|folks)[\w. '-]{1,40},$"
     r"|to whom it may concern\b|\[(?:verse|chorus|intro|bridge)\b)",
     re.IGNORECASE,
@@ -63,16 +80,22 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _PLAY = re.compile(
-    rf"{_LEAD}(?:(?:let us |we |do a |start a |play a )*(?:pretend|role-?play|act (?:as|like)|imagine (?:that )?(?:you|i|we"
-    r"|being|i'm|you're|we're)\b|make[- ]believe)|let's (?:do|start) (?:a |some )?role-?play|play (?:the )?(?:role|part)\b"
+    rf"{_LEAD}(?:(?:let us |we |do a |start a |play a )*(?:pretend|role-?play|act (?:as|like)"
+    rf"|imagine (?:that )?(?:you|i|we"
+    r"|being|i'm|you're|we're)\b|make[- ]believe)|let's (?:do|start) (?:a |some )?role-?play|play (?:the )?(?:role"
+    r"|part)\b"
     r"|play (?:a game|pretend|make[- ]believe|house|dungeons|d&d|out|an? (?:text |role)?[- ]?(?:adventure|playing))"
-    r"|(?:you are|you're|you'll be|you be) (?:now )?(?:an?|the|my|(?-i:[A-Z])\w+)\b[^.!?]{0,60}?(?:,| and|;) ?(?:and )?(?:i am|i'm"
-    r"|i'll be|i be) (?:an?|the|your|(?-i:[A-Z])\w+)\b|(?:i am|i'm|i'll be|i be) (?:the|an?)\b[^.!?]{1,60}?(?:,| and|;) ?(?:and )?"
-    r"(?:you are|you're|you'll be|you be) (?:the|an?|my)\b(?! (?:best|star|legend|great|good))|(?:a |some )?role-?play\b)",
+    r"|(?:you are|you're|you'll be|you be) (?:now )?(?:an?|the(?! best| worst| one)|my"
+    r"|(?-i:[A-Z])\w+)\b[^.!?]{0,60}?(?:,| and|;) ?(?:and )?(?:i am|i'm"
+    r"|i'll be|i be) (?:an?|the|your|(?-i:[A-Z])\w+)\b|(?:i am|i'm|i'll be|i be) (?:the|an?)\b[^.!?]{1,60}?(?:,| and"
+    r"|;) ?(?:and )?"
+    r"(?:you are|you're|you'll be|you be) (?:the|an?|my)\b(?! (?:best|star|legend|great|good))|(?:a "
+    r"|some )?role-?play\b)",
     re.IGNORECASE,
 )
 _PLAY_ENDS = re.compile(
-    r"\b(?:end of|end|stop|quit|exit|finish|enough of|done with|pause)(?: with)? (?:the |this |our |that )?(?:role-?play(?:ing)?"
+    r"\b(?:end of|end|stop|quit|exit|finish|enough of|done with|pause)(?: with)? (?:the |this |our "
+    r"|that )?(?:role-?play(?:ing)?"
     r"|game|scene|play(?:ing)?|pretend(?:ing)?|story)\b|\bback to (?:reality|real life|the real world|being serious)\b"
     r"|\bout of character\b|\bno more (?:pretend|role-?play)|\b(?:role-?play|game|scene) (?:is )?over\b",
     re.IGNORECASE,

@@ -10,10 +10,11 @@ from itertools import groupby, islice
 
 from .. import Case, Message, Step
 from .lines import cut, flat
+from .remedies import remedy
 from .requests import CHANGES, OBJECTS, REPROACH, intent, sentences
 from .results import NO_RESULT
 from .runs import Run, runs
-from .steps import called, fields, noted, program, remedy, steps, worked
+from .steps import called, fields, noted, program, steps, worked
 from .tasks import is_alike
 
 MOST_CASES = 5  # of a stretch

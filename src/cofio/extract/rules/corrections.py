@@ -10,7 +10,8 @@ LONGEST = 120
 _VALUE = r"[\w][\w'’&.-]*(?: [\w'’&.-]+){0,3}?"
 _SORRY = r"(?:(?:sorry|oops|no|wait|no wait|actually|ah|oh|hm|ups|my (?:mistake|bad)|typo|excuse me|i mean)(?:[,:;!.—–-]| -)* )*"
 _FORMS = (
-    rf"(?:i (?:meant|mean)(?: to (?:say|write))?|it's|it is|it was|that's|make (?:that|it)|should be|it should be|correction:?)"
+    rf"(?:i (?:meant|mean)(?: to (?:say|write))?|it's|it is|it was|that's|make (?:that|it)|should be|it should be"
+    rf"|correction:?)"
     rf" (?P<new>{_VALUE}),? (?:and )?not (?P<old>{_VALUE})",
     rf"not (?P<old>{_VALUE})(?:,| -| –| —|;) (?:but )?(?:it's |it is |i meant )?(?P<new>{_VALUE})",
     rf"(?P<new>{_VALUE}), not (?P<old>{_VALUE})",
@@ -20,7 +21,8 @@ _FORMS = (
 )
 _FORM = tuple(re.compile(f"{_SORRY}{form}[.! ]*", re.IGNORECASE) for form in _FORMS)
 _OPENS = re.compile(
-    r"(?:i|i'm|i've|my|we|you|it|that|to|because|if|when|for|but|and|what|well|as|how)\b|.*\b(?:is|are|was|am|have|had|will)\b",
+    r"(?:i|i'm|i've|my|we|you|it|that|to|because|if|when|for|but|and|what|well|as|how)\b|.*\b(?:is|are|was|am|have"
+    r"|had|will)\b",
     re.I,
 )
 

@@ -68,22 +68,28 @@ _SAYINGS = (
     r"(?: news| idea| to hear| day| of you| question)*",
     rf"it (?:was|has been|is) (?:so |very |really |just |absolutely )*(?:{_GOOD})",
     r"i (?:really |absolutely )?(?:love|loved|like|liked|enjoyed) (?:it|that|this)",
-    rf"(?:(?:thanks|thank you)(?: so much| a lot| very much| again)*[,!.]? )?you(?:'re| are) (?:such |so |really |very |just |truly )*(?:an? |the )?"
+    rf"(?:(?:thanks|thank you)(?: so much| a lot| very much| again)*[,!.]? )?you(?:'re| are) (?:such |so |really "
+    rf"|very |just |truly )*(?:an? |the )?"
     rf"(?:star|best|legend|life ?saver|angel|gem|hero|genius|rock ?star|champ|treasure|helpful|{_GOOD})(?: help)?",
-    r"(?:oh|ah|well)?,? ?(?:oh )?(?:great|fantastic|wonderful|lovely|brilliant|perfect|awesome|super|nice|joy|yay),? (?:another|yet another"
+    r"(?:oh|ah|well)?,? ?(?:oh )?(?:great|fantastic|wonderful|lovely|brilliant|perfect|awesome|super|nice|joy"
+    r"|yay),? (?:another|yet another"
     r"|just what i|more|now|here we go)\b.{0,60}",
     r"(?:(?:oh |well |great,? )*(?:that's |this is )?(?:just|exactly) what i (?:needed|wanted|always wanted))\b.{0,60}",
-    r"i(?:'m so hungry i)? could (?:eat a horse|sleep for (?:a week|days|a year)|murder (?:a|an)\b.{0,20}|kill for\b.{0,30}|care less|use a"
+    r"i(?:'m so hungry i)? could (?:eat a horse|sleep for (?:a week|days|a year)|murder (?:a|an)\b.{0,20}"
+    r"|kill for\b.{0,30}|care less|use a"
     r" (?:drink|nap|hug|coffee)).{0,20}",
-    r"(?:i'm|i am) (?:all ears|over the moon|on cloud nine|under the weather|on fire|dead|dying(?: of laughter)?|toast|up to my (?:neck|ears|eyes)"
+    r"(?:i'm|i am) (?:all ears|over the moon|on cloud nine|under the weather|on fire|dead|dying(?: of laughter)?"
+    r"|toast|up to my (?:neck|ears|eyes)"
     r"\b.{0,20}|all in|in|out|back|off|done|speechless|\d+ for \d+)(?: (?:today|now|here|again|so far|then))*",
     r"(?:it's|it is|it was) (?:raining cats and dogs|a piece of cake|not rocket science|what it is)",
     r"(?:that|this|it) (?:made my day|cracks me up|costs? an arm and a leg|rings a bell)",
-    r"i (?:nearly |almost )?(?:died laughing|laughed my (?:head|ass) off|slept like a (?:log|baby)|have a lot on my plate"
+    r"i (?:nearly |almost )?(?:died laughing|laughed my (?:head|ass) off|slept like a (?:log|baby)"
+    r"|have a lot on my plate"
     r"|have butterflies in my stomach|got cold feet|rest my case|stand corrected|have no (?:idea|clue))",
     rf"(?:i'm|i am) (?:\w+ )?allergic to {NOT_ALLERGENS}",
     r"i live in (?:chaos|misery|squalor|hell|limbo|denial|fear|a zoo|a dump|constant fear)",
-    r"(?:break a leg|speak of the devil|better late than never|time flies|so far so good|no pain,? no gain|long story short)",
+    r"(?:break a leg|speak of the devil|better late than never|time flies|so far so good|no pain,? no gain"
+    r"|long story short)",
     r"i have (?:a|one|another|some)(?: quick| small)? questions?\b.{0,40}",
 )
 _SAYING = re.compile("|".join(_SAYINGS), re.IGNORECASE)
@@ -102,7 +108,8 @@ _FOREIGN_COURTESY = re.compile(
     r"(?:hei|heisann|hallo|halla|hej|god (?:morgen|morgon|kveld|natt|dag)|takk(?: skal du ha| for hjelpen)?|tusen takk"
     r"|tack|ha det(?: bra)?|guten (?:morgen|tag|abend)|gute nacht|danke(?: schön| sehr)?|vielen dank|tschüss|bitte"
     r"|servus|moin|hola|buenos días|buenas (?:tardes|noches)|(?:muchas )?gracias|adiós|hasta (?:luego|mañana)|de nada"
-    r"|bonjour|salut|bonsoir|merci(?: beaucoup)?|au revoir|ciao|grazie(?: mille)?|buongiorno|olá|oi|que (?:legal|bom|bueno|bien)|tudo bem|bom dia|obrigad[oa])"
+    r"|bonjour|salut|bonsoir|merci(?: beaucoup)?|au revoir|ciao|grazie(?: mille)?|buongiorno|olá|oi|que (?:legal|bom"
+    r"|bueno|bien)|tudo bem|bom dia|obrigad[oa])"
     r"(?:[ ,]+[a-zà-ÿ]{1,20})?"
     r"|привет|спасибо|здравствуйте|مرحبا|أهلا|شكرا(?: جزيلا)?|السلام عليكم|صباح الخير|مساء الخير|عفوا"
     r"|(?:大家|你|您)好|谢谢(?:你|您)?|謝謝|再见|早上好|晚安|不客气|好的|안녕하세요|감사합니다"

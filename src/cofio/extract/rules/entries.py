@@ -10,7 +10,7 @@ from .. import Entry
 from .corrections import Correction, correction
 from .dates import dated
 from .facts import hangs
-from .lexicon import ANIMALS, KIN, MONTHS, VERBS, WEEKDAYS, word_set
+from .lexicon import ANIMALS, KIN, MONTHS, THINGS, VERBS, WEEKDAYS, word_set
 from .manner import Manner
 from .traits import ADVERB, CLEAN, RULES, Rule
 from .turns import Turn
@@ -37,7 +37,8 @@ _HABIT = re.compile(
 _PRESENT = re.compile(rf"i {ADVERB}(?:never |don't |typically |normally |generally |often )?([a-z]+)", re.I)
 _NOT_SO = re.compile(
     r"\b(?:if|would(?! (?:love|like) to)|might|wish|maybe|perhaps|probably|unless|imagine|suppose|pretend|almost"
-    r"|kidding|joking|jk|used to|hypothetically|dream(?:ed|t)|not sure|said|says|told|wrote|writes|replied|thinks|claims|claimed"
+    r"|kidding|joking|jk|used to|hypothetically|dream(?:ed|t)|not sure|said|says|told|wrote|writes|replied|thinks"
+    r"|claims|claimed"
     r"|according to|believes|heard|then|until|in (?:my|the|this|a) (?:novel|story|book|game|dreams?|scenario"
     r"|example)|character)\b|[\"“”«»?]",
     re.IGNORECASE,
@@ -62,7 +63,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bwhere do you work\b|\bwho do you work for\b", "I work at "),
         (r"\bwhat do you do (?:for (?:a living|work)\b|\?)|\bwhat(?:'s| is) your (?:job|profession)\b", "I'm "),
         (r"\bwhen(?:'s| is) your birthday\b", "My birthday is "),
-        (r"\bare you allergic to\b|\b(?:do you have |have you )?any (?:\w+ )?allerg|\bwhat are you allergic\b", "I'm allergic to "),
+        (r"\bare you allergic to\b|\bany (?:\w+ )?allerg|\bwhat are you allergic\b", "I'm allergic to "),
     )
 )  # fmt: skip
 _KID = re.compile(
@@ -73,21 +74,25 @@ _NO = re.compile(r"(?:no|nope|none|not|never|nothing|nah)\b", re.IGNORECASE)
 _IDIOM = re.compile(r"\bto hate\b|\bless than\b|\bi could\b|\bor rather\b|\bin theory\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?<!since )(?:19|20)\d\d\b")
 _ONCE = re.compile(
-    r"\b(?:back then|back in|at the time|as a (?:child|kid|boy|girl|teenager|teen|student|young \w+)|when i was|in (?:college|high"
-    r" school|my (?:twenties|thirties|youth|teens|childhood))|in the (?:19|20)?\d0s|growing up|at uni(?:versity)?|decades ago|in"
+    r"\b(?:back then|back in|at the time|as a (?:child|kid|boy|girl|teenager|teen|student|young \w+)|when i was"
+    r"|in (?:college|high"
+    r" school|my (?:twenties|thirties|youth|teens|childhood))|in the (?:19|20)?\d0s|growing up|at uni(?:versity)?"
+    r"|decades ago|in"
     r" the past|years? later|long ago)\b",
     re.IGNORECASE,
 )
 _HAPPENED = re.compile(
-    rf"(?:i|i've|i have|my [\w ]{{2,40}}?) {ADVERB}(?:had |was |were )?(?:moved|relocated|worked|started|got|joined|adopted|bought|lived|had|was|were"
+    rf"(?:i|i've|i have|my [\w ]{{2,40}}?) {ADVERB}(?:had |was |were )?(?:moved|relocated|worked|started|got|joined"
+    rf"|adopted|bought|lived|had|was|were"
     r"|loved|liked|owned|quit|left|lost|sold|studied)\b",
     re.IGNORECASE,
 )
-_LASTING = frozenset({"Background", "Identity", "Education", "Health"})
+_LASTING = frozenset({"Background", "Identity", "Education", "Health", "Relationship"})
 _RELATIVE = re.compile(rf"\b(?i:my) (?P<kin>(?:{KIN}))(?:,)? (?P<name>[A-Z][a-z]+)\b(?=$|,|[.!]| (?-i:[a-z]))(?!')")
 _NOT_NAMES = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS))) | word_set("i god mr mrs dr")
 _UNREAL = re.compile(
-    r"\b(?:if|wish|imagine|suppose|pretend|kidding|joking|hypothetically|dream(?:ed|t)|in (?:my|the|this|a) (?:novel|story"
+    r"\b(?:if|wish|imagine|suppose|pretend|kidding|joking|hypothetically|dream(?:ed|t)|in (?:my|the|this|a) (?:novel"
+    r"|story"
     r"|book|game|dreams?))\b|[\"“”«»?]",
     re.IGNORECASE,
 )
@@ -95,7 +100,8 @@ _PROPER = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d[\d.,]*\d
 _HAVE_MANY = re.compile(r"(?:i have|i've got|i own|ive got|i've) ", re.IGNORECASE)
 _AND = re.compile(r",? and (?!i\b)|, ")
 _COUNTED = re.compile(
-    rf"(?:a|an|one|two|three|four|five|six|seven|\d{{1,2}}) (?:[\w-]+ ){{0,2}}(?:{KIN}|{ANIMALS}|kid|child(?:ren)?|sibling|boy|girl"
+    rf"(?:a|an|one|two|three|four|five|six|seven|\d{{1,2}}) (?:[\w-]+ ){{0,2}}(?:{KIN}|{ANIMALS}|{THINGS}|kid"
+    rf"|child(?:ren)?|sibling|boy|girl"
     r"|grandchildren|grandkid)s?\b",
     re.IGNORECASE,
 )
@@ -218,7 +224,7 @@ def _clauses(text: str) -> Iterator[str]:
 def _each(part: str) -> list[str]:
     """The single statements of "I have a cat, a dog and two parrots"; none where it is no such list."""
     have = _HAVE_MANY.match(part)
-    if have is None:
+    if have is None or " and " not in part:  # "a dog, a labrador" is one
         return []
     parts = [one.strip() for one in _AND.split(part[have.end() :])]
     return [f"I have {one}" for one in parts] if len(parts) > 1 and all(map(_COUNTED.match, parts)) else []

@@ -40,10 +40,13 @@ _ABOUT_NOW = re.compile(
     re.I,
 )
 _FOREIGN_I = re.compile(  # a verb that has the speaker in it, so that three words are a whole sentence
-    r"(?:eu |yo |io |não |no |non )?(?:moro|tenho|sou|trabalho|gosto|estou|vivo|nasci|falo|estudo|adoro|tengo|soy|trabajo"
-    r"|estoy|nací|hablo|estudio|odio|abito|lavoro|sono|ho|parlo|studio|amo|(?:me|mi) (?:gusta|encanta|chamo|llamo|chiamo"
+    r"(?:eu |yo |io |não |no |non )?(?:moro|tenho|sou|trabalho|gosto|estou|vivo|nasci|falo|estudo|adoro|tengo|soy"
+    r"|trabajo"
+    r"|estoy|nací|hablo|estudio|odio|abito|lavoro|sono|ho|parlo|studio|amo|(?:me|mi) (?:gusta|encanta|chamo|llamo"
+    r"|chiamo"
     r"|piace)|meu|minha|ich (?:wohne|habe|bin|arbeite|liebe|heiße|mag)|jeg (?:bor|har|er|jobber|heter|liker|elsker)"
-    r"|jag (?:bor|har|är|jobbar|heter)|j'(?:habite|ai|aime|adore)|je (?:suis|vis|travaille)|ik (?:woon|heb|ben|werk))\b",
+    r"|jag (?:bor|har|är|jobbar|heter)|j'(?:habite|ai|aime|adore)|je (?:suis|vis|travaille)|ik (?:woon|heb|ben"
+    r"|werk))\b",
     re.IGNORECASE,
 )
 _KID = re.compile(r"(?:(?:hi+|hello|hey)[,!]? )*im [a-z]+ (?:and )?im \d", re.IGNORECASE)

@@ -71,7 +71,8 @@ _PLEASE = re.compile(r"^please\b|\bplease$", re.IGNORECASE)
 _SAID_WITHIN = re.compile(r'\w[,:]? ["“].*[?？!]["”]$')
 _TELLING_LEAD = re.compile(
     r"(?:please |pls |also |so |and |but )*(?:remember|note|keep in mind|don't forget|do not forget|be aware"
-    r"|remember this|(?:can you |could you )?remind me(?= that\b)|don't let me forget(?= that\b))(?: that |[:,]? )(?=(?:i|i'm|i've|i'd|i'll|my|our|we)\b)",
+    r"|remember this|(?:can you |could you )?remind me(?= that\b)|don't let me forget(?= that\b))(?: that "
+    r"|[:,]? )(?=(?:i|i'm|i've|i'd|i'll|my|our|we)\b)",
     re.IGNORECASE,
 )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 
 from ...secrets import find_secret
-from .lines import masked
 
 MASK = "\ue000"
 """What stands for a secret while a text is read: unlike stars, it is no mark of stress."""
@@ -13,10 +13,12 @@ SHOWN = "***"
 MOST = 20  # secrets of a message that are looked for one by one
 
 _WORD = re.compile(r"[^\s\"'`,;<>(){}\[\]]{8,}")
-_STOP = "\ue001"  # keeps the end of a sentence out of the secret before it
-_LAST_STOP = re.compile(r"(?<=\S{8})(?=[.!?](?:\s|$))")
-_REST = re.compile(rf"{MASK}[^\s\"',;.!?)\]}}{MASK}]*\w")
-_HINT = re.compile(r"(?i)pass|pwd|secret|token|key|bearer|basic|authori|://|[\w./+=-]{16}|BEGIN ")
+_NAMED = re.compile(  # in talk, unlike in code, a password may be as short as people make them
+    r"(?i)(\b(?:pass(?:word|code|phrase|wort)|passwd|pwd|pin(?: code)?|contraseña|senha)(?: (?:for|to|of"
+    r"|on) [\w' -]{1,30}?)?"
+    r" ?(?:is|was|=|:) ?[\"'`]?)(?=[^\s\"'`]*\d)[^\s\"'`]{4,200}?([.!?,;:\"'`)]*(?=\s|$|[\"'`]))"
+)
+_HINT = re.compile(r"(?i)pass|pwd|pin|senha|contrase|secret|token|key|bearer|basic|authori|://|[\w./+=-]{16}|BEGIN ")
 
 
 def without_secrets(text: str) -> str:
@@ -30,19 +32,19 @@ def without_secrets(text: str) -> str:
             break
         lines = shown.split("\n")
         at = found.line - 1
-        hidden = _hidden(lines[at])
-        if hidden is None:  # a key of many lines
-            return "\n".join((*lines[:at], MASK))
-        lines[at] = hidden
-        shown = "\n".join(lines)
-    shown = masked(_LAST_STOP.sub(rf" {_STOP}", shown)).replace(SHOWN, MASK).replace(f" {_STOP}", "")
-    return _REST.sub(MASK, shown)
+        lines[at] = _hidden(lines[at])
+        # What no single word tells is a key of many lines.
+        shown = "\n".join(lines if lines[at] else (*lines[:at], MASK))
+    else:
+        return MASK
+    return _NAMED.sub(rf"\1{MASK}\2", shown)
 
 
-def _hidden(line: str) -> str | None:
-    """A line without the word that makes it tell a secret; None when no single word does."""
-    for word in sorted(_WORD.findall(line), key=len, reverse=True)[:MOST]:
-        without = line.replace(word.rstrip(".!?:"), MASK)
-        if find_secret(without) is None:
-            return without
-    return None
+def _hidden(line: str) -> str:
+    """A line without the first word of it that tells a secret; empty when no single word does."""
+    words = list(_WORD.finditer(line))
+    at = bisect_left(words, True, key=lambda word: find_secret(line[: word.end()]) is not None)
+    if at == len(words):
+        return ""
+    word = words[at][0].rstrip(".!?:")
+    return line.replace(word, MASK) if word else ""

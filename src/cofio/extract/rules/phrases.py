@@ -20,7 +20,8 @@ WIDEST = 60  # characters of it
 READ = 12  # sentences of a turn
 
 _TOKEN = re.compile(
-    r"\d+(?:[.,:]\d+)+%?|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.|[^\W_](?:[\w'’&+#.-]*[^\W_])?%?|[,.;:!?()\"“”—–]"
+    r"\d+(?:[.,:]\d+)+%?|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.|[^\W_](?:[\w'’&+#.-]*[^\W_])?%?"
+    r"|[,.;:!?()\"“”—–]"
 )
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile("[，、,；]")

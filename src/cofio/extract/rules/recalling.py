@@ -17,10 +17,12 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"[ \t]*(?P<mark>#{1,6}[ \t]+|\*\*|\[)?(?:here(?:'s| is| are) )?(?:(?:the |your |some |my )?(?:relevant |past |long-term "
+    r"[ \t]*(?P<mark>#{1,6}[ \t]+|\*\*|\[)?(?:here(?:'s| is| are) )?(?:(?:the |your |some |my )?(?:relevant |past "
+    r"|long-term "
     r"|recalled |retrieved |stored |saved |user |previous |related )+(?:memor(?:y|ies)|facts?|context)"
-    r"|recalled (?:memory|memories|facts?)|memor(?:y|ies)(?: context)?|known facts|(?:known )?facts about (?:the user|you|me|\w{1,30})"
-    r"|(?:things |what )(?:i|we) (?:know|remember) about (?:the user|you|\w{1,30})(?: so far)?"
+    r"|recalled (?:memory|memories|facts?)|memor(?:y|ies)(?: context)?|known facts|(?:known )?facts about (?:the user"
+    r"|you|(?-i:[A-Z])\w{1,30})"
+    r"|(?:things |what )(?:i|we) (?:know|remember) about (?:the user|you|(?-i:[A-Z])\w{1,30})(?: so far)?"
     r"|what (?:you|the assistant) (?:know|knows|remember|remembers) about me|user (?:profile|facts|memories|context))"
     r"(?:\*\*|\])?[ \t]*(?P<colon>:)?(?:\*\*)?[ \t]*$",
     re.IGNORECASE,
@@ -28,7 +30,8 @@ _HEADING = re.compile(
 _MARKDOWN = re.compile(r"[ \t]*#{1,6}[ \t]")
 _MARKS = " \t\"'“”‘’«»*_-•·"
 _LABEL = re.compile(
-    r"(?:[-*+•·–▪◦>]+ |\d{1,3}[.)] |[\[(](?:recalled |user |relevant )?(?:memory|memories|fact|profile|recalled|context)[^\])]{0,30}[\])][:,]? ?"
+    r"(?:[-*+•·–▪◦>]+ |\d{1,3}[.)] |[\[(](?:recalled |user |relevant )?(?:memory|memories|fact|profile|recalled"
+    r"|context)[^\])]{0,30}[\])][:,]? ?"
     r"|(?:recalled|memory|fact|profile|known)(?: \d{1,3})?: ?|\[[\d:T. Z-]{4,30}\] ?)",
     re.IGNORECASE,
 )

@@ -82,7 +82,8 @@ OBJECTS = re.compile(
     r"(?! (?:thanks|thank|need|problem|worries|worry|rush|more))"
 )
 REPROACH = re.compile(
-    r"(?i)\b(?:you should(?: not|n['’]?t)? have|you could have (?:asked|told|warned|checked)|without (?:asking|telling|my)"
+    r"(?i)\b(?:you should(?: not|n['’]?t)? have|you could have (?:asked|told|warned|checked)"
+    r"|without (?:asking|telling|my)"
     r"|(?:i|we) (?:did(?: not|n['’]?t)|never) (?:ask|want|tell|allow|agree|say|said|asked|wanted|told|allowed|agreed)"
     r"|why did you (?:not|just|even|delete|remove|drop|change|overwrite|send|do)|you (?:forgot|missed|ignored|broke)"
     r"|you (?:were|are)(?: not|n['’]?t) (?:supposed|allowed|meant)|not happy|unhappy|unacceptable"

@@ -55,13 +55,15 @@ _TABLE = re.compile(r"\|.*\|$")
 _JSON = re.compile(r'\{\s*"|\[\s*\{')
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？؟۔।]+[”’」』）]*")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\"'/])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|ca|fig|jr|sr|inc|ltd|co|mt|ave|blvd|rd|dept|est|u\.s|u\.k"
-    r"|tel|vol|ed|incl|excl|max|min|resp|bzw|z\.b|d\.h|usw|sra|srta|dra|mme|mlle|[a-z]|(?-i:Nr|No|Jan|Feb|Apr|Aug|Sept|Sep"
+    r"(?:^|[\s(\"'/])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|ca|fig|jr|sr|inc|ltd|co|mt|ave|blvd|rd|dept|est|u\.s"
+    r"|u\.k"
+    r"|tel|vol|ed|incl|excl|max|min|resp|bzw|z\.b|d\.h|usw|sra|srta|dra|mme|mlle|[a-z]|(?-i:Nr|No|Jan|Feb|Apr|Aug"
+    r"|Sept|Sep"
     r"|Oct|Nov|Dec|Mon|Tue|Tues|Thu|Thur|Thurs|Fri))\.$|str\.$",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:^|\s)\d{1,2}\.$")
-_ORDINAL = re.compile(r"(?:^|\s)(?:am|der|die|das|den|dem|vom|zum|bis|ab|seit|im|til|fra|og|und|kl|nr)\s\d{1,2}\.$")
+_ORDINAL = re.compile(r"(?:^|\s)(?:am|der|die|das|den|dem|vom|zum|bis|ab|seit|til|fra|og|und|kl|nr)\s\d{1,2}\.$")
 _MONTH = re.compile(r"\s(?:Jän|Jan|Feb|Mär|Mar|Apr|Mai|Maj|May|Jun|Jul|Aug|Sep|O[ck]t|Nov|De[cz]|Jahrh|Klasse|Stock)")
 _MAYBE_END = re.compile(r"(?:^|\s|\d)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
 
@@ -110,7 +112,7 @@ def _less(text: str, sentence: str, rest: str = "") -> str:
 
 def _tidied(text: str) -> str:
     """What is left of a text, without lines that hold nothing but marks."""
-    lines = [line for line in text.split("\n") if any(map(str.isalnum, _LABEL_ONLY.sub("", line)))]
+    lines = [line for line in text.split("\n") if "```" in line or any(map(str.isalnum, _LABEL_ONLY.sub("", line)))]
     return "\n".join(lines).replace(MASK, MASK_SHOWN).strip()
 
 
@@ -230,4 +232,8 @@ def _goes_on(line: str, start: int, end: int) -> bool:
     if not after[:1].islower():
         return False
     # Whoever writes without capitals ends sentences without them, too.
-    return head.endswith(("...", "…", '"', "”")) or _MAYBE_END.search(head) is not None or not line[start].islower()
+    return (
+        head.endswith(("...", "…", '"', "”"))
+        or _MAYBE_END.search(head) is not None
+        or not line[start : start + 2].strip()[:1].islower()
+    )

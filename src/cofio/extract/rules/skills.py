@@ -11,8 +11,9 @@ from typing import NamedTuple
 from ...text import words
 from .. import GROWN_FROM, Case, Skill, Step
 from .lines import MASK, cut, flat, name_words
+from .remedies import MENDED, remedy
 from .requests import INTENT
-from .steps import MENDED, called, fields, noted, program, remedy, worked
+from .steps import called, fields, noted, program, worked
 from .tasks import is_generic, kinds, orders
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked

@@ -8,7 +8,6 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 
 from ...model import Json
 from .. import Call, Message, Step
@@ -20,16 +19,20 @@ RAW = 160
 SHOWN = 60
 ARGUMENTS = 160  # characters of all arguments in a line
 MOST = 12  # arguments of a call that are kept
-MENDED = "worked after"
-_LONG = 12  # characters of an argument that is not shared by chance
-_NEAR = 3  # steps after a refusal among which another way is looked for
-_LATER = 50  # steps after a failure among which one that worked is looked for
 
-_WRITING = frozenset(
-    re.findall(r"\S+", "edit write replace patch apply create install insert bash shell update fix upload")
-)
 _COMMANDS = ("command", "cmd", "args", "arguments", "script", "")
-_STATEMENTS = ("query", "sql", "statement", "q", "code", "")
+_STATEMENTS = ("query", "sql", "statement", "q", "command", "")
+_DATABASES = frozenset(re.findall(r"\S+", "sql query db database postgres postgresql psql mysql sqlite statement"))
+_CHAIN = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_ELSEWHERE = re.compile(  # what only says where, or as whom, the rest is to be run
+    r"(?:sudo )?(?:ssh (?:-[46AaCfGgKkMNnqsTtVvXxYy]+ |-[bcDEeFIiJLlmOopQRSWw] ?\S+ ){0,6}\S+ "
+    r"|(?:docker|kubectl) exec (?:-\S+ ){0,4}\S+ (?:-- )?|(?:ba|z)?sh -l?c )[\"']?"
+)
+DESTROYS = re.compile(
+    r"(?<!\S)(?:rm|rmdir|dd|shred|mkfs[\w.]{0,8}|-?delete|DELETE"
+    r"|drop|truncate|destroy|prune|purge|p?kill|killall|terminate)(?!\S)"
+)
+_IDLE = frozenset(re.findall(r"\S+", "cd echo pwd true sleep df du ps top free uptime whoami date env which stat file"))
 _STATEMENT = re.compile(
     r"(?i)\s{0,20}(select|show|explain|describe|with|insert|update|delete|drop|truncate|alter|create|grant|revoke|merge)\b"
 )
@@ -51,15 +54,6 @@ _SUITES = frozenset(
         "git pip pip3 npm yarn docker kubectl systemctl apt apt-get cargo go uv poetry terraform helm aws gcloud "
         "brew make dotnet conda gh",
     )
-)
-_REFUSED = re.compile(
-    r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
-    r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)"
-    r"|insufficient (?:rights|privileges|permissions?)"
-)
-_RIGHTS = re.compile(
-    r"sudo|admin|(?:^|[^a-z])(?:root|su|role|grant|chmod|chown|setfacl|login|log_in|auth\w{0,20}|permissions?|rights?"
-    r"|privileges?|elevate|escalate|assume|become|impersonate|unlock|approve|approval)(?:[^a-z]|$)"
 )
 _RUNNING = _SUITES | frozenset(re.findall(r"\S+", "bash shell sh ssh terminal exec run cmd"))
 _BEFORE_PROGRAM = re.compile(
@@ -115,7 +109,7 @@ def _step(call: Call, result: str | None) -> Step:
     step = Step(tool=tool, arguments=arguments, result=NO_RESULT, failed=False)
     if result is None:
         return step
-    line, failed = told(result, reads=_reads(step), of=_text_of(step))
+    line, failed = told(result, reads=looks_up(step), of=_text_of(step))
     return replace(step, result=line, failed=failed)
 
 
@@ -212,25 +206,39 @@ def _program(command: str) -> str:
 
 
 def deed(step: Step) -> tuple[str, bool]:
-    """What a tool for everything was made to do, as the program, the statement or the method; and whether it acts."""
+    """What a tool for everything was made to do, as the program, the statement or the method; and whether it acts.
+
+    Of several programs in a row the first that acts counts, also where another machine is to run it.
+    """
     arguments = fields(step)
     if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
         return f"http {method.lower()[:10]}", method.lower() not in _LOOKS
+    named = name_words(step.tool)
     statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
-    if found := _STATEMENT.match(statement):
+    if _DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
         return f"sql {found[1].lower()}", found[1].lower() not in _LOOKS
-    name = program(step)
-    named = name_words(step.tool)[:1]
-    if name and named and named[0] in _SUITES and not name.startswith(named[0]):
-        name = f"{named[0]} {name.split()[0]}"  # kubectl(args="delete pod a")
-    if not name:
+    if not program(step):
         return "", False
     command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
-    looks = name.split()[0] in _READING_PROGRAMS or (" " in name and name.split()[1] in _LOOKS)
+    suite = (
+        f"{named[0]} " if named and named[0] in _SUITES | _READING_PROGRAMS and not command.startswith(named[0]) else ""
+    )
+    done = [_done(suite + part) for part in _CHAIN.split(command) if part.strip()]
+    return next((each for each in done if each[1]), done[0] if done else ("", False))
+
+
+def _done(command: str) -> tuple[str, bool]:
+    """The program that one command runs, and whether it does more than look."""
+    name = _program(_ELSEWHERE.sub("", command.strip(), count=1))
+    if not name:
+        return "", False
+    if (destroys := DESTROYS.search(command)) and destroys[0] not in name:
+        return f"{name} {destroys[0].lower()}", True
+    looks = name.split()[0] in _READING_PROGRAMS | _IDLE or (" " in name and name.split()[1] in _LOOKS)
     return name, not looks or _CHANGING.search(command) is not None
 
 
-def _reads(step: Step) -> bool:
+def looks_up(step: Step) -> bool:
     """Whether a call fetches something that may speak of errors without there being one."""
     return reads(step.tool) or _only_shows(step)
 
@@ -262,107 +270,3 @@ def _text_of(step: Step) -> str | None:
 def worked(step: Step) -> bool:
     """Whether a step has a result, and that is not a failure."""
     return not step.failed and step.result != NO_RESULT
-
-
-def remedy(run: Sequence[Step], at: int) -> str:
-    """What made the call that failed at `at` work later in the run; empty when nothing can be shown to have."""
-    failed, later = run[at], run[at + 1 : at + 1 + _LATER]
-    again = [place for place, step in enumerate(later) if step.tool == failed.tool and worked(step)]
-    likely = [(place, kept) for place in again if (kept := _kept_of(failed, later[place])) is not None]
-    if likely:
-        place = max(likely, key=lambda pair: pair[1])[0]
-        if changes := _changes(fields(failed), fields(later[place])):
-            return f"worked with {changes}"
-        between = [step for step in later[:place] if worked(step) and _may_help(step, failed)]
-        return f"{MENDED} {called(between[-1], 60)}" if between else "worked at a later try"
-    near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
-    other = next((step for step in near if worked(step) and _stands_in(step, failed)), None)
-    return f"{called(other, 60)} worked instead" if other is not None else ""
-
-
-def _kept_of(before: Step, after: Step) -> int | None:
-    """How many arguments a later call has in common with an earlier one; None when it is another call altogether."""
-    old, new = fields(before), fields(after)
-    if program(before) != program(after):
-        return None
-    kept = sum(old.get(key) == item for key, item in new.items())
-    if kept or not (old or new):
-        return kept
-    other_name = len(old) == len(new) == 1 and old.keys() != new.keys()
-    return 0 if other_name or (len(new) == 1 and _resembles(old, new)) else None
-
-
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
-    """Which arguments are new, from what to what; empty when none is."""
-    changed = {key: item for key, item in new.items() if old.get(key) != item and item != MASK}
-    gone = [key for key in old if key not in new]
-    parts = [_change(key, old.get(key), item) for key, item in list(changed.items())[:2]]
-    parts += [f"no {key}" for key in gone[: 2 - len(parts)]]
-    return " and ".join(parts)
-
-
-def _change(key: str, old: str | None, new: str) -> str:
-    if old is not None and len(old) > SHOWN and len(new) > SHOWN:
-        old, new = _apart(old, new)
-    named = f"{key}={cut(new, SHOWN)}" if key else cut(new, SHOWN)
-    return f"{named} instead of {cut(old, SHOWN)}" if old is not None else named
-
-
-def _apart(old: str, new: str) -> tuple[str, str]:
-    """Two long values from the word on where they part."""
-    same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    start = old.rfind(" ", 0, same) + 1
-    return (f"…{old[start:]}", f"…{new[start:]}") if start else (old, new)
-
-
-def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether the one argument of a call is a variant of what it was, and not another thing."""
-    before, after = (" ".join(each.values()).lower() for each in (old, new))
-    if min(len(before), len(after)) < 3:
-        return False
-    pairs = [{a + b for a, b in pairwise(text)} for text in (before, after)]
-    least = 0.5 if min(len(before), len(after)) < SHOWN else 0.65  # long texts have many pairs in common by chance
-    return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
-
-
-def _with_rights(step: Step, failed: Step) -> bool:
-    """Whether a call does what was refused to another with more rights: it holds what that one was to do, or with."""
-    items = [item for item in fields(failed).values() if len(item) > 2 and item != MASK]
-    held = [item for item in items if any(item in each for each in fields(step).values())]
-    return any(len(item) >= _LONG and " " in item for item in held) or (bool(held) and _lifts(step, failed))
-
-
-def _lifts(step: Step, failed: Step) -> bool:
-    """Whether a call was refused for want of a right, and a later one is about rights."""
-    return _REFUSED.search(failed.result) is not None and _RIGHTS.search(called(step).lower()) is not None
-
-
-def _may_help(step: Step, failed: Step) -> bool:
-    """Whether a step may be why a call worked at last: it changed something, or was about the same thing."""
-    if step.tool == failed.tool and step.arguments == failed.arguments:
-        return False
-    return (
-        _lifts(step, failed)
-        or _shares(failed, step)
-        or (not _reads(step) and bool(_WRITING.intersection(name_words(step.tool))))
-    )
-
-
-def _stands_in(step: Step, failed: Step) -> bool:
-    """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
-    if _REFUSED.search(failed.result) and _with_rights(step, failed):
-        return True
-    if step.tool == failed.tool:
-        return False
-    if not _shares(failed, step):
-        return False
-    if set(name_words(step.tool)) & set(name_words(failed.tool)):
-        return True
-    asked = next(iter(fields(failed).values()), "")
-    return len(asked) >= _LONG and asked in fields(step).values()
-
-
-def _shares(step: Step, other: Step) -> bool:
-    """Whether two calls name the same thing."""
-    values = {item for item in fields(step).values() if len(item) > 2 and item not in (MASK, "true", "false", "null")}
-    return any(item in values for item in fields(other).values())

@@ -8,7 +8,7 @@ from ...text import STOP_WORDS, words
 from .. import Case
 from .lines import name_words, reads
 from .requests import VERBS
-from .steps import deed
+from .steps import DESTROYS, deed
 
 _SAME_VERBS = (
     "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
@@ -124,7 +124,7 @@ def is_alike(case: Case, other: Case) -> bool:
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
     (acts, deeds), (they_act, their_deeds) = _deeds(case), _deeds(other)
     if deeds and their_deeds and not deeds & their_deeds:
-        if acts != they_act:
+        if acts != they_act or _destroy(deeds) != _destroy(their_deeds):
             return False
         least = WORDS_DESPITE_TOOLS
     return bool(things) and likeness >= least
@@ -211,6 +211,10 @@ def is_generic(tool: str) -> bool:
 
 def _telling(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
+
+
+def _destroy(deeds: frozenset[str]) -> bool:
+    return any(DESTROYS.search(name) for name in deeds)
 
 
 def _deeds(case: Case) -> tuple[bool, frozenset[str]]:

@@ -123,8 +123,10 @@ RULES = (
     ),
     _rule(
         "Work", "employer", "Works at {employer}.",
-        rf"{_HAVE}joined (?P<employer>(?-i:[A-Z])[\w&.'-]*(?: (?-i:[A-Z])[\w&.'-]*){{0,3}})(?=$|[,.;]| as\b| (?:in|last|this|back in"
-        rf"|two|three|a few|recently|early|late) (?:{_MONTH}|month|week|year|spring|summer|autumn|fall|winter|(?:19|20)\d\d)\b)",
+        rf"{_HAVE}joined (?P<employer>(?-i:[A-Z])[\w&.'-]*(?: (?-i:[A-Z])[\w&.'-]*){{0,3}})(?=$|[,.;]| as\b| (?:in"
+        rf"|last|this|back in"
+        rf"|two|three|a few|recently|early|late) (?:{_MONTH}|month|week|year|spring|summer|autumn|fall|winter|(?:19"
+        rf"|20)\d\d)\b)",
     ),
     _rule(
         "Work", "employer", "Works at {employer}.",
@@ -289,11 +291,12 @@ RULES = (
     ),
     _rule(
         "Health", "health:{illness}", "Has {illness}.",
-        rf"{_HAVE}(?:have |got |suffer from |live with )?(?:a (?:mild |severe |chronic )?|chronic |severe |mild )?(?P<illness>{ILLNESSES}){_END}",
+        rf"{_HAVE}(?:have |got |suffer from |live with )?(?:a (?:mild |severe |chronic )?|chronic |severe "
+        rf"|mild )?(?P<illness>{ILLNESSES}){_END}",
     ),
     _rule(
         "Health", "health:{liked}", "Was diagnosed with {liked}.",
-        rf"(?:i was|i got|i've been|i have been|i've just been|i was just) (?:\w+ )?diagnosed with (?P<liked>.+)",
+        r"(?:i was|i got|i've been|i have been|i've just been|i was just) (?:\w+ )?diagnosed with (?P<liked>.+)",
     ),
     _rule(
         "Preferences", "favorite:{what}", "Favorite {what} {be} {clause}.",

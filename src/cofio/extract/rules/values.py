@@ -10,8 +10,10 @@ from .lexicon import ADVERBS, NOT_PLACES, PARTICIPLES, TRADES, VAGUE, VERBS, wor
 _EDGES = " .,!?;:'\"()"
 _CONNECTS = word_set("de del la las los el of the am an der upon sur da do dos di ob und")
 _NO_PLACES = word_set(
-    "chaos misery squalor exile hell limbo comfort bliss sweatpants pajamas pyjamas isolation suburbia uncertainty panic "
-    "terror debt shame filth darkness solitude heaven paradise reality fantasy anger dread excess leggings jeans sync limbo "
+    "chaos misery squalor exile hell limbo comfort bliss sweatpants pajamas pyjamas isolation suburbia "
+    "uncertainty panic "
+    "terror debt shame filth darkness solitude heaven paradise reality fantasy anger dread excess "
+    "leggings jeans sync limbo "
     "poverty anarchy clutter terms interesting moments bubbles student dorm sorrow agony despair disbelief dust "
     "fear hope peace sin style town downtown dorms poverty luxury denial pain silence constant harmony two "
     "person theory "
@@ -21,7 +23,8 @@ _STOP = re.compile(
     r"[,;.!?()]| (?:and|but|because|so|since|when|while|where|which|who|after|before|until|though|although|now"
     r"|right now|at the moment|these days|nowadays|again|last|next|this|yesterday|today|tomorrow|for (?:work|now|a"
     r"|an|the|two|three|over|almost|about|\d+)|for (?:\w+ ){1,2}(?:years?|months?|weeks?)|with|from|in (?:19"
-    r"|20)\d\d|in (?:january|february|march|april|may|june|july|august|september|october|november|december)|anymore|any more|already|recently|i|too|as well|ago|by|full time|full-time|part time|part-time"
+    r"|20)\d\d|in (?:january|february|march|april|may|june|july|august|september|october|november|december)|anymore"
+    r"|any more|already|recently|i|too|as well|ago|by|full time|full-time|part time|part-time"
     r"|thanks)\b.*|$",
     re.IGNORECASE,
 )
@@ -49,9 +52,12 @@ _OBJECT_STOPS = ADVERBS | word_set(
     "don't a an the my their to really eating drinking playing going having cup glass some"
 )
 _NOT_KIDS = word_set(
-    "hungry tired happy sad angry sick ill busy home late early ready scared lazy cold hot old young new short tall small big "
-    "smart dumb shy mad glad sleepy thirsty alone single married vegan here there back male female boy girl man woman kid kinda "
-    "american british german french irish english spanish norwegian swedish danish chinese indian mexican canadian dead alive "
+    "hungry tired happy sad angry sick ill busy home late early ready scared lazy cold hot old young new "
+    "short tall small big "
+    "smart dumb shy mad glad sleepy thirsty alone single married vegan here there back male female boy "
+    "girl man woman kid kinda "
+    "american british german french irish english spanish norwegian swedish danish chinese indian mexican "
+    "canadian dead alive "
     "free poor rich broke strong weak blind deaf gay straight trans gonna in at on from only about nearly almost "
     "silly weird broken lonely curious jealous nervous excited anxious sorry"
 )

@@ -38,11 +38,11 @@ _WHEN = re.compile(
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|actually)$", re.IGNORECASE)
-_TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&-])*[\s!.…]*$")
+_TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&*-])*[\s!.…]*$")
 _AFTER_FULL_STOP = re.compile("(?<=[。！？]) ")  # such a full stop has its space within
 _SPACE = re.compile(r"\s+")
 _UNCERTAIN = re.compile(
-    r":(?!\d)|[\"“”«»;()\[\]{}<>|=`…/?]|(?<!\*)\*\*?(?!\*)| [-–—] |—|\.\.|, (?:right|no|huh|eh)$"
+    r":(?!\d)|[\"“”«»;()\[\]{}<>|=`…/?]|(?<!\*)\*\*?(?!\*)| [-–—] |—|\.\.|[a-z]{3}\. (?-i:[a-z])|, (?:right|no|huh|eh)$"
     r"|,? (?:she|he|they|(?-i:[A-Z])\w+|my \w+) (?:said|says|wrote|writes|told me|replied|asked|claimed|claims)$",
     re.IGNORECASE,
 )

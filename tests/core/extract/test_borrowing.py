@@ -1,0 +1,97 @@
+"""What people show, quote or play is not taken for what they say of themselves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cofio.extract import Extraction, Message
+from cofio.extract.rules import Rules
+
+START = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)
+OWN = "My name is Robert and I am a soldier. I live in Verdun."
+
+
+def _extract(*said: tuple[str, str]) -> Extraction:
+    messages = [
+        Message(
+            id=f"m{n}", sender=who, role="assistant" if who == "assistant" else "user", at=START + timedelta(minutes=n),
+            text=text,
+        )
+        for n, (who, text) in enumerate(said)
+    ]  # fmt: skip
+    return Rules().extract(messages, UTC, lambda _: False)
+
+
+@pytest.mark.parametrize(
+    "cue",
+    [
+        "Can you check my essay?", "Translate this into French.", "Please summarize the text below:",
+        "Proofread my letter.",
+        "Could you rewrite this for me?", "Fix my cover letter please.", "Improve this:",
+        "Here is the email from my boss:",
+        "Here's the transcript.", "Here are the lyrics:", "Write a poem in this style:", "Paul wrote:",
+        "My boss said this:",
+        "Quote:", "---------- Forwarded message ---------", "Make a table of the following:", "Lyrics:",
+        "Dear Mr. Hill,",
+        "Hi! Can you please proofread this?", "Subject: Hello",
+    ],
+)  # fmt: skip
+def test_a_text_that_someone_shows_tells_nothing_of_them(cue: str) -> None:
+    found = _extract(("sue", f"{cue}\n\n{OWN}"))
+    assert not found.profiles
+    assert not [fact.text for fact in found.facts if "Robert" in fact.text or "Verdun" in fact.text]
+    assert found.episode is not None
+    assert f'Sue shared a text: "{OWN}"' in found.episode.text
+
+
+def test_a_long_text_is_shortened_in_the_episode() -> None:
+    found = _extract(("sue", f"Translate this:\n{OWN * 20}"))
+    assert found.episode is not None
+    assert len(found.episode.text) < 400
+
+
+def test_a_text_may_stand_before_the_request_or_come_in_the_next_message() -> None:
+    assert not _extract(("sue", f"{OWN}\n\nCan you proofread this?")).profiles
+    sent = _extract(("sue", "Can you check my essay?"), ("assistant", "Sure, please paste it."), ("sue", OWN))
+    assert not sent.profiles
+    assert not sent.facts
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Can you check my calendar? I live in Oslo.", "Please remember the following:\nI live in Oslo.",
+        "Fix this bug. I live in Oslo.", "Check this out! I live in Oslo.", "My email: ben@acme.io. I live in Oslo.",
+        "Translate it please", "You are the best and I'm the worst. I live in Oslo.", "Review this PR. I live in Oslo.",
+        "Facts about me:\\n- I live in Oslo.", "Could you translate for me at the bank? I live in Oslo.",
+        "I'm in Oslo and you are in Rome. I live in Oslo.",
+    ],
+)  # fmt: skip
+def test_other_requests_leave_the_words_of_the_speaker_alone(said: str) -> None:
+    found = _extract(("ben", said), ("assistant", "Done."), ("ben", "I live in Oslo."))
+    assert [entry.description for entry in found.profiles["ben"]][-1] == "Lives in Oslo."
+    assert "Ben lives in Oslo." in [fact.text for fact in found.facts]
+
+
+@pytest.mark.parametrize(
+    "cue",
+    ["Let's role-play!", "Pretend you are a dragon.", "Act as a border guard.", "You are a captain, I am a pirate.",
+     "Imagine you are my teacher.", "Let's play pretend.", "You are Dracula and I'm Van Helsing."],
+)  # fmt: skip
+def test_a_part_that_someone_plays_tells_nothing_until_the_game_is_over(cue: str) -> None:
+    play = (("kim", f"{cue} I live in Tortuga."), ("assistant", "Ahoy!"), ("kim", "I have a parrot called Coins."))
+    found = _extract(*play)
+    assert not found.profiles
+    assert not found.facts
+    assert found.episode is not None
+    assert 'Kim said: "I have a parrot called Coins."' in found.episode.text
+    over = _extract(*play, ("kim", "Back to reality. I live in Ghent."), ("eva", "I live in Bonn."))
+    assert [fact.text for fact in over.facts] == ["Kim lives in Ghent.", "Eva lives in Bonn."]
+
+
+def test_what_others_said_is_quoted() -> None:
+    found = _extract(("sue", "I love Rome more than any place in Italy, Anna said."))
+    assert not found.profiles
+    assert [fact.text for fact in found.facts] == ['Sue said: "I love Rome more than any place in Italy, Anna said."']
