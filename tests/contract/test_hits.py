@@ -9,8 +9,8 @@ import pytest
 
 from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import Hashed
-from cofio.query import Mode
 from cofio.model import UNSOUGHT
+from cofio.query import Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")

@@ -232,7 +232,10 @@ def run(
     memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
     assistant = open_assistant(settings, folder, lambda: memory.engine)
     conversations = rest.Door(
-        lambda: memory.engine, settings.zone, assistant=assistant, fetching=Fetching.parse(settings.fetch),
+        lambda: memory.engine,
+        settings.zone,
+        assistant=assistant,
+        fetching=Fetching.parse(settings.fetch),
         mirror=(vault := Beside(folder, settings)).mirror,
     )
     # Calls and jobs end before the memory that they write to is closed.

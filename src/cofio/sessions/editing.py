@@ -33,3 +33,13 @@ def edited(record: Record, given: Mapping[str, Any]) -> dict[str, object]:
         text = "\n".join(str(part) for part in (data["approach"], data["key_insight"]) if part)
         return {"data": data, "title": data["task_intent"], "text": text}
     return {"data": data, "title": given.get("name") or record.title, "text": skill_text(data)}
+
+
+def edited_profile(record: Record, given: Mapping[str, Json]) -> dict[str, Json]:
+    """A profile as a person wrote it; a summary of their own stays when more is learned."""
+    before = fields(record)
+    own = set(cast("list[str]", before.get("edited") or []))
+    if isinstance(given.get("summary"), str) and given["summary"] != before.get("summary"):
+        own.add("summary")
+    by_hand: list[Json] = [*sorted(own)]
+    return {**given, "edited": by_hand} if own else dict(given)

@@ -82,7 +82,13 @@ def golden(script: Script) -> str:
         for sender, entries in found.profiles.items():
             profiles[sender] = merged(profiles.get(sender), entries, session="s")
     for sender, profile in profiles.items():
-        lines += [f"== profile of {sender} ==", f"summary: {profile['summary']}", *_items(profile), ""]
+        lines += [
+            f"== profile of {sender} ==",
+            f"summary: {profile['summary']}",
+            *_items(profile),
+            *_items(profile, "ended_info"),
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -99,10 +105,12 @@ def _shown(found: Extraction) -> Iterator[str]:
     for sender, entries in found.profiles.items():
         for entry in entries:
             yield f"- {sender}: {entry.topic} ({entry.category}){' ENDED' if entry.ended else ''}: {entry.description}"
+    for message, left in found.heard.items():
+        yield f"heard of {message}: {left!r}"
 
 
-def _items(profile: dict[str, Json]) -> Iterator[str]:
-    items = profile["explicit_info"]
+def _items(profile: dict[str, Json], name: str = "explicit_info") -> Iterator[str]:
+    items = profile.get(name, [])
     assert isinstance(items, list)
     for item in items:
         below: Json = item
@@ -111,4 +119,5 @@ def _items(profile: dict[str, Json]) -> Iterator[str]:
             said.append(f"{below['description']} ({below['message_id']}: {below['evidence']})")
             below = below.get("supersedes")
         assert isinstance(item, dict)
-        yield f"- {item['topic']}: " + "\n    superseded ".join(said)
+        ended = "ended " if name == "ended_info" else ""
+        yield f"- {ended}{item['topic']}: " + "\n    superseded ".join(said)

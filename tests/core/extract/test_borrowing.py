@@ -65,7 +65,7 @@ def test_a_text_may_stand_before_the_request_or_come_in_the_next_message() -> No
         "Can you check my calendar? I live in Oslo.", "Please remember the following:\nI live in Oslo.",
         "Fix this bug. I live in Oslo.", "Check this out! I live in Oslo.", "My email: ben@acme.io. I live in Oslo.",
         "Translate it please", "You are the best and I'm the worst. I live in Oslo.", "Review this PR. I live in Oslo.",
-        "Facts about me:\\n- I live in Oslo.", "Could you translate for me at the bank? I live in Oslo.",
+        "Facts about me:\n- I live in Oslo.", "Could you translate for me at the bank? I live in Oslo.",
         "I'm in Oslo and you are in Rome. I live in Oslo.",
     ],
 )  # fmt: skip

@@ -49,6 +49,7 @@ def test_what_was_recalled_is_in_no_record(text: str, role: Role) -> None:
         ("Rec lives in Oslo. I moved to Rome.", "I moved to Rome."),
         ("## Relevant memories\n- Owns a castle\n\nI moved to Rome.", "I moved to Rome."),
         ("Known facts:\n- Owns a castle\n## Task\nI moved to Rome.", "## Task\nI moved to Rome."),
+        ("Known facts:\n- Owns a castle\n- Is a king\nI moved to Rome.", "I moved to Rome."),
         ("Rec loves tea; I moved to Rome.", "I moved to Rome."),
         ("Look:\n```\nx = 1\n```\nRec loves tea.", "Look:\n```\nx = 1\n```"),
     ],

@@ -135,7 +135,8 @@ def test_only_users_have_profiles() -> None:
     "text",
     ["Hi!", "Thanks a lot!", "Where is it?", "Please call me.", "Write a poem about Rome.", "It was great.", "ok",
      "She works at Google.", "I love it.", "Two nights.", "Thanks so much, you're a star!",
-     "I could eat a horse.", "I'm 2 for 2.", "Oh great, another Monday.", "Just what I needed.", "Here's the code:", "😀", "", "...", "Let me know!"],
+     "I could eat a horse.", "I'm 2 for 2.", "Oh great, another Monday.", "Just what I needed.", "Here's the code:",
+     "😀", "", "...", "Let me know!"],
 )  # fmt: skip
 def test_courtesies_questions_requests_and_fragments_are_no_facts(text: str) -> None:
     assert _facts(("ben", text)) == []

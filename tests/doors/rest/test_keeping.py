@@ -412,3 +412,14 @@ def test_a_number_that_a_person_has_set_stays(api: Api) -> None:
     api.ok("update", id=skill["id"], confidence=0.125)
     api.run("three", at=T + 2 * HOUR)
     assert api.get("agent_skill", "coder")[0]["confidence"] == 0.125
+
+
+@pytest.mark.requirement("update.kept", "update.profile")
+def test_a_summary_of_one_s_own_stays_when_more_is_learned(api: Api) -> None:
+    api.told("I live in Oslo.")
+    (profile,) = api.get("profile")
+    api.ok("update", user_id="alice", profile_data={**profile["profile_data"], "summary": "Mine."})
+    api.told("I work as a nurse.", session="t", at=T + DAY)
+    data = api.get("profile")[0]["profile_data"]
+    assert data["summary"] == "Mine."
+    assert {item["description"] for item in data["explicit_info"]} == {"Lives in Oslo.", "Is a nurse."}

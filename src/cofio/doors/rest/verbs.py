@@ -19,7 +19,7 @@ from ...query import AllOf, Filter, Mode, Where
 from ...sessions import Conversations, Place
 from ...sessions.asking import Search, in_rounds, reranked
 from ...sessions.carving import profile_put
-from ...sessions.editing import EDITABLE, edited
+from ...sessions.editing import EDITABLE, edited, edited_profile
 from ...sessions.places import Track, named
 from ...sessions.recalling import Asked, Found, episodes, of_agent, waiting
 from .answers import Data, Rendering
@@ -210,7 +210,7 @@ class Verbs:
             old = self.engine.get(home, "profile", kind=Kind.PROFILE)
             if old is None:
                 raise NotFound(asked.user_id)
-            return self._changed(profile_put(home, asked.profile_data, old.version))
+            return self._changed(profile_put(home, edited_profile(old, asked.profile_data), old.version))
         name = named(asked.id or "")
         found = name and self.engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
         if not found:
@@ -222,8 +222,6 @@ class Verbs:
             if field_name not in EDITABLE[found.kind]:
                 takes = ", ".join(EDITABLE[found.kind])
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
-            if given[field_name] is None and field_name != "key_insight":
-                raise Invalid(field_name, "cannot be null")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
         return self._changed(Edit(id=found.id, fields=edited(found, given), if_version=found.version))

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 LONGEST = 120
 
 _VALUE = r"[\w][\w'’&.-]*(?: [\w'’&.-]+){0,3}?"
-_SORRY = r"(?:(?:sorry|oops|no|wait|no wait|actually|ah|oh|hm|ups|my (?:mistake|bad)|typo|excuse me|i mean)(?:[,:;!.—–-]| -)* )*"
+_SORRY = (
+    r"(?:(?:sorry|oops|no|wait|no wait|actually|ah|oh|hm|ups|my (?:mistake|bad)|typo|excuse me|i mean)"
+    r"(?:[,:;!.—–-]| -)* )*"
+)
 _FORMS = (
     rf"(?:i (?:meant|mean)(?: to (?:say|write))?|it's|it is|it was|that's|make (?:that|it)|should be|it should be"
     rf"|correction:?)"

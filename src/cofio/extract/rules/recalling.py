@@ -9,6 +9,7 @@ from .. import Recalled
 
 LONGEST_FACT = 600  # no fact that the memory holds is longer
 MOST_CLAUSES = 8
+LONGEST_HEADING = 120
 
 _TAG = re.compile(
     r"<(/?)((?:relevant|user|long[_-]term|episodic|semantic|core|agent|past)[_-]memor(?:y|ies)|memor(?:y|ies)"
@@ -28,6 +29,7 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _MARKDOWN = re.compile(r"[ \t]*#{1,6}[ \t]")
+_BULLET = re.compile(r"\s*(?:[-*+•·–▪◦]|\d{1,3}[.)])\s|\s{2,}\S")
 _MARKS = " \t\"'“”‘’«»*_-•·"
 _LABEL = re.compile(
     r"(?:[-*+•·–▪◦>]+ |\d{1,3}[.)] |[\[(](?:recalled |user |relevant )?(?:memory|memories|fact|profile|recalled"
@@ -74,15 +76,16 @@ def _without_headed(text: str) -> str:
     kept: list[str] = []
     state = "outside"
     for line in text.split("\n"):
-        heading = _HEADING.match(line[:120]) if len(line) <= 120 else None
+        heading = _HEADING.match(line) if len(line) <= LONGEST_HEADING else None
         if heading and (heading["mark"] or heading["colon"]):
             state = "headed"
-        elif state != "outside" and not line.strip():
-            state = "headed" if state == "headed" else "outside"
-        elif state != "outside" and not _MARKDOWN.match(line):
-            state = "within"
-        else:
+        elif state == "outside" or not line.strip() or _MARKDOWN.match(line):
+            state = "headed" if state == "headed" and not line.strip() else "outside"
+        elif state == "headed":
+            state = "listed" if _BULLET.match(line) else "within"
+        elif state == "listed" and not _BULLET.match(line):  # whoever goes on after a list speaks for themself
             state = "outside"
+        if state == "outside":
             kept.append(line)
     return "\n".join(kept)
 
