@@ -86,8 +86,10 @@ class Traced:
 
         # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
         state = {**scope.get("state", {}), "request_id": identity}
+        # White space around a value is not part of it; not every parser takes it away.
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         try:
-            await self._app({**scope, "state": state}, receive, sending)
+            await self._app({**scope, "headers": headers, "state": state}, receive, sending)
         except ClientDisconnect:  # there is nobody left to answer
             status = GONE
         finally:

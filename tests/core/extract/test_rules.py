@@ -231,6 +231,8 @@ def test_the_answer_to_a_question_about_allergies_is_one() -> None:
     asked = ("assistant", "Are you allergic to any medication?")
     assert _extract(asked, ("ben", "Yes, penicillin.")).profiles["ben"][0].topic == "allergy:penicillin"
     assert not _extract(asked, ("ben", "No, nothing.")).profiles
+    two = _extract(asked, ("ben", "Penicillin and aspirin.")).profiles["ben"]
+    assert [entry.topic for entry in two] == ["allergy:penicillin", "allergy:aspirin"]
 
 
 def test_of_an_assistant_only_deeds_promises_and_news_are_facts() -> None:

@@ -140,7 +140,7 @@ def test_a_folder_with_any_other_name_is_wrong_usage(cofio: Cofio, folder: Path,
     ran = cofio("import", product, "folder")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        f"cofio import: {product} is not a product whose memory can be taken over; agent-memory-store is\n"
+        f"cofio import: {product} is not a product whose memory can be taken over; agent-memory-store and everos are\n"
         "Try `cofio import --help`.\n"
     )
     assert list(folder.iterdir()) == []

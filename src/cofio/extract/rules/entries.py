@@ -52,6 +52,7 @@ _SECOND = re.compile(r" and (?=(?:also )?(?:work|live|study|speak|love|hate|own|
 _NOT_FINITE = re.compile(r"\b(?:to|will|can|could|should|must|don't|didn't|never|used)\b|'(?:ll|d)\b", re.IGNORECASE)
 _VERBS = {"hate": "Hates", "despise": "Despises", "detest": "Detests", "dislike": "Dislikes", "adore": "Adores"}
 
+_ALLERGIC = "I'm allergic to "
 _ANSWERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.I), start)
     for pattern, start in (
@@ -63,7 +64,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bwhere do you work\b|\bwho do you work for\b", "I work at "),
         (r"\bwhat do you do (?:for (?:a living|work)\b|\?)|\bwhat(?:'s| is) your (?:job|profession)\b", "I'm "),
         (r"\bwhen(?:'s| is) your birthday\b", "My birthday is "),
-        (r"\bare you allergic to\b|\bany (?:\w+ )?allerg|\bwhat are you allergic\b", "I'm allergic to "),
+        (r"\bare you allergic to\b|\bany (?:\w+ )?allerg|\bwhat are you allergic\b", _ALLERGIC),
     )
 )  # fmt: skip
 _KID = re.compile(
@@ -204,7 +205,10 @@ def _answered(turn: Turn, text: str) -> str | None:
         return None
     if favorite := _FAVORITE.search(turn.asked.question):
         return f"My favorite {favorite[1]} is {text}"
-    return next((start + text for asked, start in _ANSWERS if asked.search(turn.asked.question)), None)
+    start = next((start for asked, start in _ANSWERS if asked.search(turn.asked.question)), None)
+    if start == _ALLERGIC:
+        text = text[:1].lower() + text[1:]
+    return None if start is None else start + text
 
 
 def _clauses(text: str) -> Iterator[str]:
