@@ -25,6 +25,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.memory_tool
 	@$(BIN)/python -m benchmarks.animus
 	@$(BIN)/python -m benchmarks.rest
+	@$(BIN)/python -m benchmarks.model
 
 torture: .venv/.model .venv/.dev
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults

@@ -222,6 +222,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "issue 6",
         "whatever the model does, the rules' records stand, the job is tried later, health says so",
     ),
+    "model.killed": ("issue 6", "a server that is killed while the model thinks loses nothing, and the next goes on"),
     "model.budget": ("issue 6", "a day's budget is kept, also by the next server, and what was spent is told"),
     "model.hand": ("issue 6", "what a person has written is left alone"),
     "model.cases": ("issue 6", "cases and skills are bettered too"),

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.llm.scripted import Scripted, right, slow
 
 from cofio import Engine
 from cofio.model import Kind, Record, Scope
@@ -343,3 +345,29 @@ def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, 
     acknowledged = {text for batch in writer.acknowledged for text in batch}
     assert acknowledged | {"I was in flight."} <= there
     assert there - acknowledged - {"I was in flight."} in (set(), set(writer.doubtful))
+
+
+@pytest.mark.requirement("model.killed")
+def test_a_server_that_is_killed_while_the_model_thinks_loses_nothing_and_the_next_goes_on(start: Start) -> None:
+    messages = [said("I live in Oslo."), said("I live in Bergen.", T + DAY)]
+    with Scripted(slow) as silent:
+        first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
+        with closing(first.connect()) as line:
+            assert ask(line, "add", {"session_id": "s", "messages": messages})[1]["data"]["status"] == "extracted"
+            while not silent.calls:  # the job has begun
+                ask(line, "jobs", {})
+            first.process.kill()
+            first.process.wait()
+    with Scripted(right) as model:
+        second = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")
+        with closing(second.connect()) as line:
+            told = {"status": "running"}
+            until = time.monotonic() + 60
+            while told["status"] != "done" and time.monotonic() < until:
+                (told,) = ask(line, "jobs", {})[1]["data"]["jobs"]
+            assert (told["status"], told["result"]) == ("done", "refined")
+            data = ask(line, "get", {"user_id": "alice", "memory_type": "episode"})[1]["data"]
+            assert [episode["subject"] for episode in data["episodes"]] == ["What Alice talked about"]
+            query = {"user_id": "alice", "query": "x", "filters": {"session_id": "s"}}
+            assert len(ask(line, "search", query)[1]["data"]["unprocessed_messages"]) == 1
+        assert second.end()[0] == 0
