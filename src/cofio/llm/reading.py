@@ -25,6 +25,7 @@ MOST_FACTS, LONGEST_FACT = 60, 500
 MOST_PEOPLE = 3
 """Users whose profiles the model looks at in one stretch; of the others the rules' entries stand."""
 MOST_CASES = 3
+MOST_CALLS = 5
 """Cases that the model looks at in one stretch; the others stay as the rules told them."""
 MOST_QUERIES, LONGEST_QUERY = 3, 200
 LONGEST_TITLE, LONGEST_SUMMARY, LONGEST_EPISODE = 300, 200, 24_000
@@ -56,8 +57,8 @@ class Reader:
         recalled: Recalled = lambda sentence: False,
     ) -> Extraction:
         """What a stretch holds: one call for the episode and the facts, one for each of up to three users of whom
-        something was said, and one for each of up to three cases that the rules `found`. At most one of them is asked
-        once more.
+        something was said, and one for each of up to three cases that the rules `found`, but no more than five in all.
+        At most one of them is asked once more.
 
         `profiles` are the users' profiles as they stand, by the sender's id. Where the model finds no fact that can be
         used, the rules' facts stand.
@@ -68,17 +69,18 @@ class Reader:
         chances = Chances()
         talk = conversation(messages, zone, recalled)
         if found.episode is None or not talk.sources:
-            return replace(found, cases=self._cases(found.cases, messages, chances))
+            return replace(found, cases=self._cases(found.cases, messages, chances, MOST_CASES))
         prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
         told = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
         learned = dict(found.profiles)
-        for user in _people(talk, found):
+        people = _people(talk, found)
+        for user in people:
             learned[user] = self._profile(user, talk, profiles.get(user) or {}, chances)
         return Extraction(
             episode=_episode(told),
             facts=_facts(told["facts"], talk, zone, recalled) or found.facts,
             profiles={user: entries for user, entries in learned.items() if entries},
-            cases=self._cases(found.cases, messages, chances),
+            cases=self._cases(found.cases, messages, chances, min(MOST_CASES, MOST_CALLS - 1 - len(people))),
         )
 
     def skill(self, known: Sequence[Case], current: Skill | None, *, found: Skill) -> Skill:
@@ -161,8 +163,10 @@ class Reader:
         told = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
         return changes(told["operations"], known, said)
 
-    def _cases(self, found: Sequence[Case], messages: Sequence[Message], chances: Chances) -> tuple[Case, ...]:
-        return (*(self._case(each, messages, chances) for each in found[:MOST_CASES]), *found[MOST_CASES:])
+    def _cases(
+        self, found: Sequence[Case], messages: Sequence[Message], chances: Chances, most: int
+    ) -> tuple[Case, ...]:
+        return (*(self._case(each, messages, chances) for each in found[:most]), *found[most:])
 
     def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
         of_run = set(found.messages)
