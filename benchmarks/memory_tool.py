@@ -17,6 +17,7 @@ import random
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import anthropic
@@ -104,7 +105,7 @@ def measure(files: int, rounds: int) -> Measured:
                         if what == "view the root" and turn % 10:
                             continue
                         kept = measured.setdefault(what, {}).setdefault(name, Times(what))
-                        kept.run(lambda call=call, command=command: call(command))  # type: ignore[misc]  # bound now
+                        kept.run(partial(call, command))
                         if turn < WARM:
                             kept.taken.clear()
     gc.unfreeze()

@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,8 @@ def session(server: Server, number: int, adds: Times, flushes: Times) -> None:
             "timestamp": talk.BEGUN + number * 10**7 + turn * 1000
         }
         body = {"session_id": f"s{number}", "messages": [message]}
-        adds.run(lambda body=body: server.client.post("add", body))  # type: ignore[misc]  # bound now
-    flushes.run(lambda: server.client.post("flush", {"session_id": f"s{number}"}))
+        adds.run(partial(server.client.post, "add", body))
+    flushes.run(partial(server.client.post, "flush", {"session_id": f"s{number}"}))
 
 
 def measured(sessions: int) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def main() -> int:
     """Run `animus-memory-cofio` as it was called; the exit code."""
     # A stream that whoever started us has closed is None; nothing written there is missed.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # these stay open as long as we run
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # as above
     given = sys.argv[1:]
     manifest, error_codes = False, None
     while given:

@@ -28,8 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     # A stream that whoever started us has closed is None; nothing read or written there is missed.
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115  # these stay open as long as we run
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # as above
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # as above
     try:
         code = _run(argv)
         sys.stdout.flush()
