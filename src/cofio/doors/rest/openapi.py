@@ -44,7 +44,7 @@ _GIVES: dict[str, dict[str, type[BaseModel]]] = {
 }
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-@media (prefers-color-scheme: dark) { body { background: #16181d; color: #ddd } code, pre { background: #23262e } }
+@media (prefers-color-scheme: dark) { body { background: #16181d; color: #ddd } }
 h2 { margin-top: 2.5rem; font-size: 1.2rem } h2 code { font-size: 1.1rem }
 code, pre { font-family: ui-monospace, monospace; background: #f2f3f5; border-radius: 4px; padding: .1em .3em }
 @media (prefers-color-scheme: dark) { code, pre { background: #23262e } }
