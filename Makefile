@@ -10,7 +10,7 @@ NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
 run: .venv/.model
 	@$(BIN)/cofio serve
 
-test: .venv/.model .venv/.dev .node/installed
+test: .venv/.model .venv/.dev .node/installed .redis/installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: .venv/.dev
@@ -26,12 +26,13 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.animus
 	@$(BIN)/python -m benchmarks.rest
 	@$(BIN)/python -m benchmarks.model
+	@$(BIN)/python -m benchmarks.checkpoints
 
 torture: .venv/.model .venv/.dev
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults
 
 clean:
-	rm -rf .venv .node .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .node .redis .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -62,3 +63,15 @@ clean:
 		elif $(NPM) >npm.log 2>&1 && node_modules/node/bin/node --version >>npm.log 2>&1; then touch installed; \
 		else { grep -m 1 -E 'error code|not found' npm.log || tail -n 1 npm.log; } >missing; fi
 	@if [ -e .node/missing ]; then echo "They could not be installed: $$(cat .node/missing) (see .node/npm.log)"; fi
+
+# Debian's redis-server, which the tests start for themselves. Without it its tests are skipped: .redis/missing says why.
+.redis/installed:
+	@rm -rf .redis && mkdir -p .redis
+	@if command -v redis-server >.redis/log; then touch $@; \
+		elif ! command -v apt-get >.redis/log; then echo "there is no redis-server on this machine" >.redis/missing; \
+		else echo "Installing redis-server for the tests (once) ..."; \
+		SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+		if { $$SUDO apt-get install -y --no-install-recommends redis-server || \
+			{ $$SUDO apt-get update && $$SUDO apt-get install -y --no-install-recommends redis-server; }; } >.redis/log 2>&1; \
+		then touch $@; else tail -n 1 .redis/log >.redis/missing; fi; fi
+	@if [ -e .redis/missing ]; then echo "redis-server could not be installed: $$(cat .redis/missing) (see .redis/log)"; fi

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from . import search as searching
-from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Made, Progress, Put, Vacant
+from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Extend, Made, Progress, Put, Vacant
+from .checkpoints import Checkpoints
 from .embed import Embedder, open_embedder
 from .errors import Invalid, LimitExceeded, NotFound, Unavailable
 from .indexing import Indexing
@@ -33,15 +34,18 @@ from .model import (
     check_int,
     check_text,
     check_time,
+    checked_vector,
     member,
 )
-from .query import MAX_LIST, Filter, Order, Page, Query, check_filter, check_kinds
+from .query import MAX_LIST, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
 from .settings import STORE_FOLDER, Settings, find_store
 
 if TYPE_CHECKING:
     from .backends import Vector
 
 Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
+Found: TypeAlias = list[Record | None]
+Hits: TypeAlias = list[Hit]
 Headings: TypeAlias = list[Heading]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
@@ -68,7 +72,8 @@ class Engine:
         self._backend = backend
         self._clock = clock or (lambda: datetime.now(UTC))
         self._embedding = _Embedding(self.settings, embedder)
-        self._indexing = Indexing(backend, self._embedding.opened, self._clock)
+        self.checkpoints = Checkpoints(backend, self._clock)
+        self._indexing = Indexing(backend, self._embedding.opened, self._clock, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._indexing, backend)
         if self.settings.background:
@@ -187,11 +192,13 @@ class Engine:
         position: int | None = None,
         expires_at: datetime | None = None,
         ttl: float | timedelta | None = None,
+        given: Mapping[str, Sequence[float]] | None = None,
         if_version: int | None = None,
     ) -> Record:
         """Remember something under a key, in place of what the key held.
 
-        `if_version` makes it conditional: the key must hold that version, or nothing for 0.
+        `if_version` makes it conditional: the key must hold that version, or nothing for 0. `given` are vectors of the
+        caller's own, of any size, by the part of the record that each is of, for `nearest` to find it by.
 
         Raises:
             Conflict: the key holds another version.
@@ -200,6 +207,7 @@ class Engine:
             scope=scope, kind=member(Kind, "kind", kind), key=_key(key), title=title, text=text, data=data,
             tags=_tags(tags), importance=member(Importance, "importance", importance), author=author, source=source,
             parent=parent, position=position, expires_at=self._expiry(expires_at, ttl),
+            given=cast(Mapping[str, tuple[float, ...]], given),
         )  # fmt: skip
         (record,) = self._records([Put(draft=draft, how="key", if_version=_version(if_version))])
         return record
@@ -255,8 +263,9 @@ class Engine:
     def apply(self, changes: Sequence[Change]) -> Answers:
         """Make several changes in one transaction: all of them, or none.
 
-        They are `Put`, `Edit`, `Delete`, `Drop` and `Vacant` of `cofio.backends`, made in order; `if_version` is the
-        version that a record must still have. The answer for each: the record as it now is, or how many were forgotten.
+        They are `Put`, `Edit`, `Delete`, `Drop`, `Vacant` and `Extend` of `cofio.backends`, made in order; `if_version`
+        is the version that a record must still have. The answer for each: the record as it now is, or how many were
+        forgotten.
 
         Raises:
             NotFound: something that was to be edited or deleted is not there.
@@ -285,6 +294,18 @@ class Engine:
         with self._backend.reading(self._clock()) as view:
             return view.get(_scope(scope), member(Kind, "kind", kind), _key(key))
 
+    def get_many(self, places: Iterable[tuple[Scope, str]], *, kind: Kind | str = Kind.ITEM) -> Found:
+        """What each of the keys holds, as of one moment; None for one that holds nothing."""
+        sought = [(_scope(scope), _key(key)) for scope, key in places]
+        kind = member(Kind, "kind", kind)
+        with self._backend.reading(self._clock()) as view:
+            return [view.get(scope, kind, key) for scope, key in sought]
+
+    def given(self, id: str) -> dict[str, tuple[float, ...]]:
+        """The vectors that were given with a record, as float32; none when nothing has this id."""
+        with self._backend.reading(self._clock()) as view:
+            return view.given(_id(id))
+
     def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
         """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""
         check_text("text", text, MAX_TEXT)
@@ -307,11 +328,11 @@ class Engine:
     ) -> Records:
         """Records of the scope and, unless `exact`, of all under it, the last changed first.
 
-        With `order="created"` they come by their `created_at` instead; `newest=False` turns either order round.
+        With `order="created"` they come by their `created_at` instead, and with "written" also those of one moment
+        by when they were first written, whatever changed since; `newest=False` turns any order round.
         """
         bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
-        if order not in ("changed", "created"):
-            raise Invalid("order", f"{order!r} is not one of changed, created")
+        _order(order)
         with self._backend.reading(self._clock()) as view:
             return view.listed(bounds, limit=limit, offset=offset, newest=newest, order=order)
 
@@ -325,11 +346,13 @@ class Engine:
         limit: int = 100,
         offset: int = 0,
         newest: bool = True,
+        order: Order = "changed",
     ) -> Headings:
         """The same as `list`, without the texts and data: they are not even read."""
         bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
+        _order(order)
         with self._backend.reading(self._clock()) as view:
-            return view.headings(bounds, limit=limit, offset=offset, newest=newest)
+            return view.headings(bounds, limit=limit, offset=offset, newest=newest, order=order)
 
     def count(
         self,
@@ -343,10 +366,10 @@ class Engine:
         with self._backend.reading(self._clock()) as view:
             return view.count(_bounds(scope, exact, kinds, filter))
 
-    def scopes(self, under: Scope = Scope()) -> dict[Scope, int]:  # noqa: B008  # a value
-        """Each scope that holds records, with their number."""
+    def scopes(self, under: Scope = Scope(), *, kinds: Iterable[Kind] = ()) -> dict[Scope, int]:  # noqa: B008  # a value
+        """Each scope that holds records, of these kinds if any are named, with their number."""
         with self._backend.reading(self._clock()) as view:
-            return dict(view.scopes(_scope(under)))
+            return dict(view.scopes(_scope(under), check_kinds(kinds)))
 
     def search(self, query: Query | str) -> Page:
         """The records that answer the query, best first, each with the reasons why.
@@ -370,7 +393,41 @@ class Engine:
                 fusion=self.settings.fusion,
             )
 
+    def nearest(
+        self,
+        vector: Sequence[float],
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> Hits:
+        """The records whose given vectors are nearest to this one, the nearest first; the score is the cosine.
+
+        A record counts by the nearest of its vectors. Only vectors of the same size are compared, and each of them
+        within bounds is: nothing is left out for speed.
+        """
+        sought = checked_vector("vector", vector)
+        bounds = _page(scope, exact, kinds, filter, limit, offset, True)
+        with self._backend.reading(self._clock()) as view:
+            matches = view.nearest(sought, bounds, offset + limit)[offset:]
+            records = view.records([match.no for match in matches])
+        ranked = enumerate(matches, offset + 1)
+        signals = [(m.no, Signal(score=m.score, rank=rank, share=m.score, relevance=m.relevance)) for rank, m in ranked]
+        return [Hit(record=records[no], score=near.score, why=Why(semantic=near)) for no, near in signals]
+
     # Keeping the store.
+
+    def expiry(self, ttl: float | timedelta) -> datetime:
+        """When something that lasts so long from now, in seconds or as a timedelta, expires."""
+        return cast(datetime, self._expiry(None, ttl))
+
+    def purge(self) -> int:
+        """Remove now what has expired, which nobody sees any more anyway; how many records and checkpoints."""
+        now = self._clock()
+        return self._backend.purge(now) + self.checkpoints.purge(now)
 
     def embedder(self) -> Embedder | None:
         """What makes vectors here; None when the store has none or it is not installed."""
@@ -523,6 +580,11 @@ def _page(
     return _bounds(scope, exact, kinds, filter)
 
 
+def _order(order: str) -> None:
+    if order not in ("changed", "created", "written"):
+        raise Invalid("order", f"{order!r} is not one of changed, created, written")
+
+
 def _drafts(drafts: object) -> list[Draft]:
     if not isinstance(drafts, Iterable):
         raise Invalid("drafts", f"expected drafts, got {type(drafts).__name__}")
@@ -555,8 +617,11 @@ def _changes(changes: object) -> list[Change]:
             member(Kind, "kind", change.kind)
             check_text("first", change.first, MAX_KEY + 1)  # the end of a range may be a key and one character more
             check_text("past", change.past, MAX_KEY + 1)
+        elif isinstance(change, Extend):
+            _id(change.id)
+            check_time("expires_at", change.expires_at)
         else:
-            raise Invalid("changes", f"expected Put, Edit, Delete, Drop or Vacant, got {type(change).__name__}")
+            raise Invalid("changes", f"expected Put, Edit, Delete, Drop, Vacant or Extend, got {type(change).__name__}")
     return batch
 
 

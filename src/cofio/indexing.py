@@ -31,9 +31,14 @@ class Indexing:
     """Does a store's derived work, in a thread of its own or when asked."""
 
     def __init__(
-        self, backend: Backend, embedder: Callable[[], Embedder | None], clock: Callable[[], datetime]
+        self,
+        backend: Backend,
+        embedder: Callable[[], Embedder | None],
+        clock: Callable[[], datetime],
+        purge: Callable[[datetime], int] | None = None,
     ) -> None:
         self._backend = backend
+        self._purge_too = purge
         self._embedder = embedder
         self._clock = clock
         self._wake = threading.Event()
@@ -129,3 +134,5 @@ class Indexing:
             before = min(self._expired[1], self._clock())
             self._expired = (now, self._clock())
             self._backend.purge(before)
+            if self._purge_too is not None:
+                self._purge_too(before)

@@ -26,14 +26,15 @@ _FIELDS = frozenset(
         "parent",
         "position",
         "version",
+        "given",
     ]
 ) | set(_TIMES)
 _REQUIRED = ("id", "scope", "kind", "created_at", "updated_at", "version")
 
 
 def to_json(record: Record) -> dict[str, Json]:
-    """The record as JSON values: every field, times as ISO 8601 in UTC."""
-    return {
+    """The record as JSON values: every field, times as ISO 8601 in UTC, and vectors if any came with it."""
+    fields: dict[str, Json] = {
         "id": record.id,
         "scope": list(record.scope.names),
         "kind": record.kind.value,
@@ -52,6 +53,9 @@ def to_json(record: Record) -> dict[str, Json]:
         "expires_at": record.expires_at.isoformat() if record.expires_at else None,
         "version": record.version,
     }
+    if record.given:
+        fields["given"] = {part: list(vector) for part, vector in record.given.items()}
+    return fields
 
 
 def write_line(record: Record) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -31,8 +31,12 @@ MAX_AUTHOR = 256
 MAX_SOURCE = 64
 MAX_PARENT = 256
 MAX_POSITION = 2**53
+MAX_PARTS = 1000
+MAX_PART = 1024
+MAX_DIMENSIONS = 65_536
 
 _LARGEST = 10**MAX_DIGITS
+_LONGEST = 1e15  # a vector's length is of no account, but its square must be a number
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -149,6 +153,8 @@ class Record:
     """Set on what `write(dedupe=True)` returns when the same text was already there."""
     similar: tuple[Similar, ...] = field(default=(), compare=False, repr=False)
     """Set on what `write` returns with `similar` or `same`: records that say nearly, or just, the same."""
+    given: Mapping[str, tuple[float, ...]] | None = field(default=None, compare=False, repr=False)
+    """Set on what `export` returns: the vectors that came with the record, by the part of it that each is of."""
 
 
 class Heading(NamedTuple):
@@ -186,6 +192,9 @@ class Draft:
     expires_at: datetime | None = None
     id: str | None = None
     version: int | None = None
+    given: Mapping[str, tuple[float, ...]] | None = None
+    """Vectors that the caller made, of any size, by the part of the record that each is of. They are kept with it until
+    it is put again or what it says is edited, and found by `Engine.nearest`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope):
@@ -214,6 +223,8 @@ class Draft:
         if self.key is None and not self.text.strip() and not self.title.strip():
             raise Invalid("text", "is empty; a record without a key needs text or a title to be found by")
         check_json(self.data)
+        if self.given is not None:
+            object.__setattr__(self, "given", _checked_given(self.given))
 
 
 def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> None:
@@ -275,6 +286,30 @@ def check_time(name: str, value: object) -> None:
         raise Invalid(name, "has no time zone; use datetime.now(UTC) or add tzinfo")
     if not _EARLIEST <= value <= _LATEST:
         raise Invalid(name, "is outside the years 1 to 9999")
+
+
+def checked_vector(name: str, vector: Iterable[float]) -> tuple[float, ...]:
+    """A vector as plain numbers; raises Invalid for what has no direction or cannot be compared."""
+    try:
+        numbers = () if isinstance(vector, str | bytes) else tuple(float(each) for each in vector)
+    except (TypeError, ValueError, OverflowError):
+        numbers = ()
+    if not 1 / _LONGEST < math.hypot(*numbers) < _LONGEST:
+        raise Invalid(name, "is not a list of finite numbers that are not all zero")
+    return numbers
+
+
+def _checked_given(given: object) -> dict[str, tuple[float, ...]]:
+    if not isinstance(given, Mapping):
+        raise Invalid("given", f"expected vectors by the name of a part, got {type(given).__name__}")
+    if len(given) > MAX_PARTS:
+        raise LimitExceeded("given", MAX_PARTS, "vectors")
+    for part in given:
+        check_text("given", part, MAX_PART)
+    vectors = {part: checked_vector("given", vector) for part, vector in given.items()}
+    if any(len(vector) > MAX_DIMENSIONS for vector in vectors.values()):
+        raise LimitExceeded("given", MAX_DIMENSIONS, "numbers")
+    return vectors
 
 
 def encode_json(data: Json) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,18 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast, overload
 
 from .errors import Invalid, LimitExceeded
-from .model import Importance, Kind, Record, Scope, check_bool, check_int, check_text, check_time, member
+from .model import (
+    Importance,
+    Kind,
+    Record,
+    Scope,
+    check_bool,
+    check_int,
+    check_text,
+    check_time,
+    checked_vector,
+    member,
+)
 
 MAX_QUERY = 10_000
 MAX_LIMIT = 1000
@@ -19,7 +29,8 @@ MAX_FILTER_TESTS = 200
 MAX_FILTER_DEPTH = 32
 
 Mode = Literal["hybrid", "keyword", "semantic"]
-Order = Literal["changed", "created"]
+Order = Literal["changed", "created", "written"]
+"""By the last change; by `created_at` and then the last change; by `created_at` and then the first write."""
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "has"]
 Value: TypeAlias = bool | int | float | str | datetime | Scope | tuple["Value", ...] | None
 
@@ -28,7 +39,6 @@ _TIMES = ("created_at", "updated_at", "expires_at")
 _NUMBERS = ("position", "version")
 FIELDS = ("scope", "kind", "tags", "importance", *_TEXTS, *_TIMES, *_NUMBERS)
 _ORDERED = ("<", "<=", ">", ">=")
-_LONGEST = 1e15  # a vector's length is of no account, but its square must be a number
 
 
 class _Combined:
@@ -129,7 +139,7 @@ class Query:
         if self.floor is not None and not (_is_number(self.floor) and 0 <= self.floor <= 1):
             raise Invalid("floor", f"{self.floor!r} is not a number from 0 to 1")
         if self.vector is not None:
-            object.__setattr__(self, "vector", _checked_vector(self.vector))
+            object.__setattr__(self, "vector", checked_vector("vector", self.vector))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,17 +250,6 @@ def _checked_parts(parts: tuple[Filter, ...]) -> tuple[Filter, ...]:
         if not isinstance(part, AllOf | AnyOf | Where):
             raise Invalid("filter", f"expected AllOf, AnyOf or Where, got {type(part).__name__}")
     return parts
-
-
-def _checked_vector(vector: Iterable[float]) -> tuple[float, ...]:
-    """A query's vector as plain numbers; raises Invalid for what has no direction or cannot be compared."""
-    try:
-        numbers = () if isinstance(vector, str | bytes) else tuple(float(each) for each in vector)
-    except (TypeError, ValueError, OverflowError):
-        numbers = ()
-    if not 1 / _LONGEST < math.hypot(*numbers) < _LONGEST:
-        raise Invalid("vector", "is not a list of finite numbers that are not all zero")
-    return numbers
 
 
 def _is_number(value: object) -> bool:

@@ -221,3 +221,14 @@ with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none
         with opened(store) as memory:
             assert sorted(record.id for record in memory.export()) == ["0", "1", "2"]
             assert memory.check() == []
+
+
+def test_a_store_of_schema_1_takes_vectors_with_its_records(old_store: Path) -> None:
+    with opened(old_store) as memory:
+        assert memory.nearest([1.0, 0.0]) == []
+        memory.put(Scope("demo"), "phase", data={"n": 3}, kind=Kind.STATE, given={"$": [1.0, 0.0]})
+        assert [hit.record.id[:3] for hit in memory.nearest([1.0, 0.0])] == ["01f"]
+        assert memory.drop(Scope("demo")) > 0
+        assert memory.nearest([1.0, 0.0]) == []
+        memory.settle()
+        assert memory.check() == []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..model import Draft, Heading, Kind, Record, Scope
 from ..query import Filter, Order
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     Vector: TypeAlias = NDArray[np.float32]
 
+T = TypeVar("T")
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with what is being done, how many are done, and how many there are."""
 
@@ -83,7 +84,18 @@ class Vacant:
     past: str
 
 
-Change: TypeAlias = Put | Edit | Delete | Drop | Vacant
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extend:
+    """Let a record expire at another time, or never, without a new version: reading it may do that.
+
+    Nothing happens to one that is not there any more.
+    """
+
+    id: str
+    expires_at: datetime | None
+
+
+Change: TypeAlias = Put | Edit | Delete | Drop | Vacant | Extend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,14 +190,16 @@ class View(Protocol):
     ) -> list[Record]:
         """Records within bounds in the order in which they last changed, or were made."""
 
-    def headings(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Heading]:
+    def headings(
+        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> list[Heading]:
         """The same without their texts, which are not read."""
 
     def count(self, bounds: Bounds) -> int:
         """How many records are within bounds."""
 
-    def scopes(self, under: Scope) -> list[tuple[Scope, int]]:
-        """Each scope that holds records, with their number."""
+    def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> list[tuple[Scope, int]]:
+        """Each scope that holds records, of these kinds if any are named, with their number."""
 
     def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates by words."""
@@ -195,6 +209,15 @@ class View(Protocol):
 
     def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
         """The cosine of each of these candidates that has a vector."""
+
+    def nearest(self, vector: Sequence[float], bounds: Bounds, limit: int) -> list[Match]:
+        """The records whose given vectors are nearest to this one, by the cosine of the nearest of each.
+
+        Vectors of another size cannot be compared with it, and count as none.
+        """
+
+    def given(self, record_id: str) -> dict[str, tuple[float, ...]]:
+        """The vectors that were given with a record, by the part of it that each is of."""
 
     def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
         """What ranking needs to know of these candidates."""
@@ -212,13 +235,135 @@ class View(Protocol):
         """What a search within these bounds cannot see yet."""
 
 
+class CheckpointRow(NamedTuple):
+    """A checkpoint without its state."""
+
+    no: int
+    """Rises with each save, and stands for one state for ever."""
+    thread: str
+    ns: str
+    id: str
+    parent: str | None
+    created_at: int
+    """Microseconds since 1970, UTC."""
+    expires_at: int | None
+    metadata: str
+    """JSON."""
+
+
+class Link(NamedTuple):
+    """A checkpoint as part of a chain: what its body is a change of, and how far it is from a whole state."""
+
+    no: int
+    id: str
+    base: int | None
+    depth: int
+    place: int
+    body: bytes
+
+
+class PendingWrite(NamedTuple):
+    """What a task wrote after a checkpoint, at its place among what that task wrote."""
+
+    task: str
+    at: int
+    path: str
+    channel: str
+    type: str
+    value: bytes
+
+
+class CheckpointRows(Protocol):
+    """The checkpoints within one transaction. A thread has a number, by which its checkpoints are asked for."""
+
+    def thread(self, space: str, name: str, ns: str, *, make: bool = False) -> int | None:
+        """The number of a thread, which is made if asked to."""
+
+    def row(self, thread: int, id: str) -> CheckpointRow | None:
+        """The checkpoint with this id."""
+
+    def number(self, thread: int, id: str) -> int | None:
+        """The number of the checkpoint with this id, even if it has expired."""
+
+    def holds(self, thread: int, no: int) -> bool:
+        """Whether the thread has a checkpoint with this number, even if it has expired."""
+
+    def measured(self, space: str, name: str | None) -> tuple[int, int, int]:
+        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
+
+    def newest(self, thread: int, *, by_id: bool) -> CheckpointRow | None:
+        """The checkpoint that was saved last, or the one with the highest id."""
+
+    def listed(
+        self, space: str, name: str | None, ns: str | None, *, by_id: bool, before: str | None
+    ) -> Iterator[CheckpointRow]:
+        """Checkpoints, newest first; with `before`, only those with a lower id."""
+
+    def names(self, space: str) -> Iterator[tuple[str, str]]:
+        """Each thread that has checkpoints, with its part, the one saved to last first."""
+
+    def chain(self, no: int) -> list[Link]:
+        """A checkpoint and all that it is made of, itself first and the whole state last."""
+
+    def built_on(self, thread: int, nos: Sequence[int]) -> list[Link]:
+        """The checkpoints whose bodies are changes of these."""
+
+    def insert(
+        self, thread: int, id: str, parent: str | None, base: tuple[int | None, int, int], *,
+        created_at: int, expires_at: int | None, metadata: str, body: bytes,
+    ) -> int:  # fmt: skip
+        """Add a checkpoint with its base, depth and place; its number."""
+
+    def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
+        """Write a checkpoint's state as a change of another."""
+
+    def remove(self, nos: Sequence[int]) -> None:
+        """Delete checkpoints."""
+
+    def tidy(self, thread: int) -> None:
+        """Forget a thread that has no checkpoints left, with what was pending there."""
+
+    def expired(self, before: int, limit: int) -> list[tuple[int, int]]:
+        """Some of the checkpoints that expired before then: each thread's number, and theirs."""
+
+    def forget(self, space: str, name: str) -> int:
+        """Delete a thread with all its parts, and what is pending; how many checkpoints there were."""
+
+    def copy(self, space: str, name: str, target: str, created_at: int) -> int:
+        """Add to `target` a copy of every checkpoint of the thread, and of what is pending; how many."""
+
+    def write(self, thread: int, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
+        """Keep what a task wrote; what is at its place already stays, unless its write says otherwise."""
+
+    def pending(self, thread: int, id: str) -> list[PendingWrite]:
+        """What was written after a checkpoint, in the order of the tasks' paths, tasks and places."""
+
+    def drop_pending(self, thread: int, ids: Sequence[str]) -> None:
+        """Forget what was written after these checkpoints."""
+
+    def unsought(self, space: str, limit: int) -> tuple[list[Link], int]:
+        """The next checkpoints whose words were not taken in, and how far one then is."""
+
+    def take_in(self, words: Sequence[tuple[int, str]], upto: int | None) -> None:
+        """Keep the words of checkpoints, in place of those they had."""
+
+    def sought(self, words: Sequence[str], limit: int) -> list[tuple[CheckpointRow, float]]:
+        """The checkpoints that brought these words, best first."""
+
+
 class Backend(Protocol):
     """Where records live."""
+
+    def checkpoints(self, now: datetime) -> AbstractContextManager[CheckpointRows]:
+        """A consistent look at the checkpoints."""
+
+    def change_checkpoints(self, work: Callable[[CheckpointRows], T], now: datetime) -> T:
+        """What `work` returns, run in a transaction: all that it changes, durably, or nothing."""
 
     def apply(self, changes: Sequence[Change], now: datetime) -> list[Record | int]:
         """Make all of the changes, durably, or none.
 
-        The answer for each: the record as it now is, or for Delete, Drop and Vacant how many were forgotten.
+        The answer for each: the record as it now is, or for Delete, Drop, Vacant and Extend how many were forgotten.
 
         Raises:
             NotFound, Conflict, Invalid: a change cannot be made.

@@ -48,14 +48,19 @@ class Metrics:
             buckets=BUCKETS, registry=self._registry,
         )  # fmt: skip
         self._paths: frozenset[str] = frozenset()
+        self._under: tuple[str, ...] = ()
 
-    def know(self, paths: Iterable[str]) -> None:
-        """The paths that are counted each by its own name: a stranger must not be able to make up more."""
-        self._paths = frozenset(paths)
+    def know(self, paths: Iterable[str], under: Iterable[str] = ()) -> None:
+        """The paths that are counted each by its own name: a stranger must not be able to make up more.
+
+        What begins with one of `under` is counted by that.
+        """
+        self._paths, self._under = frozenset(paths), tuple(under)
 
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count a request."""
-        path = path if path in self._paths else "other"
+        if path not in self._paths:
+            path = next((start for start in self._under if path.startswith(start)), "other")
         method = method if method in METHODS else "other"
         self._requests.labels(method, path, str(status)).inc()
         self._durations.labels(method, path).observe(seconds)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +30,7 @@ from ..content import Fetching
 from ..errors import Unavailable
 from ..settings import Settings
 from ..vault.opening import Beside
+from . import checkpoints
 from .http import Traced, failure
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
@@ -112,7 +114,8 @@ class Guard:
         if scope["path"] == "/health":
             return None
         token = self._known(headers)
-        if token is not None and token.limits is not None and not scope["path"].startswith(REST):
+        # The checkpoints' door judges for itself: a token for reading may read them.
+        if token is not None and token.limits is not None and not scope["path"].startswith((REST, checkpoints.PREFIX)):
             raise _Refusal(403, f"this token is limited to {token.limits}; it may use nothing but {REST}")
         return token
 
@@ -157,6 +160,7 @@ def app(
     *,
     routes: Iterable[Route] = (),
     calls: Sequence[Route] = (),
+    under: Mapping[str, ASGIApp] = MappingProxyType({}),
     metrics: Metrics | None = None,
     hosts: Iterable[str],
     tokens: Tokens,
@@ -167,7 +171,7 @@ def app(
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
-    would cost as much as a short call does.
+    would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     """
     manager = sessions(mcp)
     straight = {route.path: route.app for route in calls}
@@ -178,7 +182,9 @@ def app(
             yield
 
     async def home(_: Request) -> JSONResponse:
-        addresses = {"mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX}
+        addresses = {
+            "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": checkpoints.PREFIX,
+        }  # fmt: skip
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
     async def health_(_: Request) -> JSONResponse:
@@ -197,12 +203,14 @@ def app(
     ]
     if metrics is not None:
         served.append(Route("/metrics", metrics.answer))
-        metrics.know(route.path for route in served)
+        metrics.know((route.path for route in served), under)
     inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
     inner.router.redirect_slashes = False
 
     async def doors(scope: Scope, receive: Receive, send: Send) -> None:
         called = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if called is None and scope["type"] == "http":
+            called = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
         await (called or inner)(scope, receive, send)
 
     guarded = Guard(doors, hosts=hosts, tokens=tokens, strict=strict, zone=zone)
@@ -252,6 +260,7 @@ def run(
         ]
         application = app(
             mcp, routes=routes, calls=conversations.routes(),
+            under={checkpoints.PREFIX: checkpoints.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict, zone=settings.zone,
             health=conversations.health,

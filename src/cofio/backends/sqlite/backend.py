@@ -7,22 +7,24 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
 from ...errors import Invalid, Unavailable
 from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
-from .. import Bounds, Change, EmbedBatch, Made, Progress, Put, ToEmbed
+from .. import Bounds, Change, CheckpointRows, EmbedBatch, Made, Progress, Put, ToEmbed
 from . import checks
+from .checkpoints import Rows
 from .database import Database, fetch, translated
 from .filters import micros, within
-from .records import COLUMNS, Changing, prepare, record_of, steady
+from .records import COLUMNS, Changing, given_with, prepare, record_of, steady
 from .tail import Tail
 from .view import SqliteView, seen_seq
 from .words import Look, State, WordIndex
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from .. import Vector
     from .vectors import VectorIndex
 
+T = TypeVar("T")
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
 _NO_WORDS = Tail(0)
@@ -121,9 +124,24 @@ class SqliteBackend:
             at = steady(micros(now), State.read(connection).updated)
             condition = within(bounds, at, by_row=False)
             for row in connection.execute(
-                f"SELECT {COLUMNS} FROM record WHERE {condition.sql} ORDER BY seq", condition.values
+                f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM given WHERE given.no = record.no) FROM record"
+                f" WHERE {condition.sql} ORDER BY seq",
+                condition.values,
             ):
-                yield record_of(row)
+                record = record_of(row[:-1])
+                yield replace(record, given=given_with(connection, record.id)) if row[-1] else record
+
+    # Checkpoints.
+
+    @contextmanager
+    def checkpoints(self, now: datetime) -> Iterator[CheckpointRows]:
+        """A consistent look at the checkpoints."""
+        with self._database.reading() as connection:
+            yield Rows(connection, micros(now))
+
+    def change_checkpoints(self, work: Callable[[CheckpointRows], T], now: datetime) -> T:
+        """What `work` returns, run in a transaction."""
+        return self._database.write(lambda connection: work(Rows(connection, micros(now))))
 
     # Derived work.
 

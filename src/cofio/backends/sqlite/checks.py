@@ -21,7 +21,9 @@ def check(
     database: Database, words: WordIndex, folder: Path, embedder: str | None, progress: Progress | None
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
-    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
+    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [
+        _integrity, _counters, _tags, _chains, partial(_stuck, embedder),
+    ]  # fmt: skip
     found: list[str] = []
     with database.fresh() as connection:
         for number, part in enumerate(parts):
@@ -86,6 +88,7 @@ def stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
             "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
             (steady(now, state.updated),),
         ).get
+        checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
         schema = connection.pragma("user_version")
     numbers: dict[str, int | str] = {
         "store": str(folder),
@@ -95,6 +98,8 @@ def stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
         "expiring": expiring - expired,
         "expired": expired,
         "waiting_for_index": waiting,
+        "checkpoints": checkpoints,
+        "threads": threads,
         "schema": schema,
         "sqlite": apsw.sqlite_lib_version(),
         "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
@@ -126,6 +131,15 @@ def _counters(connection: apsw.Connection) -> Iterator[str]:
     records, words = connection.execute("SELECT count(*), ifnull(sum(words), 0) FROM record").get
     if (records, words) != (state.records, state.words):
         yield f"the counters say {state.records} records of {state.words} words; there are {records} of {words}"
+
+
+def _chains(connection: apsw.Connection) -> Iterator[str]:
+    """Checkpoints that cannot be read: what they are a change of is not there."""
+    for thread, which in connection.execute(
+        "SELECT name, id FROM checkpoint JOIN thread ON thread.no = checkpoint.thread"
+        " WHERE base NOTNULL AND base NOT IN (SELECT no FROM checkpoint) LIMIT 20"
+    ):
+        yield f"checkpoints: {which!r} of the thread {thread!r} cannot be read; restore a backup, or delete it"
 
 
 def _tags(connection: apsw.Connection) -> Iterator[str]:

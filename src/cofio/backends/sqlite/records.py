@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import array
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
@@ -15,7 +17,7 @@ import apsw
 from ...errors import Conflict, Invalid, NotFound
 from ...model import UNSOUGHT, Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
 from ...text import embed_text, record_words
-from .. import Change, Delete, Drop, Edit, Put, Vacant
+from .. import Change, Delete, Drop, Edit, Extend, Put, Vacant
 from .database import fetch
 from .filters import EPOCH, micros
 
@@ -32,7 +34,10 @@ Row: TypeAlias = tuple[
 
 HeadingRow: TypeAlias = tuple[str, bytes, str, str | None, str, str, str, str, int]
 
-_EDITABLE = frozenset(each.name for each in fields(Draft)) - {"id", "kind", "created_at", "updated_at", "version"}
+_EDITABLE = frozenset(each.name for each in fields(Draft)) - {
+    "id", "kind", "created_at", "updated_at", "version", "given",
+}  # fmt: skip
+DAY = 86_400_000_000  # in microseconds
 _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
 
@@ -85,6 +90,23 @@ def tags_of(stored: str) -> tuple[str, ...]:
     return tuple(json.loads(stored))
 
 
+def _packed(vector: Sequence[float]) -> bytes:
+    """A vector in its stored form: float32, little endian."""
+    return _swapped(array.array("f", vector)).tobytes()
+
+
+def given_with(connection: apsw.Connection, record_id: str) -> dict[str, tuple[float, ...]]:
+    """The vectors that were given with a record, by the part of it that each is of."""
+    sql = "SELECT part, data FROM given WHERE no = (SELECT no FROM record WHERE id = ?) ORDER BY part"
+    return {part: tuple(_swapped(array.array("f", data))) for part, data in fetch(connection, sql, (record_id,))}
+
+
+def _swapped(numbers: array.array[float]) -> array.array[float]:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
 def digest(draft: Draft) -> bytes:
     """Equal for texts that are the same but for white space at the ends and between words.
 
@@ -104,7 +126,7 @@ def steady(now: int, updated: int) -> int:
     """The store's time: a clock that was set back by less than a day does not take the store back with it,
     so nothing that has expired comes to life again; one that is off by more is not to be trusted.
     """
-    return updated if now < updated <= now + 86_400_000_000 else now
+    return updated if now < updated <= now + DAY else now
 
 
 class Prepared(NamedTuple):
@@ -158,6 +180,8 @@ class Changing:
                 answers.append(self._delete(change))
             elif isinstance(change, Vacant):
                 answers.append(self._vacant(change))
+            elif isinstance(change, Extend):
+                answers.append(self._extend(change))
             else:
                 answers.append(self._drop(change))
         self._keep_counters()
@@ -191,7 +215,7 @@ class Changing:
             if old is not None:
                 if put.how == "new":
                     raise Conflict(draft.key, expected=0, found=old.version)
-                return self._replace(old, draft)
+                return self._replace(old, draft, again=True)
         same = self._same(draft, scope) if put.same else None
         record = self._insert(draft, scope, version=1)
         if same is not None:
@@ -252,6 +276,7 @@ class Changing:
         updated = self._at if draft.updated_at is None else micros(draft.updated_at)
         record_id = draft.id or new_id(self._at)
         self._store(no, no, record_id, scope, draft, created=created, updated=updated, version=version)
+        self._give(no, draft)
         self._records += 1
         return _record(draft, record_id, created, updated, version)
 
@@ -267,8 +292,11 @@ class Changing:
                 raise Conflict(draft.key, expected=0, found=taken.version)
         return self._replace(old, draft)
 
-    def _replace(self, old: Record, draft: Draft) -> Record:
-        """Give the record `old` the draft's content, one version up, under its own id and time of creation."""
+    def _replace(self, old: Record, draft: Draft, *, again: bool = False) -> Record:
+        """Give the record `old` the draft's content, one version up, under its own id and time of creation.
+
+        The vectors that were given with it stay as long as it says the same, and it was not put `again`.
+        """
         self._seq += 1
         no, text_seq, words, scope_before = self._do(
             "SELECT no, text_seq, words, scope FROM record WHERE id = ?", (old.id,)
@@ -285,6 +313,9 @@ class Changing:
         )
         if scope != scope_before and same:
             self._revector(no)
+        if again or not same:
+            self._do("DELETE FROM given WHERE no = ?", (no,))
+            self._give(no, draft)
         return _record(draft, old.id, created, updated, old.version + 1)
 
     def _store(
@@ -306,6 +337,11 @@ class Changing:
         for tag in {tag.casefold() for tag in draft.tags}:
             self._do("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
 
+    def _give(self, no: int, draft: Draft) -> None:
+        """Keep the vectors that came with a draft."""
+        for part, vector in (draft.given or {}).items():
+            self._do("INSERT INTO given VALUES (?, ?, ?, ?)", (no, part, len(vector), _packed(vector)))
+
     def _delete(self, delete: Delete) -> int:
         self._live(delete.id, delete.if_version)
         return self._forget(delete.id)
@@ -318,6 +354,14 @@ class Changing:
         ).get
         if held is not None:
             raise Conflict(held[0], expected=0, found=held[1])
+        return 0
+
+    def _extend(self, extend: Extend) -> int:
+        until = None if extend.expires_at is None else micros(extend.expires_at)
+        self._do(
+            "UPDATE record SET expires_at = ? WHERE id = ? AND (expires_at IS NULL OR expires_at > ?)",
+            (until, extend.id, self._at),
+        )
         return 0
 
     def _drop(self, drop: Drop) -> int:
@@ -339,6 +383,7 @@ class Changing:
             self._seq += 1
             tags = self._do("SELECT tags FROM record WHERE no = ?", (no,)).get
             self._untag(no, json.loads(tags))
+            self._do("DELETE FROM given WHERE no = ?", (no,))
             self._do("DELETE FROM record WHERE no = ?", (no,))
             for (embedder,) in fetch(self._connection, "SELECT no FROM embedder"):
                 self._do("DELETE FROM vector WHERE embedder = ? AND no = ?", (embedder, no))

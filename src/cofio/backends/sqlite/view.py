@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import array
+import heapq
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import apsw
@@ -15,7 +17,7 @@ from .. import Backlog, Bounds, Brief, Match
 from .database import fetch
 from .filters import Condition, micros, within, within_scope
 from .matching import WordSearch, narrowed
-from .records import COLUMNS, HEADING, heading_of, moment, record_of, steady, text_digest
+from .records import COLUMNS, HEADING, given_with, heading_of, moment, record_of, steady, text_digest
 from .words import Damaged, Look, watched
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ DEEPER = 4  # how much further to look, when too few of the candidates turn out 
 EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
 FEW = 1000  # so few records that pass a filter are named to the word index
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
+GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
 MANY = 2000  # a backlog is looked at no further in a search: counting would take longer than searching
 _BRIEF = "no, id, scope, parent, position, author, created_at, words, seq, text_seq"
 
@@ -67,18 +70,20 @@ class SqliteView:
         """Records within bounds in the order in which they last changed, or were made."""
         return [record_of(row) for row in self._page(COLUMNS, bounds, limit, offset, newest, order)]
 
-    def headings(self, bounds: Bounds, *, limit: int, offset: int, newest: bool) -> list[Heading]:
+    def headings(
+        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> list[Heading]:
         """The same without their texts, which are not read."""
-        return [heading_of(row) for row in self._page(HEADING, bounds, limit, offset, newest)]
+        return [heading_of(row) for row in self._page(HEADING, bounds, limit, offset, newest, order)]
 
     def _page(
         self, columns: str, bounds: Bounds, limit: int, offset: int, newest: bool, order: Order = "changed"
     ) -> apsw.Cursor:
         condition = within(bounds, self._at, by_row=False)
         way = "DESC" if newest else "ASC"
-        made = f"created_at {way}, " if order == "created" else ""
+        by = {"changed": "seq {0}", "created": "created_at {0}, seq {0}", "written": "created_at {0}, no {0}"}[order]
         return self._connection.execute(
-            f"SELECT {columns} FROM record WHERE {condition.sql} ORDER BY {made}seq {way} LIMIT ? OFFSET ?",
+            f"SELECT {columns} FROM record WHERE {condition.sql} ORDER BY {by.format(way)} LIMIT ? OFFSET ?",
             (*condition.values, limit, offset),
         )
 
@@ -87,12 +92,13 @@ class SqliteView:
         condition = within(bounds, self._at, by_row=False)
         return int(self._connection.execute(f"SELECT count(*) FROM record WHERE {condition.sql}", condition.values).get)
 
-    def scopes(self, under: Scope) -> list[tuple[Scope, int]]:
-        """Each scope that holds records, with their number."""
+    def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> list[tuple[Scope, int]]:
+        """Each scope that holds records, of these kinds if any are named, with their number."""
+        among = f" AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
         rows = self._connection.execute(
-            "SELECT path, count(*) FROM record JOIN scope ON scope.no = record.scope"
-            " WHERE path >= ? AND path < ? AND (expires_at IS NULL OR expires_at > ?) GROUP BY path ORDER BY path",
-            (under.path, under.path + b"\xff", self._at),
+            "SELECT path, count(*) FROM record JOIN scope ON scope.no = record.scope WHERE path >= ? AND path < ?"
+            f" AND (expires_at IS NULL OR expires_at > ?){among} GROUP BY path ORDER BY path",
+            (under.path, under.path + b"\xff", self._at, *kinds),
         )
         return [(Scope.from_path(path), count) for path, count in rows]
 
@@ -181,6 +187,34 @@ class SqliteView:
         rows = zip(near.no.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
         known = self._known
         return {no: score for no, text_seq, score in rows if no in known and known[no].text_seq == text_seq}
+
+    def nearest(self, vector: Sequence[float], bounds: Bounds, limit: int) -> list[Match]:
+        """The records whose given vectors are nearest to this one, each of which is looked at."""
+        condition = within(bounds, self._at, by_row=False)
+        rows = self._connection.execute(
+            "SELECT no, data FROM given WHERE dims = ? AND no IN"
+            f" (SELECT no FROM record WHERE kind NOT IN ('revision', 'ledger') AND {condition.sql})",
+            (len(vector), *condition.values),
+        )
+        best: dict[int, float] = {}
+        while some := list(islice(rows, max(1, GIVEN_AT_ONCE // len(vector)))):
+            best |= _nearer(some, vector, best, exact=False)
+            # One that goes comes back if another vector of it is near enough.
+            best = dict(heapq.nlargest(limit, best.items(), key=lambda each: (each[1], each[0])))
+        if not best:
+            return []
+        last = fetch(
+            self._connection,
+            "SELECT no, data FROM given WHERE dims = ? AND no IN (SELECT value FROM carray(?))",
+            (len(vector), _numbers(best)),
+        )
+        exact = _nearer(last, vector, {}, exact=True)
+        found = sorted(exact.items(), key=lambda each: (-each[1], -each[0]))
+        return [Match(no, cosine, min(1.0, max(0.0, cosine))) for no, cosine in found]
+
+    def given(self, record_id: str) -> dict[str, tuple[float, ...]]:
+        """The vectors that were given with a record."""
+        return given_with(self._connection, record_id) if self.read(record_id) else {}
 
     def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
         """What ranking needs to know of these candidates."""
@@ -283,6 +317,24 @@ class SqliteView:
         )
         stored = np.frombuffer(b"".join(row[1] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
         return dict(zip((row[0] for row in rows), (stored @ vector).tolist(), strict=True))
+
+
+def _nearer(
+    rows: Sequence[tuple[int, bytes]], vector: Sequence[float], known: dict[int, float], *, exact: bool
+) -> dict[int, float]:
+    """The greatest cosine that each record of the rows has by now, in double precision if it is to be `exact`."""
+    import numpy as np
+
+    stored = np.frombuffer(b"".join(data for _, data in rows), "<f4").reshape(len(rows), -1)
+    given = stored.astype(np.float64) if exact else stored
+    sought = np.asarray(vector, np.float64)
+    cosines = (given @ (sought / np.linalg.norm(sought)).astype(given.dtype)) / np.sqrt(
+        np.einsum("ij,ij->i", given, given)
+    )
+    best: dict[int, float] = {}
+    for (no, _), cosine in zip(rows, cosines.tolist(), strict=True):
+        best[no] = max(cosine, best.get(no, known.get(no, -1.0)))
+    return best
 
 
 def seen_seq(connection: apsw.Connection, name: str) -> tuple[int, int]:

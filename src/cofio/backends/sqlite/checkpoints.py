@@ -1,0 +1,256 @@
+"""Checkpoints as rows: threads, the chains that their states are kept in, and what is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import apsw
+
+from .. import CheckpointRow, Link, PendingWrite
+from .database import fetch
+from .records import DAY
+
+_ROW = "checkpoint.no, name, ns, id, parent, created_at, expires_at, metadata"
+_FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
+_LINK = "checkpoint.no, id, base, depth, place, body"
+_CHAIN = (
+    f"WITH RECURSIVE chain (no, id, base, depth, place, body) AS (SELECT {_LINK} FROM checkpoint WHERE no = ?"
+    " UNION ALL SELECT c.no, c.id, c.base, c.depth, c.place, c.body"
+    " FROM chain CROSS JOIN checkpoint AS c ON c.no = chain.base) SELECT * FROM chain"
+)
+_PENDING = "task, at, path, channel, type, value"
+AT_ONCE = 500  # values bound to one statement
+
+
+class Rows:
+    """The checkpoints within the transaction that is open on a connection."""
+
+    def __init__(self, connection: apsw.Connection, now: int) -> None:
+        self._connection = connection
+        # The store's time (`records.steady`), which is read only if there is something that may have expired.
+        time = f"max({now}, (SELECT iif(updated <= {now} + {DAY}, updated, 0) FROM state))"
+        self._alive = f"(expires_at IS NULL OR expires_at > {time})"
+
+    # Reading.
+
+    def thread(self, space: str, name: str, ns: str, *, make: bool = False) -> int | None:
+        """The number of a thread, which is made if asked to."""
+        where = "SELECT no FROM thread WHERE space = ? AND name = ? AND ns = ?"
+        found: int | None = self._connection.execute(where, (space, name, ns)).get
+        if found is None and make:
+            self._connection.execute("INSERT INTO thread (space, name, ns) VALUES (?, ?, ?)", (space, name, ns))
+            return self._connection.last_insert_rowid()
+        return found
+
+    def row(self, thread: int, id: str) -> CheckpointRow | None:
+        """The checkpoint with this id."""
+        return self._one(f"SELECT {_ROW} {_FROM} WHERE thread = ? AND id = ? AND {self._alive}", thread, id)
+
+    def number(self, thread: int, id: str) -> int | None:
+        """The number of the checkpoint with this id, even if it has expired."""
+        found: int | None = self._connection.execute(
+            "SELECT no FROM checkpoint WHERE thread = ? AND id = ?", (thread, id)
+        ).get
+        return found
+
+    def holds(self, thread: int, no: int) -> bool:
+        """Whether the thread has a checkpoint with this number, even if it has expired."""
+        return bool(self._connection.execute("SELECT thread = ? FROM checkpoint WHERE no = ?", (thread, no)).get)
+
+    def measured(self, space: str, name: str | None) -> tuple[int, int, int]:
+        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
+        sql = f"SELECT count(*), ifnull(sum(base IS NULL), 0), ifnull(sum(length(body)), 0) {_FROM} WHERE space = ?"
+        if name is None:
+            found = self._connection.execute(f"{sql} AND {self._alive}", (space,)).get
+        else:
+            found = self._connection.execute(f"{sql} AND name = ? AND {self._alive}", (space, name)).get
+        return cast(tuple[int, int, int], found)
+
+    def newest(self, thread: int, *, by_id: bool) -> CheckpointRow | None:
+        """The checkpoint that was saved last, or the one with the highest id."""
+        order = "id" if by_id else "checkpoint.no"
+        return self._one(
+            f"SELECT {_ROW} {_FROM} WHERE thread = ? AND {self._alive} ORDER BY {order} DESC LIMIT 1", thread
+        )
+
+    def listed(
+        self, space: str, name: str | None, ns: str | None, *, by_id: bool, before: str | None
+    ) -> Iterator[CheckpointRow]:
+        """Checkpoints, newest first."""
+        tests, values = ["space = ?", self._alive], [space]
+        for test, value in (("name = ?", name), ("ns = ?", ns), ("id < ?", before)):
+            if value is not None:
+                tests.append(test)
+                values.append(value)
+        order = "id DESC, checkpoint.no DESC" if by_id else "checkpoint.no DESC"
+        # From the thread's side when it is named, else from the checkpoints', which are in order already.
+        source = _FROM if name is None else "FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no"
+        sql = f"SELECT {_ROW} {source} WHERE {' AND '.join(tests)} ORDER BY {order}"
+        for row in self._connection.execute(sql, values):
+            yield CheckpointRow._make(row)
+
+    def names(self, space: str) -> Iterator[tuple[str, str]]:
+        """Each thread that has checkpoints, with its part, the one saved to last first."""
+        newest = f"(SELECT max(c.no) FROM checkpoint AS c WHERE c.thread = thread.no AND {self._alive})"
+        sql = f"SELECT name, ns, {newest} AS newest FROM thread WHERE space = ? AND newest NOTNULL ORDER BY newest DESC"
+        for name, ns, _ in self._connection.execute(sql, (space,)):
+            yield name, ns
+
+    def chain(self, no: int) -> list[Link]:
+        """A checkpoint and all that it is made of, itself first and the whole state last."""
+        return [Link._make(row) for row in self._connection.execute(_CHAIN, (no,))]
+
+    def built_on(self, thread: int, nos: Sequence[int]) -> list[Link]:
+        """The checkpoints whose bodies are changes of these."""
+        wanted = set(nos)
+        sql = "SELECT no, base FROM checkpoint WHERE thread = ? AND base NOTNULL ORDER BY no"
+        built = [no for no, base in fetch(self._connection, sql, (thread,)) if base in wanted]
+        link = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
+        return [Link._make(self._connection.execute(link, (no,)).get) for no in built]
+
+    def expired(self, before: int, limit: int) -> list[tuple[int, int]]:
+        """Some of the checkpoints that expired before then."""
+        sql = "SELECT thread, no FROM checkpoint WHERE expires_at <= ? LIMIT ?"
+        return fetch(self._connection, sql, (before, limit))
+
+    def pending(self, thread: int, id: str) -> list[PendingWrite]:
+        """What was written after a checkpoint, in the order of the tasks' paths, tasks and places."""
+        sql = f"SELECT {_PENDING} FROM pending WHERE thread = ? AND id = ? ORDER BY path, task, at"
+        return [PendingWrite._make(row) for row in self._connection.execute(sql, (thread, id))]
+
+    # Changing.
+
+    def insert(
+        self, thread: int, id: str, parent: str | None, base: tuple[int | None, int, int], *,
+        created_at: int, expires_at: int | None, metadata: str, body: bytes,
+    ) -> int:  # fmt: skip
+        """Add a checkpoint with its base, depth and place; its number."""
+        newest: int = self._connection.execute("SELECT ifnull(max(no), 0) FROM checkpoint").get
+        # By the clock, so that the number of one that was deleted is not given to another state.
+        no = max(newest + 1, created_at)
+        self._connection.execute(
+            "INSERT INTO checkpoint (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata,"
+            " body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (no, thread, id, parent, *base, created_at, expires_at, metadata, body),
+        )
+        return no
+
+    def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
+        """Write a checkpoint's state as a change of another."""
+        sql = "UPDATE checkpoint SET base = ?, depth = ?, body = ? WHERE no = ?"
+        self._connection.execute(sql, (base, depth, body, no))
+
+    def remove(self, nos: Sequence[int]) -> None:
+        """Delete checkpoints."""
+        for some in _batches(nos):
+            marks = _marks(some)
+            self._connection.execute(f"DELETE FROM checkpoint_word WHERE rowid IN ({marks})", some)
+            self._connection.execute(f"DELETE FROM checkpoint WHERE no IN ({marks})", some)
+
+    def tidy(self, thread: int) -> None:
+        """Forget a thread that has no checkpoints left, with what was pending there."""
+        if not self._connection.execute("SELECT 1 FROM checkpoint WHERE thread = ? LIMIT 1", (thread,)).get:
+            self._connection.execute("DELETE FROM pending WHERE thread = ?", (thread,))
+            self._connection.execute("DELETE FROM thread WHERE no = ?", (thread,))
+
+    def forget(self, space: str, name: str) -> int:
+        """Delete a thread with all its parts, and what is pending; how many checkpoints there were."""
+        count = 0
+        for (thread,) in fetch(self._connection, "SELECT no FROM thread WHERE space = ? AND name = ?", (space, name)):
+            nos = [no for (no,) in fetch(self._connection, "SELECT no FROM checkpoint WHERE thread = ?", (thread,))]
+            count += len(nos)
+            self.remove(nos)
+            self.tidy(thread)
+        return count
+
+    def copy(self, space: str, name: str, target: str, created_at: int) -> int:
+        """Add to `target` a copy of every checkpoint of the thread, and of what is pending; how many."""
+        count = 0
+        for thread, ns in fetch(
+            self._connection, "SELECT no, ns FROM thread WHERE space = ? AND name = ?", (space, name)
+        ):
+            copied = self.thread(space, target, ns, make=True)
+            assert copied is not None
+            numbers: dict[int | None, int | None] = {None: None}
+            for no, which, parent, base, depth, place, made, expires, metadata, body in fetch(
+                self._connection,
+                "SELECT no, id, parent, base, depth, place, created_at, expires_at, metadata, body FROM checkpoint"
+                " WHERE thread = ? ORDER BY no",
+                (thread,),
+            ):
+                numbers[no] = self.insert(
+                    copied, which, parent, (numbers[base], depth, place), created_at=max(made, created_at),
+                    expires_at=expires, metadata=metadata, body=body,
+                )  # fmt: skip
+                self._connection.execute("UPDATE checkpoint SET created_at = ? WHERE no = ?", (made, numbers[no]))
+                count += 1
+            self._connection.execute(
+                f"INSERT INTO pending (thread, id, {_PENDING}) SELECT ?, id, {_PENDING} FROM pending WHERE thread = ?",
+                (copied, thread),
+            )
+        return count
+
+    def write(self, thread: int, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
+        """Keep what a task wrote; what is at its place already stays, unless its write says otherwise."""
+        for each, replaces in writes:
+            self._connection.execute(
+                f"INSERT OR {'REPLACE' if replaces else 'IGNORE'} INTO pending (thread, id, {_PENDING})"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (thread, id, *each),
+            )
+
+    def drop_pending(self, thread: int, ids: Sequence[str]) -> None:
+        """Forget what was written after these checkpoints."""
+        for each in ids:
+            self._connection.execute("DELETE FROM pending WHERE thread = ? AND id = ?", (thread, each))
+
+    # Searching.
+
+    def unsought(self, space: str, limit: int) -> tuple[list[Link], int]:
+        """The next checkpoints whose words were not taken in, and how far one then is."""
+        upto: int = self._connection.execute("SELECT upto FROM checkpoint_sought").get
+        rows = fetch(
+            self._connection,
+            f"SELECT {_LINK} {_FROM} WHERE checkpoint.no > ? AND space = ? ORDER BY checkpoint.no LIMIT ?",
+            (upto, space, limit),
+        )
+        if len(rows) < limit:
+            upto = max(upto, int(self._connection.execute("SELECT ifnull(max(no), 0) FROM checkpoint").get))
+        else:
+            upto = rows[-1][0]
+        return [Link._make(row) for row in rows], upto
+
+    def take_in(self, words: Sequence[tuple[int, str]], upto: int | None) -> None:
+        """Keep the words of checkpoints, in place of those they had."""
+        for no, text in words:
+            self._connection.execute("INSERT OR REPLACE INTO checkpoint_word (rowid, words) VALUES (?, ?)", (no, text))
+        if upto is not None:
+            self._connection.execute("UPDATE checkpoint_sought SET upto = max(upto, ?)", (upto,))
+
+    def sought(self, words: Sequence[str], limit: int) -> list[tuple[CheckpointRow, float]]:
+        """The checkpoints that brought these words, best first."""
+        match = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
+        rows = fetch(
+            self._connection,
+            f"SELECT {_ROW}, -bm25(checkpoint_word) FROM checkpoint_word"
+            " CROSS JOIN checkpoint ON checkpoint.no = checkpoint_word.rowid"
+            " CROSS JOIN thread ON thread.no = checkpoint.thread"
+            f" WHERE checkpoint_word MATCH ? AND {self._alive} ORDER BY bm25(checkpoint_word), checkpoint.no"
+            " LIMIT ?",
+            (match, limit),
+        )
+        return [(CheckpointRow._make(row[:-1]), row[-1]) for row in rows]
+
+    def _one(self, sql: str, *values: Any) -> CheckpointRow | None:
+        row = self._connection.execute(sql, values).fetchone()
+        return None if row is None else CheckpointRow._make(row)
+
+
+def _batches(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(values), AT_ONCE):
+        yield values[start : start + AT_ONCE]
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

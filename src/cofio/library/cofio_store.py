@@ -1,0 +1,458 @@
+"""A store whose items are records: durable, found by words and by meaning, and seen by every other door."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+from types import TracebackType
+from typing import Any, NoReturn, TypeAlias
+
+from ..backends import Change, Delete, Put
+from ..engine import Engine
+from ..errors import Conflict, NotFound, Unavailable
+from ..model import Json, Kind, Record, Scope, checked_vector
+from ..query import MAX_LIMIT, MAX_LIST, Hit, Query
+from . import items
+from .crossing import across
+from .stores import (
+    BaseStore,
+    Namespace,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreItem,
+    check_batch,
+    check_key,
+    check_limit,
+    check_metadata,
+    check_namespace,
+    check_query,
+)
+
+Ttl: TypeAlias = float | timedelta | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToPut:
+    """A put that is yet to be made, with copies of what the caller gave."""
+
+    namespace: Namespace
+    key: str
+    value: Json
+    metadata: dict[str, Json]
+    embedding: tuple[float, ...] | None = None
+    ttl: Ttl = None
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToDelete:
+    """A deletion that is yet to be made."""
+
+    namespace: Namespace
+    key: str
+    if_version: int | None = None
+
+
+class CofioStore(BaseStore):
+    """A store in a cofio memory. What is put is durable before the call returns, and other processes see it.
+
+    An item is a record of the scope ("store", *namespace): any door can find it. A namespace has 15 names at most, of
+    up to 256 characters each, a key up to 1,024 characters, and a value with its metadata up to 1 MiB of JSON.
+    Items last for `ttl` seconds, or as long as a put says. The engine is the caller's, and stays open when the store
+    is closed.
+    """
+
+    def __init__(self, engine: Engine, *, ttl: float | timedelta | None = None) -> None:
+        if not isinstance(engine, Engine):
+            raise TypeError(f"engine: expected an Engine, got {type(engine).__name__}")
+        self._engine = engine
+        self._ttl = ttl
+        self._expiry(None)  # a ttl that makes no sense is refused here, and not at the first put
+
+    @property
+    def engine(self) -> Engine:
+        """The memory that the items are in."""
+        return self._engine
+
+    @property
+    def capabilities(self) -> StoreCapabilities:
+        """Everything; vectors may be of any size."""
+        return StoreCapabilities(
+            search=True, semantic_search=True, ttl=True, list_namespaces=True, batch_operations=True, transactions=True
+        )
+
+    # Writing.
+
+    async def put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Any,
+        metadata: dict[str, Any] | None = None,
+        *,
+        ttl: float | timedelta | None = None,
+        if_version: int | None = None,
+    ) -> None:
+        """Store a value, in place of what the key held.
+
+        `ttl` is how many seconds it lasts, math.inf for good whatever the store's own is. With `if_version`, the key
+        must hold that version, or nothing for 0.
+
+        Raises:
+            Conflict: the key holds another version.
+            Invalid: the value is not JSON or too large, or a name is too long; nothing was changed.
+        """
+        await across(self._change, [_to_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
+
+    async def put_with_embedding(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Any,
+        embedding: list[float],
+        metadata: dict[str, Any] | None = None,
+        *,
+        ttl: float | timedelta | None = None,
+        if_version: int | None = None,
+    ) -> None:
+        """Store a value with a vector of any size, which stays until the next put."""
+        change = _to_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version)
+        await across(self._change, [change])
+
+    async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
+        """Store all of the (namespace, key, value, metadata) items in one transaction, or none."""
+        await across(self._change, [_to_put(*item) for item in check_batch(items)])
+
+    async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
+        """Forget a value; whether there was one."""
+        return bool(await across(self._change, [_to_delete(namespace, key)]))
+
+    async def clear_namespace(self, namespace: tuple[str, ...]) -> int:
+        """Forget every item of the namespace, and none of those under it; how many there were."""
+        check_namespace(namespace)
+        return await across(self._clear, items.place(namespace))
+
+    def transaction(self) -> StoreTransaction:
+        """Changes that are made together at the end of an `async with` block, or not at all if it raises."""
+        return StoreTransaction(self)
+
+    # Reading.
+
+    async def get(self, namespace: tuple[str, ...], key: str) -> Any | None:
+        """The value; None when the key holds nothing, or holds None."""
+        record = await self._record(namespace, key)
+        return None if record is None else items.value_of(record)
+
+    async def get_item(self, namespace: tuple[str, ...], key: str) -> StoreItem | None:
+        """The value with its metadata, times and version; None when the key holds nothing."""
+        record = await self._record(namespace, key)
+        return None if record is None else _item(record)
+
+    async def exists(self, namespace: tuple[str, ...], key: str) -> bool:
+        """Whether the key holds a value, be it None."""
+        return await self._record(namespace, key) is not None
+
+    async def get_batch(self, keys: list[tuple[tuple[str, ...], str]]) -> dict[tuple[tuple[str, ...], str], Any]:
+        """The values of those (namespace, key) pairs that hold one, all as of one moment."""
+        sought = list(keys)
+        for namespace, key in sought:
+            check_namespace(namespace)
+            check_key(key)
+        places = [(items.place(namespace), key) for namespace, key in sought]
+        found = await across(self._engine.get_many, places)
+        pairs = zip(sought, found, strict=True)
+        return {(name, key): items.value_of(record) for (name, key), record in pairs if record is not None}
+
+    async def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> list[str]:
+        """The keys of the namespace in the order in which they were first put."""
+        check_namespace(namespace)
+        check_limit(limit)
+        return await across(self._keys, items.place(namespace), limit)
+
+    async def list_namespaces(self, prefix: tuple[str, ...] | None = None, limit: int = 100) -> list[tuple[str, ...]]:
+        """The namespaces that hold items and begin with the names of `prefix`, sorted."""
+        start = () if prefix is None else prefix
+        check_namespace(start)
+        check_limit(limit)
+        found = await across(self._engine.scopes, items.place(start), kinds=items.KINDS)
+        return sorted(items.namespace_of(scope) for scope in found)[:limit]
+
+    async def search(self, namespace: tuple[str, ...], query: str | None = None, limit: int = 10) -> list[StoreItem]:
+        """Items of the namespace that answer the query by their words or their meaning, best first, 1,000 at most.
+
+        Without a query, all come, in the order in which they were first put.
+        """
+        check_namespace(namespace)
+        check_query(query)
+        check_limit(limit)
+        if not limit:
+            return []
+        scope = items.place(namespace)
+        if not query:
+            return await across(self._listed, scope, limit)
+        asked = Query(query, scope=scope, exact=True, kinds=items.KINDS, limit=min(limit, MAX_LIMIT))
+        page = await across(self._engine.search, asked)
+        return [_item(record) for record in items.keyed(hit.record for hit in page)]
+
+    async def search_by_meaning(
+        self, namespace: tuple[str, ...], query: str, limit: int = 10, threshold: float | None = None
+    ) -> list[SemanticSearchResult]:
+        """Items of the namespace that mean what the query does, by vectors that the engine makes itself.
+
+        What was put a moment ago may not have its vector yet; `search` finds that by its words.
+
+        Raises:
+            Unavailable: the engine has nothing to make vectors with.
+        """
+        check_namespace(namespace)
+        check_limit(limit)
+        _check_threshold(threshold)
+        scope, most = items.place(namespace), max(1, min(limit, MAX_LIMIT))
+        asked = Query(query, scope=scope, exact=True, kinds=items.KINDS, mode="semantic", limit=most, floor=0.0)
+        page = await across(self._engine.search, asked)
+        if self._engine.embedder() is None:
+            raise Unavailable(page.degraded or "this store has no embedder")
+        near = [(hit, hit.why.semantic.score) for hit in page if hit.why.semantic is not None]
+        return [_result(hit, cosine) for hit, cosine in near[:limit] if _likeness(cosine) >= (threshold or 0.0)]
+
+    async def search_by_embedding(
+        self,
+        namespace: tuple[str, ...],
+        query_embedding: list[float],
+        limit: int = 10,
+        threshold: float | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> list[SemanticSearchResult]:
+        """Items of the namespace whose vectors have the size of this one and are most like it, the most alike first.
+
+        The score is their cosine, 0 for any below 0, and the distance 1 less the cosine. The `metadata_filter` has a
+        value for each field of the metadata, or operators as in {"stars": {"$gte": 3}}.
+        """
+        check_namespace(namespace)
+        check_limit(limit)
+        _check_threshold(threshold)
+        wanted = items.Wanted("metadata", metadata_filter)
+        vector = checked_vector("query_embedding", query_embedding)
+        return await across(self._nearest, items.place(namespace), vector, limit, threshold or 0.0, wanted)
+
+    async def get_embedding(self, namespace: tuple[str, ...], key: str) -> list[float] | None:
+        """The vector that came with the item, as float32; None when there is none."""
+        record = await self._record(namespace, key)
+        given = {} if record is None else await across(self._engine.given, record.id)
+        parts = [given[items.WHOLE]] if items.WHOLE in given else list(given.values())
+        return list(parts[0]) if parts else None
+
+    # In a thread.
+
+    def _change(self, changes: Sequence[_ToPut | _ToDelete]) -> int:
+        """Make the changes in one transaction; how many items were deleted."""
+        while True:
+            made = [change for each in changes for change in self._made(each)]
+            try:
+                answers = self._engine.apply(made) if made else []
+            except NotFound:  # what was to be deleted is gone meanwhile, and may have come again
+                continue
+            return sum(answer for answer in answers if isinstance(answer, int))
+
+    def _made(self, change: _ToPut | _ToDelete) -> Iterator[Change]:
+        if isinstance(change, _ToPut):
+            draft = items.draft(
+                change.namespace, change.key, change.value, change.metadata, expires_at=self._expiry(change.ttl),
+                given=None if change.embedding is None else {items.WHOLE: change.embedding},
+            )  # fmt: skip
+            yield Put(draft=draft, how="key", if_version=change.if_version)
+            return
+        record = self._engine.get(items.place(change.namespace), change.key)
+        if record is not None:
+            yield Delete(id=record.id, if_version=change.if_version)
+        elif change.if_version:
+            raise Conflict(change.key, expected=change.if_version, found=0)
+
+    def _expiry(self, ttl: Ttl) -> datetime | None:
+        chosen = self._ttl if ttl is None else ttl
+        return None if chosen is None or chosen == math.inf else self._engine.expiry(chosen)
+
+    def _clear(self, scope: Scope) -> int:
+        count = 0
+        while doomed := self._engine.headings(scope, exact=True, kinds=items.KINDS, limit=MAX_LIST):
+            try:
+                count += len(self._engine.apply([Delete(id=heading.id) for heading in doomed]))
+            except NotFound:  # somebody else was quicker with one of them
+                continue
+        return count
+
+    def _keys(self, scope: Scope, limit: int) -> list[str]:
+        if not limit:
+            return []
+        found = items.paged(
+            lambda size, offset: self._engine.headings(
+                scope, exact=True, kinds=items.KINDS, limit=size, offset=offset, newest=False, order="written"
+            ),
+            limit,
+        )
+        return list(islice((heading.key for heading in found if heading.key is not None), limit))
+
+    def _listed(self, scope: Scope, limit: int) -> list[StoreItem]:
+        found = items.paged(
+            lambda size, offset: self._engine.list(
+                scope, exact=True, kinds=items.KINDS, limit=size, offset=offset, newest=False, order="written"
+            ),
+            limit,
+        )
+        return [_item(record) for record in islice(items.keyed(found), limit)]
+
+    def _nearest(
+        self, scope: Scope, vector: Sequence[float], limit: int, threshold: float, wanted: items.Wanted
+    ) -> list[SemanticSearchResult]:
+        if not limit:
+            return []
+        hits = items.paged(
+            lambda size, offset: self._engine.nearest(
+                vector, scope, exact=True, kinds=items.KINDS, filter=wanted.filter, limit=size, offset=offset
+            ),
+            limit if wanted.exact else max(limit, items.PAGE),
+        )
+        alike = takewhile(lambda hit: _likeness(hit.score) >= threshold, hits)
+        fitting = (hit for hit in alike if wanted.exact or wanted.holds(items.metadata_of(hit.record)))
+        return [_result(hit, hit.score) for hit in islice(fitting, limit)]
+
+    async def _record(self, namespace: Namespace, key: str) -> Record | None:
+        check_namespace(namespace)
+        check_key(key)
+        return await across(self._engine.get, items.place(namespace), key, kind=Kind.ITEM)
+
+
+class StoreTransaction:
+    """Changes that are collected, and made in one transaction when the `async with` block ends.
+
+    If it ends with an error none is made, and neither if one cannot be: then the block raises that, a Conflict for a
+    key that is not at its `if_version`. The store's own reads do not see the changes before.
+    """
+
+    def __init__(self, store: CofioStore) -> None:
+        self._store = store
+        self._changes: list[_ToPut | _ToDelete] = []
+        self._open = False
+
+    async def __aenter__(self) -> StoreTransaction:
+        if self._open:
+            raise RuntimeError("this transaction has begun already")
+        self._changes.clear()
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        if kind is None and self._changes:
+            await across(self._store._change, list(self._changes))
+
+    async def put(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Any,
+        metadata: dict[str, Any] | None = None,
+        *,
+        ttl: float | timedelta | None = None,
+        if_version: int | None = None,
+    ) -> None:
+        """Store a value at the end. With `if_version`, the key must then hold that version, or nothing for 0."""
+        self._add(_to_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version))
+
+    async def put_with_embedding(
+        self,
+        namespace: tuple[str, ...],
+        key: str,
+        value: Any,
+        embedding: list[float],
+        metadata: dict[str, Any] | None = None,
+        *,
+        ttl: float | timedelta | None = None,
+        if_version: int | None = None,
+    ) -> None:
+        """Store a value with its vector at the end."""
+        self._add(_to_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version))
+
+    async def delete(self, namespace: tuple[str, ...], key: str, *, if_version: int | None = None) -> None:
+        """Forget a value at the end, if there is one."""
+        change = _to_delete(namespace, key, if_version)
+        # What was to happen to the key before comes to nothing, but for what its first change relies on.
+        before = [each for each in self._changes if (each.namespace, each.key) == (namespace, key)]
+        if before:
+            change = _to_delete(namespace, key, before[0].if_version)
+        self._add(change)
+        self._changes = [each for each in self._changes if each not in before or each is change]
+
+    def _add(self, change: _ToPut | _ToDelete) -> None:
+        if not self._open:
+            _over()
+        self._changes.append(change)
+
+
+def _over() -> NoReturn:
+    raise RuntimeError("this transaction is not open; use it inside of its `async with` block")
+
+
+def _to_put(
+    namespace: Namespace,
+    key: str,
+    value: Any,
+    metadata: dict[str, Any] | None = None,
+    *,
+    embedding: list[float] | None = None,
+    ttl: Ttl = None,
+    if_version: int | None = None,
+) -> _ToPut:
+    check_namespace(namespace)
+    check_key(key)
+    check_metadata(metadata)
+    return _ToPut(
+        namespace=namespace,
+        key=key,
+        value=items.plain("value", value),
+        metadata={name: items.plain("metadata", each, 2) for name, each in (metadata or {}).items()},
+        embedding=None if embedding is None else checked_vector("embedding", embedding),
+        ttl=ttl,
+        if_version=if_version,
+    )
+
+
+def _to_delete(namespace: Namespace, key: str, if_version: int | None = None) -> _ToDelete:
+    check_namespace(namespace)
+    check_key(key)
+    return _ToDelete(namespace=namespace, key=key, if_version=if_version)
+
+
+def _item(record: Record) -> StoreItem:
+    return StoreItem(
+        namespace=items.namespace_of(record.scope),
+        key=str(record.key),
+        value=items.value_of(record),
+        metadata=items.metadata_of(record),
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        version=record.version,
+    )
+
+
+def _result(hit: Hit, cosine: float) -> SemanticSearchResult:
+    return SemanticSearchResult(item=_item(hit.record), score=_likeness(cosine), distance=max(0.0, 1.0 - cosine))
+
+
+def _likeness(cosine: float) -> float:
+    # No more digits than float32 bears out: a vector is quite like itself, whatever the threshold.
+    return min(1.0, max(0.0, round(cosine, 9)))
+
+
+def _check_threshold(threshold: object) -> None:
+    if threshold is None:
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise TypeError(f"threshold: expected a number, got {type(threshold).__name__}")
+    if not 0 <= threshold <= 1:
+        raise ValueError(f"threshold: {threshold} is not within 0 to 1")

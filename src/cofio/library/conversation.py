@@ -1,0 +1,391 @@
+"""What of a conversation goes to the model: all of it, its end, or its end with a summary of what came before.
+
+A call of a tool and what came of it stay together whatever is cut away: models refuse the one without the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+import re
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from threading import Lock
+from typing import Any
+
+from .crossing import across
+from .events import COMPACTOR_COMPLETED, COMPACTOR_TRIGGERED, CONVERSATION_PRUNED, emit
+from .messages import Message, Role
+
+_HEADING = re.compile(r"\[Summary of previous conversation \((\d+) messages\)\]:\n")
+_QUOTED = 5  # messages that a summary without a model quotes
+_PREVIEW = 100  # characters of each
+_LONGEST = 4_000  # characters of a summary without a model, however often it was added to
+_NOTHING = "No significant content."
+_REMEMBERED = 64  # summaries
+
+
+class ConversationManager(ABC):
+    """Decides what of a conversation goes to the model."""
+
+    @abstractmethod
+    def apply(self, messages: list[Message]) -> list[Message]:
+        """The messages to go on with, as a new list; those given stay as they are."""
+
+    async def async_apply(self, messages: list[Message]) -> list[Message]:
+        """As `apply`; a manager that has to wait for something waits here."""
+        return self.apply(messages)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class NullManager(ConversationManager):
+    """Keeps everything."""
+
+    def apply(self, messages: list[Message]) -> list[Message]:
+        """All messages, in a new list."""
+        return list(messages)
+
+
+class SlidingWindowManager(ConversationManager):
+    """Keeps the last messages, and the system messages that the conversation begins with."""
+
+    def __init__(
+        self,
+        window_size: int = 20,
+        preserve_system: bool = True,
+        *,
+        preserve_first_user: bool = False,
+        slide_step: int = 1,
+    ) -> None:
+        """Set the window; the system messages at the beginning are not counted.
+
+        `preserve_first_user` keeps the user's first message, which often says what all is about, as one of the
+        `window_size`. With a `slide_step` the window moves that many messages at a time and is a little shorter in
+        between, so that its beginning stays the same for several turns and a model's prompt cache is of use.
+
+        Raises:
+            ValueError: `window_size` is less than 1 (less than 2 with `preserve_first_user`), or `slide_step` is less
+                than 1 or more than the window.
+            TypeError: one of them is not a whole number.
+        """
+        self.window_size = at_least("window_size", window_size, 1)
+        self.preserve_system = preserve_system
+        self.preserve_first_user = preserve_first_user
+        self.slide_step = at_least("slide_step", slide_step, 1)
+        if preserve_first_user and window_size < 2:
+            raise ValueError("window_size must be at least 2 to preserve the first user message")
+        if slide_step > window_size - preserve_first_user:
+            raise ValueError("slide_step must not be larger than the window")
+
+    def apply(self, messages: list[Message]) -> list[Message]:
+        """The system messages at the beginning and then at most `window_size` messages.
+
+        Only where the last exchange with tools is longer than the window by itself is there more: it stays whole.
+        Results of tools that nobody called for are left out. Later system messages are messages like all others.
+        """
+        leading, spoken = divided(messages) if self.preserve_system else ([], list(messages))
+        talk = without_orphans(spoken)
+        start = self._start(talk, self.window_size)
+        kept = talk[start:]
+        if self.preserve_first_user and start:
+            first = next((place for place, message in enumerate(talk) if message.role == Role.USER), None)
+            if first is not None and first < start:
+                kept = [talk[first], *talk[max(start, self._start(talk, self.window_size - 1)) :]]
+        removed = len(spoken) - len(kept)
+        if removed:
+            emit(
+                CONVERSATION_PRUNED,
+                strategy="sliding_window",
+                window_size=self.window_size,
+                removed_count=removed,
+            )
+        return [*leading, *kept]
+
+    def _start(self, talk: Sequence[Message], size: int) -> int:
+        over = len(talk) - size
+        if over <= 0:
+            return 0
+        return clean_start(talk, -(-over // self.slide_step) * self.slide_step)
+
+    def __repr__(self) -> str:
+        return f"SlidingWindowManager(window_size={self.window_size}, preserve_system={self.preserve_system})"
+
+
+class SummarizingManager(ConversationManager):
+    """Keeps the last messages, and a summary of those before them once there are many."""
+
+    def __init__(
+        self,
+        threshold: int = 30,
+        keep_recent: int = 10,
+        summarize_fn: Any | None = None,
+        preserve_system: bool = True,
+    ) -> None:
+        """Set when to summarise, and how much is left as it is; system messages are not counted.
+
+        `summarize_fn` takes a list of messages and returns the summary; it may be a plain function or an `async def`.
+        Where there is an earlier summary, it is the first message that the function is given.
+
+        Raises:
+            ValueError: one of the numbers is less than 1, or `keep_recent` is not less than `threshold`.
+            TypeError: one of them is not a whole number, or `summarize_fn` cannot be called.
+        """
+        self.threshold = at_least("threshold", threshold, 1)
+        self.keep_recent = at_least("keep_recent", keep_recent, 1)
+        if keep_recent >= threshold:
+            raise ValueError("keep_recent must be less than threshold")
+        if summarize_fn is not None and not callable(summarize_fn):
+            raise TypeError(f"summarize_fn must be a function, not {type(summarize_fn).__name__}")
+        self.summarize_fn = summarize_fn
+        self.preserve_system = preserve_system
+        self._known: OrderedDict[str, str] = OrderedDict()
+        self._lock = Lock()
+
+    def apply(self, messages: list[Message]) -> list[Message]:
+        """The system messages, the summary, and at least the last `keep_recent` messages; nothing changes below the
+        threshold.
+
+        An asynchronous `summarize_fn` is run to its end here if no event loop is running. Within a running loop that
+        cannot be done: then the summary quotes the last messages, as without a function, and is not remembered. Use
+        `async_apply` there.
+
+        Raises:
+            TypeError: `summarize_fn` returned something else than text. What it raises itself comes through.
+        """
+        plan = self._plan(messages)
+        if plan is None:
+            return list(messages)
+        text = self._remembered(plan)
+        if text is None and self.summarize_fn is not None:
+            text = called_here(self.summarize_fn, plan.matter())
+            if text is not None:
+                self._remember(plan, text)
+        return plan.finished(text, degraded=text is None and self.summarize_fn is not None)
+
+    async def async_apply(self, messages: list[Message]) -> list[Message]:
+        """As `apply`; an asynchronous `summarize_fn` is awaited, and a plain one runs in a thread.
+
+        Raises:
+            TypeError: `summarize_fn` returned something else than text. What it raises itself comes through.
+        """
+        plan = self._plan(messages)
+        if plan is None:
+            return list(messages)
+        text = self._remembered(plan)
+        if text is None and self.summarize_fn is not None:
+            text = await called(self.summarize_fn, plan.matter())
+            self._remember(plan, text)
+        return plan.finished(text)
+
+    def _plan(self, messages: Sequence[Message]) -> _Plan | None:
+        earlier = [message for message in messages if _is_summary(message)]
+        rest = without_orphans([message for message in messages if not _is_summary(message)])
+        leading, rest = divided(rest) if self.preserve_system else ([], rest)
+        counted = [place for place, message in enumerate(rest) if not self._exempt(message)]
+        if len(counted) <= self.threshold:
+            return None
+        start = clean_start(rest, counted[-self.keep_recent], earlier=True)
+        older = rest[:start]
+        summarized = [message for message in older if not self._exempt(message)]
+        if not summarized:
+            return None
+        emit(COMPACTOR_TRIGGERED, strategy="summarizing", messages_before=len(counted), threshold=self.threshold)
+        # A later system message is an instruction, too, and is not for a summary to retell.
+        kept = leading + [message for message in older if self._exempt(message)]
+        return _Plan(kept, earlier, summarized, rest[start:], len(counted))
+
+    def _exempt(self, message: Message) -> bool:
+        return self.preserve_system and message.role == Role.SYSTEM
+
+    def _remembered(self, plan: _Plan) -> str | None:
+        with self._lock:
+            text = self._known.get(plan.digest())
+            if text is not None:
+                self._known.move_to_end(plan.digest())
+            return text
+
+    def _remember(self, plan: _Plan, text: str) -> None:
+        with self._lock:
+            self._known[plan.digest()] = text
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+
+    def __repr__(self) -> str:
+        return f"SummarizingManager(threshold={self.threshold}, keep_recent={self.keep_recent})"
+
+
+class _Plan:
+    """A conversation that is about to be summarised."""
+
+    def __init__(
+        self,
+        kept: list[Message],
+        earlier: list[Message],
+        older: list[Message],
+        recent: list[Message],
+        before: int,
+    ) -> None:
+        self._kept, self._earlier, self._older, self._recent, self._before = kept, earlier, older, recent, before
+        self._began = time.perf_counter()
+        self._digest = ""
+
+    def matter(self) -> list[Message]:
+        """What the summary is to be of."""
+        return [*self._earlier, *self._older]
+
+    def digest(self) -> str:
+        """What tells this matter from any other."""
+        if not self._digest:
+            told = [
+                (message.role.value, message.content, [(call.name, str(call.arguments)) for call in message.tool_calls])
+                for message in self.matter()
+            ]
+            self._digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        return self._digest
+
+    def finished(self, text: str | None, *, degraded: bool = False) -> list[Message]:
+        """The conversation with its summary; without a text for it, the last messages are quoted."""
+        if text is None:
+            text = _quoted(self._earlier, self._older)
+        count = len(self._older) + sum(_counted(message) for message in self._earlier)
+        heading = f"[Summary of previous conversation ({count} messages)]:\n"
+        result = [*self._kept, Message.system(heading + text), *self._recent]
+        emit(
+            COMPACTOR_COMPLETED,
+            strategy="summarizing",
+            messages_before=self._before,
+            messages_after=len(result),
+            summarized_count=len(self._older),
+            duration_ms=(time.perf_counter() - self._began) * 1000,
+            degraded=degraded,
+        )
+        return result
+
+
+def _is_summary(message: Message) -> bool:
+    return message.role == Role.SYSTEM and _HEADING.match(message.content or "") is not None
+
+
+def _counted(summary: Message) -> int:
+    """How many messages an earlier summary stands for."""
+    found = _HEADING.match(summary.content or "")
+    return int(found[1]) if found and len(found[1]) < 10 else 0
+
+
+def _quoted(earlier: Sequence[Message], older: Sequence[Message]) -> str:
+    lines = [
+        line
+        for summary in earlier
+        for line in _HEADING.sub("", summary.content or "", count=1).splitlines()
+        if line != _NOTHING
+    ]
+    for message in older[-_QUOTED:]:
+        if message.content:
+            preview = message.content[:_PREVIEW] + ("..." if len(message.content) > _PREVIEW else "")
+            lines.append(f"- {message.role.value}: {preview}")
+    while len(lines) > _QUOTED and sum(map(len, lines)) > _LONGEST:
+        del lines[0]
+    return "\n".join(lines) or _NOTHING
+
+
+def at_least(name: str, value: int, least: int) -> int:
+    """The value, if it is a whole number that is large enough.
+
+    Raises:
+        TypeError, ValueError: it is not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a whole number, not {type(value).__name__}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}")
+    return value
+
+
+def divided(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """The system messages that a conversation begins with, and what is said after them."""
+    end = next((place for place, message in enumerate(messages) if message.role != Role.SYSTEM), len(messages))
+    return list(messages[:end]), list(messages[end:])
+
+
+def owners(messages: Sequence[Message]) -> list[int | None]:
+    """For each message where it belongs: for the result of a tool the place of the call, None if there is none, and for
+    all others their own place."""
+    callers: dict[str, int] = {}
+    last: int | None = None  # the caller that only results have come after
+    places: list[int | None] = []
+    for place, message in enumerate(messages):
+        if message.role == Role.TOOL:
+            places.append(last if message.tool_call_id is None else callers.get(message.tool_call_id))
+            continue
+        places.append(place)
+        last = place if message.tool_calls else None
+        for call in message.tool_calls:
+            callers[call.id] = place
+    return places
+
+
+def without_orphans(messages: Sequence[Message]) -> list[Message]:
+    """The messages without results that no call before them asked for."""
+    return [message for message, owner in zip(messages, owners(messages), strict=True) if owner is not None]
+
+
+def clean_start(messages: Sequence[Message], wanted: int, *, earlier: bool = False) -> int:
+    """Where to cut so that no call is parted from its results: the first place from `wanted` on, or with `earlier` the
+    last before it. A later cut never takes everything: at least the last exchange is left."""
+    bound = [place if owner is None else owner for place, owner in enumerate(owners(messages))]
+    clean = [False] * len(messages)
+    oldest = len(messages)
+    for place in range(len(messages) - 1, -1, -1):
+        oldest = min(oldest, bound[place])
+        clean[place] = oldest >= place
+    if not earlier:
+        for place in range(wanted, len(messages)):
+            if clean[place]:
+                return place
+    return next((place for place in range(min(wanted, len(messages) - 1), 0, -1) if clean[place]), 0)
+
+
+def called_here(function: Callable[..., Any], *args: Any) -> str | None:
+    """What a plain or an asynchronous function returns; None where an event loop runs and so nothing can be awaited.
+
+    Raises:
+        TypeError: it returned something else than text.
+    """
+    answer = function(*args)
+    if isinstance(answer, Awaitable):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return _text(asyncio.run(_awaited(answer)))
+        if isinstance(answer, Coroutine):
+            answer.close()
+        elif isinstance(answer, asyncio.Future):
+            answer.cancel()
+        return None
+    return _text(answer)
+
+
+async def called(function: Callable[..., Any], *args: Any) -> str:
+    """What a plain or an asynchronous function returns; a plain one runs in a thread.
+
+    Raises:
+        TypeError: it returned something else than text.
+    """
+    answer = function(*args) if inspect.iscoroutinefunction(function) else await across(function, *args)
+    return _text(await answer if isinstance(answer, Awaitable) else answer)
+
+
+async def _awaited(answer: Awaitable[Any]) -> Any:
+    return await answer
+
+
+def _text(answer: object) -> str:
+    if not isinstance(answer, str):
+        raise TypeError(f"summarize_fn must return text, not {type(answer).__name__}")
+    return answer

@@ -1,0 +1,302 @@
+"""Checkpoints as changes of one another, over any storage: what a save costs is what is new in the state."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import zlib
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from ..deltas import RADIX, base_place, diff, patch
+from ..errors import Unavailable
+from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
+from .state import AgentState
+
+CACHED = 64  # states
+ALL = 2**31  # more than a thread has
+
+
+@dataclass
+class CheckpointMetadata:
+    """What is known of a checkpoint without its state."""
+
+    checkpoint_id: str
+    thread_id: str
+    parent_id: str | None = None
+    """The checkpoint that its data is a change of."""
+    is_full: bool = True
+    chain_depth: int = 0
+    """How many changes lead to it from a whole state, at most."""
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    size_bytes: int = 0
+    """The size of the whole state as JSON."""
+    compressed_size_bytes: int = 0
+    """The size of what is stored."""
+    place: int = 0
+    """Counts the saves since a whole one: says what the next is best a change of."""
+
+
+@dataclass
+class DeltaCheckpoint:
+    """A checkpoint as it is stored: compressed JSON of a change, or of the whole state."""
+
+    metadata: CheckpointMetadata
+    data: bytes
+    is_delta: bool = True
+
+    @property
+    def compression_ratio(self) -> float:
+        """How many times larger the state is than what is stored of it."""
+        stored = self.metadata.compressed_size_bytes
+        return self.metadata.size_bytes / stored if stored > 0 else 1.0
+
+
+class DeltaStorage(ABC):
+    """Where the checkpoints of a DeltaCheckpointer are."""
+
+    @abstractmethod
+    async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
+        """Store a checkpoint; one that is there already is replaced, and stays where it is among the others."""
+
+    @abstractmethod
+    async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
+        """The checkpoint with this id."""
+
+    @abstractmethod
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
+        """The thread's checkpoints, newest first."""
+
+    @abstractmethod
+    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
+        """Delete a checkpoint, or the whole thread; whether there was one."""
+
+
+class InMemoryDeltaStorage(DeltaStorage):
+    """Checkpoints for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._storage: dict[str, dict[str, DeltaCheckpoint]] = {}
+
+    async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
+        """Store a checkpoint."""
+        self._storage.setdefault(thread_id, {})[checkpoint_id] = checkpoint
+
+    async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
+        """The checkpoint with this id."""
+        return self._storage.get(thread_id, {}).get(checkpoint_id)
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
+        """The thread's checkpoints, newest first."""
+        newest: list[CheckpointMetadata] = []
+        for checkpoint in reversed(self._storage.get(thread_id, {}).values()):
+            if len(newest) >= limit:
+                break
+            newest.append(checkpoint.metadata)
+        return newest
+
+    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
+        """Delete a checkpoint, or the whole thread; whether there was one."""
+        if checkpoint_id is None:
+            return self._storage.pop(thread_id, None) is not None
+        thread = self._storage.get(thread_id, {})
+        found = thread.pop(checkpoint_id, None) is not None
+        if not thread:
+            self._storage.pop(thread_id, None)
+        return found
+
+
+class DeltaCheckpointer:
+    """Keeps states as changes of earlier ones, over any DeltaStorage.
+
+    `max_chain_depth` is how many changes a load may have to go through; what a state is a change of is chosen so that
+    even a few are enough for hundreds of saves. `compression_level` is zlib's, from 0 to 9.
+    For checkpoints that are durable without a storage of one's own, see CofioCheckpointer.
+    """
+
+    def __init__(
+        self, storage: DeltaStorage | None = None, max_chain_depth: int = 5, compression_level: int = 6
+    ) -> None:
+        if max_chain_depth < 0:
+            raise ValueError("max_chain_depth must be at least 0")
+        if not 0 <= compression_level <= 9:
+            raise ValueError("compression_level must be from 0 to 9")
+        self.storage = storage if storage is not None else InMemoryDeltaStorage()
+        self.max_chain_depth = max_chain_depth
+        self.compression_level = compression_level
+        # What is stored and the state as JSON text. What a caller does to a state that it was given cannot reach into
+        # it, and what another process stores under the same id is told from what is known here.
+        self._cache: OrderedDict[tuple[str, str], tuple[bytes, bytes]] = OrderedDict()
+        self._changing = asyncio.Lock()
+
+    async def save(self, state: AgentState, thread_id: str, checkpoint_id: str | None = None) -> str:
+        """Keep a state under a new id, or under this one in place of what it held; the id."""
+        _check_id("thread_id", thread_id)
+        if checkpoint_id is not None:
+            _check_id("checkpoint_id", checkpoint_id)
+        saved_id = checkpoint_id or uuid4().hex
+        plain = _dumped(state.to_checkpoint())
+        async with self._changing:
+            if checkpoint_id is not None and await self.storage.retrieve(thread_id, saved_id) is not None:
+                await self._delete(thread_id, saved_id)
+            checkpoint = await self._made(thread_id, saved_id, plain, await self._parent(thread_id))
+            await self.storage.store(thread_id, saved_id, checkpoint)
+            self._remember(checkpoint, plain)
+        emit(CHECKPOINT_SAVED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=saved_id)
+        return saved_id
+
+    async def load(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState | None:
+        """The state with this id, else the newest; None when there is none."""
+        if checkpoint_id is None:
+            newest = await self.storage.list_checkpoints(thread_id, limit=1)
+            if not newest:
+                return None
+            checkpoint_id = newest[0].checkpoint_id
+        plain = await self._plain(thread_id, checkpoint_id)
+        if plain is None:
+            return None
+        state = AgentState.from_checkpoint(json.loads(plain))
+        emit(CHECKPOINT_LOADED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=checkpoint_id)
+        return state
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
+        """The ids of the thread's checkpoints, newest first."""
+        return [each.checkpoint_id for each in await self.storage.list_checkpoints(thread_id, limit)]
+
+    async def get_metadata(self, thread_id: str, checkpoint_id: str) -> CheckpointMetadata | None:
+        """What is known of a checkpoint without its state."""
+        checkpoint = await self.storage.retrieve(thread_id, checkpoint_id)
+        return checkpoint.metadata if checkpoint else None
+
+    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
+        """Delete a checkpoint, or the whole thread; whether there was one.
+
+        What was kept as a change of the checkpoint is first stored as a change of something else: a process that ends
+        in between leaves every state as it was.
+        """
+        async with self._changing:
+            if checkpoint_id is not None:
+                return await self._delete(thread_id, checkpoint_id)
+            for key in [key for key in self._cache if key[0] == thread_id]:
+                del self._cache[key]
+            return await self.storage.delete(thread_id)
+
+    async def get_storage_stats(self, thread_id: str) -> dict[str, Any]:
+        """How many checkpoints a thread has, how many are whole, and the bytes of the states and of what is stored."""
+        all_of_them = await self.storage.list_checkpoints(thread_id, ALL)
+        total = sum(each.size_bytes for each in all_of_them)
+        stored = sum(each.compressed_size_bytes for each in all_of_them)
+        full = sum(each.is_full for each in all_of_them)
+        return {
+            "total_checkpoints": len(all_of_them),
+            "total_size": total,
+            "compressed_size": stored,
+            "compression_ratio": total / stored if stored > 0 else 1.0,
+            "full_checkpoints": full,
+            "delta_checkpoints": len(all_of_them) - full,
+        }
+
+    async def _delete(self, thread_id: str, checkpoint_id: str) -> bool:
+        going = await self.storage.retrieve(thread_id, checkpoint_id)
+        if going is None:
+            return False
+        parent = None
+        if going.metadata.parent_id is not None:
+            parent = await self.get_metadata(thread_id, going.metadata.parent_id)
+        children = [
+            each
+            for each in reversed(await self.storage.list_checkpoints(thread_id, ALL))
+            if each.parent_id == checkpoint_id
+        ]
+        for child in children:
+            plain = await self._plain(thread_id, child.checkpoint_id)
+            if plain is None:
+                continue
+            moved = await self._made(thread_id, child.checkpoint_id, plain, parent)
+            moved.metadata = replace(moved.metadata, created_at=child.created_at, place=child.place)
+            await self.storage.store(thread_id, child.checkpoint_id, moved)
+            parent = parent or moved.metadata  # its siblings become changes of the first one that is whole
+        self._cache.pop((thread_id, checkpoint_id), None)
+        return await self.storage.delete(thread_id, checkpoint_id)
+
+    async def _parent(self, thread_id: str) -> CheckpointMetadata | None:
+        """The checkpoint that the next is to be a change of, with the place that the next one then has."""
+        newest = await self.storage.list_checkpoints(thread_id, limit=1)
+        if not newest or newest[0].place + 1 >= RADIX**self.max_chain_depth:
+            return None
+        place = newest[0].place + 1
+        step: CheckpointMetadata | None = newest[0]
+        best = None
+        while step is not None:  # along the chain: `base_place` is always on it, unless something was deleted
+            if step.chain_depth < self.max_chain_depth:
+                best = best or step
+                if step.place == base_place(place):
+                    best = step
+                    break
+            step = await self.get_metadata(thread_id, step.parent_id) if step.parent_id is not None else None
+        return best and replace(best, place=place - 1)
+
+    async def _made(self, thread_id: str, id: str, plain: bytes, parent: CheckpointMetadata | None) -> DeltaCheckpoint:
+        """A checkpoint of the state, as a change of its parent unless that is no smaller."""
+        whole: bytes | None = None
+        before = await self._plain(thread_id, parent.checkpoint_id) if parent else None
+        if parent is not None and before is not None:
+            change = zlib.compress(_dumped(diff(json.loads(before), json.loads(plain))), self.compression_level)
+            if len(change) * 4 > len(plain):  # perhaps no smaller than the whole
+                whole = zlib.compress(plain, self.compression_level)
+            if whole is None or len(change) < len(whole):
+                known = CheckpointMetadata(
+                    id, thread_id, parent.checkpoint_id, False, parent.chain_depth + 1, size_bytes=len(plain),
+                    compressed_size_bytes=len(change), place=parent.place + 1,
+                )  # fmt: skip
+                return DeltaCheckpoint(known, change)
+        whole = whole or zlib.compress(plain, self.compression_level)
+        known = CheckpointMetadata(id, thread_id, size_bytes=len(plain), compressed_size_bytes=len(whole))
+        return DeltaCheckpoint(known, whole, is_delta=False)
+
+    async def _plain(self, thread_id: str, checkpoint_id: str) -> bytes | None:
+        """A checkpoint's state as JSON text; None when it is not there."""
+        checkpoint = await self.storage.retrieve(thread_id, checkpoint_id)
+        if checkpoint is None:
+            return None
+        stored, known = self._cache.get((thread_id, checkpoint_id), (b"", b""))
+        if stored == checkpoint.data:
+            self._cache.move_to_end((thread_id, checkpoint_id))
+            return known
+        asked, changes = checkpoint, []
+        while checkpoint.metadata.parent_id is not None:
+            changes.append(checkpoint.data)
+            checkpoint = await self.storage.retrieve(thread_id, checkpoint.metadata.parent_id)
+            if checkpoint is None:
+                raise Unavailable(f"checkpoint {checkpoint_id!r}: one that it is a change of is not in the storage")
+        try:
+            plain = zlib.decompress(checkpoint.data)
+            if changes:
+                state = json.loads(plain)
+                for change in reversed(changes):
+                    state = patch(state, json.loads(zlib.decompress(change)))
+                plain = _dumped(state)
+        except (zlib.error, ValueError) as error:
+            raise Unavailable(f"checkpoint {checkpoint_id!r} is damaged ({error})") from error
+        self._remember(asked, plain)
+        return plain
+
+    def _remember(self, checkpoint: DeltaCheckpoint, plain: bytes) -> None:
+        key = (checkpoint.metadata.thread_id, checkpoint.metadata.checkpoint_id)
+        self._cache[key] = (checkpoint.data, plain)
+        self._cache.move_to_end(key)
+        if len(self._cache) > CACHED:
+            self._cache.popitem(last=False)
+
+
+def _dumped(state: Any) -> bytes:
+    return json.dumps(state, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _check_id(name: str, id: object) -> None:
+    if not isinstance(id, str) or not id:
+        raise ValueError(f"{name} must be a string that is not empty")

@@ -1,0 +1,526 @@
+"""LangGraph's checkpoints in a cofio store: a graph goes on where it was, in this process or the next.
+
+    with CofioSaver.open("memory") as saver:
+        graph = builder.compile(checkpointer=saver)
+        graph.invoke({"messages": [("user", "Hello")]}, {"configurable": {"thread_id": "ada"}})
+
+Every method is there for graphs that run with `invoke` and for those that run with `ainvoke`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import islice
+from os import PathLike
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, TypeAlias, cast
+
+from ...backends import PendingWrite
+from ...checkpoints import Checkpoint as Saved
+from ...checkpoints import Checkpoints
+from ...engine import Engine
+from ...errors import CofioError, Invalid, Unavailable
+from ...settings import Settings
+from ..crossing import across
+
+try:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        WRITES_IDX_MAP,
+        BaseCheckpointSaver,
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        DeltaChannelHistory,
+        get_checkpoint_metadata,
+    )
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+except ImportError as error:
+    raise ImportError(
+        "cofio.library.langgraph needs LangGraph's checkpoints, version 4.3 or newer: pip install 'cofio[langgraph]'"
+    ) from error
+
+from .configs import config_of, id_of, ns_of, options_of, several, thread_named, thread_of
+from .states import Packed, StrictSerializer, checkpoint_of, json_of, state_of, typed, untyped, value_of
+
+__all__ = ["SPACE", "CofioSaver"]
+
+SPACE = "langgraph"
+LISTED_AT_ONCE = 100  # checkpoints without their states, to begin with
+LISTED_AT_MOST = 6_400
+STREAMED_AT_ONCE = 10  # checkpoints with their states
+_COUNTERS = "counters_since_delta_snapshot"
+_ASIDE = "metadata"  # in the state: what is in the metadata that JSON cannot hold
+
+Tuples: TypeAlias = list[CheckpointTuple]  # inside of CofioSaver, `list` is a verb
+Places: TypeAlias = list[tuple[str, str, str]]
+Writes: TypeAlias = list[tuple[str, str, Any]]
+
+
+class CofioSaver(BaseCheckpointSaver[str]):
+    """A checkpointer for LangGraph that keeps threads in a cofio store.
+
+    A checkpoint is kept as what changed since an earlier one, and is durable when `put` returns. Any number of
+    threads and processes may use one store.
+
+    What is read makes objects of no types but LangGraph's own list and those in `allow`; the others come back as the
+    plain data that they were made of. Nothing is ever unpickled, unless you pass a `serde` that does it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        serde: SerializerProtocol | None = None,
+        ttl: float | timedelta | None = None,
+        allow: Collection[type | tuple[str, str]] = (),
+    ) -> None:
+        """`ttl`, in seconds, is how long each checkpoint is kept; `allow` are your own types that channels hold.
+
+        Raises:
+            Invalid: `engine` is no Engine, or `ttl` is not positive.
+        """
+        if not isinstance(engine, Engine):
+            raise Invalid("engine", f"expected an Engine, got {type(engine).__name__}; see CofioSaver.open")
+        if ttl is not None and (isinstance(ttl, bool) or not _positive(ttl)):
+            raise Invalid("ttl", "expected seconds or a timedelta, more than none")
+        super().__init__(serde=serde or StrictSerializer())
+        if allow:
+            self.serde = self.with_allowlist(cast("Collection[tuple[str, ...]]", allow)).serde
+        self.engine = engine
+        self.ttl = ttl
+        self._packed = Packed()
+        self._owned: Engine | None = None
+        self._folder: TemporaryDirectory[str] | None = None
+
+    # Opening and closing.
+
+    @classmethod
+    def open(
+        cls,
+        store: str | PathLike[str] | None = None,
+        *,
+        serde: SerializerProtocol | None = None,
+        ttl: float | timedelta | None = None,
+        allow: Collection[type | tuple[str, str]] = (),
+        settings: Settings | None = None,
+    ) -> CofioSaver:
+        """A saver on the folder `store`, found as `Engine.open` does; close it, or use it in a `with` block.
+
+        Raises:
+            Unavailable: the folder cannot be used, or was written by a newer cofio.
+            Invalid: an option is wrong.
+        """
+        engine = Engine.open(store, settings=settings)
+        try:
+            saver = cls(engine, serde=serde, ttl=ttl, allow=allow)
+        except BaseException:
+            engine.close()
+            raise
+        saver._owned = engine
+        return saver
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str) -> CofioSaver:
+        """As LangGraph's own savers name it: `open`, where ":memory:" is a folder that is removed at the end."""
+        if conn_string != ":memory:":
+            return cls.open(conn_string)
+        folder = TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True)
+        try:
+            saver = cls.open(folder.name)
+        except BaseException:
+            folder.cleanup()
+            raise
+        saver._folder = folder
+        return saver
+
+    def setup(self) -> None:
+        """Nothing is left to set up; here for programs that call it on LangGraph's other savers."""
+
+    def close(self) -> None:
+        """Let go of the store, if this saver opened it. Nothing that was saved depends on it."""
+        if self._owned is not None:
+            self._owned.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __enter__(self) -> CofioSaver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> CofioSaver:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await across(self.close)
+
+    # Saving.
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Keep a checkpoint, durably, as the child of the one that `config` names; the config that names it.
+
+        Raises:
+            Invalid, LimitExceeded: the config is wrong, or something is too large.
+            TypeError: the serializer cannot take a value.
+            Unavailable: the disk is full or failing; nothing was changed.
+        """
+        options = options_of(config)
+        thread, ns = thread_of(options), ns_of(options)
+        for key in ("id", "channel_values"):
+            if not isinstance(checkpoint, Mapping) or key not in checkpoint:
+                raise Invalid("checkpoint", f"has no {key!r}")
+        seen: dict[bytes, str] = {}
+        state = state_of(checkpoint, self.serde, self._packed.last((thread, ns)), seen)
+        described, aside = self._described(config, metadata)
+        if aside:
+            state[_ASIDE] = aside
+        self._checkpoints.save(
+            SPACE, thread, checkpoint["id"], state, ns=ns, parent=id_of(options), metadata=described, ttl=self.ttl,
+            owned=True,
+        )  # fmt: skip
+        self._packed.keep((thread, ns), seen)
+        return config_of(options["thread_id"], ns, checkpoint["id"])
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task wrote after a checkpoint: an error, interrupt or resumption replaces what the task had."""
+        options = options_of(config)
+        thread, ns, after = thread_of(options), ns_of(options), id_of(options)
+        if after is None:
+            raise Invalid("checkpoint_id", "is missing: what is written belongs to a checkpoint")
+        rows = []
+        for number, (channel, value) in enumerate(writes):
+            at = WRITES_IDX_MAP.get(channel, number)
+            kind, data = self.serde.dumps_typed(value)
+            rows.append((PendingWrite(task_id, at, task_path, channel, kind, bytes(data)), at < 0))
+        if rows:
+            self._checkpoints.write(SPACE, thread, after, rows, ns=ns)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with all its checkpoints and what is pending; nothing happens when there is none.
+
+        Raises:
+            Invalid: there are checkpoints in the target already.
+        """
+        source = thread_named("source_thread_id", source_thread_id)
+        self._checkpoints.copy(SPACE, source, thread_named("target_thread_id", target_thread_id))
+
+    # Reading.
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that `config` names, else the thread's latest; None when there is none.
+
+        Raises:
+            Invalid: the config is wrong.
+            Unavailable: the checkpoint cannot be read.
+        """
+        options = options_of(config)
+        found = self._load(thread_of(options), ns_of(options), id_of(options))
+        return None if found is None else self._tuple(found, config if id_of(options) else None)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints with what is pending, highest id first, each read when it is asked for.
+
+        A config names the thread, and may name a namespace and a checkpoint; None means every thread. `filter` is
+        what the metadata must hold, and `before` leaves the checkpoints with lower ids.
+        """
+        options = {} if config is None else options_of(config)
+        thread = None if config is None else thread_of(options)
+        only = id_of(options)
+        past = None if before is None else id_of(options_of(before))
+        if only is not None and past is not None and only >= past:
+            return
+        left = limit
+        for header in self._headers(thread, options.get("checkpoint_ns"), past if only is None else _after(only)):
+            if (left is not None and left <= 0) or (only is not None and header.id != only):
+                return
+            if filter and any(header.metadata.get(key) != value for key, value in filter.items()):
+                continue
+            found = self._load(header.thread, header.ns, header.id)
+            if found is not None:  # else it was deleted meanwhile
+                left = None if left is None else left - 1
+                yield self._tuple(found)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What was written to channels since their last snapshots, which nothing but these channels is read for.
+
+        Raises:
+            Unavailable: a part of what was written is gone, as its run was deleted or it expired.
+        """
+        written: dict[str, Writes] = {channel: [] for channel in channels}
+        seeds: dict[str, Any] = {}
+        options = options_of(config)
+        thread, ns = thread_of(options), ns_of(options)
+        target = self._load(thread, ns, id_of(options)) if channels else None
+        if target is not None:
+            self._walk(target, written, seeds)
+        return {
+            channel: {"writes": writes[::-1], "seed": seeds[channel]} if channel in seeds else {"writes": writes[::-1]}
+            for channel, writes in written.items()
+        }
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """A version higher than the current one, in the form that LangGraph's SQLite saver gives them."""
+        number = 0 if current is None else current if isinstance(current, int) else int(current.split(".")[0])
+        return f"{number + 1:032}.{random.random():016}"  # the fraction tells branches apart
+
+    # Deleting.
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete a thread: its checkpoints in every namespace, and what is pending."""
+        self._checkpoints.delete(SPACE, thread_named("thread_id", thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete, from every thread, the checkpoints whose metadata name one of these runs, and what is pending."""
+        places: Places = []
+        for run in dict.fromkeys(several("run_ids", run_ids)):
+            found = self._checkpoints.list(SPACE, where={"run_id": run}, limit=None)
+            places += [(header.thread, header.ns, header.id) for header in found]
+        if places:
+            self._checkpoints.remove(SPACE, places)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Leave each thread the latest checkpoint of each namespace, or with the strategy "delete" nothing.
+
+        A channel that keeps only what was written (`DeltaChannel`) leans on the checkpoints back to its last
+        snapshot: these stay too.
+        """
+        if strategy not in ("keep_latest", "delete"):
+            raise Invalid("strategy", f"{strategy!r} is not one of keep_latest, delete")
+        for thread in [thread_named("thread_ids", each) for each in several("thread_ids", thread_ids)]:
+            if strategy == "delete":
+                self._checkpoints.delete(SPACE, thread)
+            else:
+                self._checkpoints.remove(SPACE, self._superseded(thread))
+
+    # The same for graphs that run with `ainvoke`.
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put`."""
+        return await across(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`."""
+        await across(self.put_writes, config, writes, task_id, task_path)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As `copy_thread`."""
+        await across(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`."""
+        return await across(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`, a few at a time."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while some := await across(_some, found):
+            for each in some:
+                yield each
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """As `get_delta_channel_history`."""
+        return await across(self.get_delta_channel_history, config=config, channels=channels)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`."""
+        await across(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs`."""
+        await across(self.delete_for_runs, run_ids)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As `prune`."""
+        await across(self.prune, thread_ids, strategy=strategy)
+
+    # How it is done.
+
+    @property
+    def _checkpoints(self) -> Checkpoints:
+        return self.engine.checkpoints
+
+    def _described(self, config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[dict[str, Any], dict[str, str]]:
+        """The metadata that JSON can hold, which a filter sees, and the rest of it as text."""
+        described: dict[str, Any] = {}
+        aside: dict[str, str] = {}
+        for key, value in get_checkpoint_metadata(config, metadata).items():
+            try:
+                described[_whole(key)] = json_of(_whole(value) if isinstance(value, str) else value)
+            except ValueError:
+                aside[key] = typed(value, self.serde)
+        return described, aside
+
+    def _load(self, thread: str, ns: str, id: str | None) -> Saved | None:
+        return self._checkpoints.load(SPACE, thread, id, ns=ns, by_id=True, pending=True, shared=True)
+
+    def _tuple(self, found: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
+        with _readable(found):
+            metadata = dict(found.metadata)
+            for key, text in found.state.get(_ASIDE, {}).items():
+                metadata[key] = untyped(text, self.serde)
+            return CheckpointTuple(
+                config=config or config_of(found.thread, found.ns, found.id),
+                checkpoint=checkpoint_of(found.id, found.state, self.serde),
+                metadata=cast(CheckpointMetadata, metadata),
+                parent_config=config_of(found.thread, found.ns, found.parent) if found.parent else None,
+                pending_writes=[self._write(each) for each in found.pending],
+            )
+
+    def _write(self, write: PendingWrite) -> tuple[str, str, Any]:
+        return write.task, write.channel, self.serde.loads_typed((write.type, write.value))
+
+    def _headers(self, thread: str | None, ns: str | None, before: str | None) -> Iterator[Saved]:
+        """Checkpoints without their states, highest id first, read in pages: no transaction stays open between.
+
+        Ids are not unique across threads, and so a page begins with those that have the last one's id once more.
+        """
+        begun: set[tuple[str, str]] = set()
+        last = None
+        size = LISTED_AT_ONCE
+        while True:
+            asked = size + len(begun)
+            size = min(2 * size, LISTED_AT_MOST)  # to find where a page begins may take a look at all
+            page = self._checkpoints.list(SPACE, thread, ns=ns, before=before, by_id=True, limit=asked)
+            for header in page:
+                if header.id != last:
+                    last, begun = header.id, set()
+                if (header.thread, header.ns) not in begun:
+                    begun.add((header.thread, header.ns))
+                    yield header
+            if last is None or len(page) < asked:
+                return
+            before = _after(last)
+
+    def _superseded(self, thread: str) -> Places:
+        """What may go of a thread when only its latest checkpoints are to stay."""
+        latest: dict[str, Saved] = {}
+        others: Places = []
+        for header in self._checkpoints.list(SPACE, thread, by_id=True, limit=None):
+            if header is not latest.setdefault(header.ns, header):
+                others.append((thread, header.ns, header.id))
+        kept = {place for header in latest.values() for place in self._leaned_on(header)}
+        return [place for place in others if place not in kept]
+
+    def _leaned_on(self, header: Saved) -> Iterator[tuple[str, str, str]]:
+        """The ancestors that a checkpoint's channels are made of."""
+        open_ = set(header.metadata.get(_COUNTERS) or ())
+        target = self._load(header.thread, header.ns, header.id) if open_ else None
+        if target is None:
+            return
+        open_ -= target.state["values"].keys()
+        for ancestor in self._ancestors(target):
+            if not open_:
+                return
+            yield ancestor.thread, ancestor.ns, ancestor.id
+            open_ -= ancestor.state["values"].keys()
+
+    def _ancestors(self, target: Saved) -> Iterator[Saved]:
+        """The checkpoints that led to this one, nearest first, as far as they are there."""
+        seen = {target.id}
+        at = target
+        while at.parent is not None and at.parent not in seen:
+            found = self._load(at.thread, at.ns, at.parent)
+            if found is None:
+                return
+            seen.add(found.id)
+            yield found
+            at = found
+
+    def _walk(self, target: Saved, written: dict[str, Writes], seeds: dict[str, Any]) -> None:
+        """Collect what was written to channels, newest first, and what they then held."""
+        open_ = set(written)
+        last = target
+        for last in self._ancestors(target):
+            with _readable(last):
+                for write in reversed(last.pending):
+                    if write.channel in open_:
+                        written[write.channel].append(self._write(write))
+                for channel in open_ & last.state["values"].keys():
+                    seeds[channel] = value_of(last.state["values"][channel], self.serde)
+            open_ -= seeds.keys()
+            if not open_:
+                return
+        # To begin with nothing would be wrong without a word, for a channel that was written to.
+        lost = sorted(open_ & target.state["rest"].get("channel_versions", {}).keys())
+        if lost and last.parent is not None and self._load(last.thread, last.ns, last.parent) is None:
+            raise Unavailable(
+                f"the checkpoint {target.id!r} of the thread {target.thread!r} leans on {last.parent!r}, which was"
+                f" deleted or has expired: what the channel {lost[0]!r} held is lost; go on from another checkpoint"
+            )
+
+
+@contextmanager
+def _readable(found: Saved) -> Iterator[None]:
+    """Say which checkpoint it is that cannot be read."""
+    try:
+        yield
+    except CofioError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, NotImplementedError) as error:
+        raise Unavailable(
+            f"checkpoint {found.id!r} of the thread {found.thread!r} cannot be read ({error!r}): it is damaged, or was"
+            " written with another serde"
+        ) from error
+
+
+def _after(id: str) -> str:
+    """The lowest id that is higher."""
+    return id + "\0"
+
+
+def _whole(text: str) -> str:
+    """The text without halves of surrogate pairs, which metadata cannot hold."""
+    return text.encode("utf-8", "ignore").decode()
+
+
+def _positive(ttl: float | timedelta) -> bool:
+    return ttl > timedelta(0) if isinstance(ttl, timedelta) else isinstance(ttl, int | float) and ttl > 0
+
+
+def _some(found: Iterator[CheckpointTuple]) -> Tuples:
+    return [*islice(found, STREAMED_AT_ONCE)]

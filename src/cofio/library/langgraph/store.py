@@ -1,0 +1,418 @@
+"""LangGraph's long-term memory in a cofio store: what one thread of a graph puts, every other can search.
+
+    with CofioLangGraphStore.open("memory") as store:
+        graph = builder.compile(store=store)
+
+A search with a query works as it is, by the engine's own words and vectors; with an `index`, by the vectors that its
+embeddings make. Every method is there for graphs that run with `invoke` and for those that run with `ainvoke`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from os import PathLike
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, TypeAlias, cast
+
+from ...backends import Change, Delete, Extend, Put
+from ...engine import Engine
+from ...errors import NotFound
+from ...model import Json, Record
+from ...query import MAX_LIMIT, Query
+from ...settings import Settings
+from .. import items
+from ..crossing import across
+
+try:
+    from langgraph.store.base import (
+        BaseStore,
+        GetOp,
+        IndexConfig,
+        Item,
+        ListNamespacesOp,
+        MatchCondition,
+        Op,
+        PutOp,
+        Result,
+        SearchItem,
+        SearchOp,
+        TTLConfig,
+        ensure_embeddings,
+        get_text_at_path,
+        tokenize_path,
+        validate_op_namespace,
+    )
+except ImportError as error:
+    raise ImportError(
+        "cofio.library.langgraph needs LangGraph's stores, version 4.3 or newer: pip install 'cofio[langgraph]'"
+    ) from error
+
+__all__ = ["CofioLangGraphStore"]
+
+Namespace: TypeAlias = tuple[str, ...]
+Place: TypeAlias = tuple[Namespace, str]
+Found: TypeAlias = tuple[Record, float | None]
+Vectors: TypeAlias = Mapping[str, Sequence[float]]
+"""What each text was embedded as."""
+
+_SOONEST = timedelta(seconds=1)  # a read that would let an item last less than this longer writes nothing
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The operations of a batch, taken apart: where each one's result belongs, and the last put of each key."""
+
+    size: int = 0
+    gets: list[tuple[int, GetOp]] = field(default_factory=list)
+    searches: list[tuple[int, SearchOp, items.Wanted]] = field(default_factory=list)
+    lists: list[tuple[int, ListNamespacesOp]] = field(default_factory=list)
+    puts: dict[Place, PutOp] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ops: Iterable[Op]) -> _Batch:
+        """Raises ValueError or TypeError for what is no operation."""
+        batch = cls()
+        for op in ops:
+            if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
+                raise ValueError(f"Unknown operation type: {type(op)}")
+            validate_op_namespace(op)
+            if isinstance(op, GetOp):
+                batch.gets.append((batch.size, op))
+            elif isinstance(op, SearchOp):
+                _check_page(op.limit, op.offset)
+                batch.searches.append((batch.size, op, items.Wanted("value", op.filter)))
+            elif isinstance(op, PutOp):
+                batch.puts.pop((op.namespace, op.key), None)
+                batch.puts[op.namespace, op.key] = _checked(op)
+            else:
+                _check_page(op.limit, op.offset)
+                batch.lists.append((batch.size, op))
+            batch.size += 1
+        return batch
+
+
+class CofioLangGraphStore(BaseStore):
+    """A LangGraph store in a cofio memory; items are seen by CofioStore and by every other door, and theirs here.
+
+    `index` says how to make vectors, as for LangGraph's other stores: `embed`, `dims` and `fields`. `ttl` takes
+    `default_ttl`, in minutes, and `refresh_on_read`. What has expired is never seen, swept or not. Namespaces have 15
+    names at most, of up to 256 characters each, keys up to 1,024, and values up to 1 MiB of JSON.
+    """
+
+    supports_ttl = True
+
+    def __init__(self, engine: Engine, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
+        if not isinstance(engine, Engine):
+            raise TypeError(f"engine: expected an Engine, got {type(engine).__name__}")
+        super().__init__()
+        self.engine = engine
+        self.ttl_config = ttl
+        self.index_config = index
+        self.embeddings = ensure_embeddings(index.get("embed")) if index else None
+        fields = (index.get("fields") if index else None) or [items.WHOLE]
+        self._fields = [(path, _tokens(path)) for path in fields]
+        if ttl and ttl.get("default_ttl") is not None:
+            self._lasting(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
+
+        self._owned: Engine | None = None
+        self._folder: TemporaryDirectory[str] | None = None
+
+    # Opening and closing.
+
+    @classmethod
+    def open(
+        cls,
+        store: str | PathLike[str] | None = None,
+        *,
+        index: IndexConfig | None = None,
+        ttl: TTLConfig | None = None,
+        settings: Settings | None = None,
+    ) -> CofioLangGraphStore:
+        """A store on the folder `store`, found as `Engine.open` does; close it, or use it in a `with` block.
+
+        Raises:
+            Unavailable: the folder cannot be used, or was written by a newer cofio.
+            Invalid: an option is wrong.
+        """
+        engine = Engine.open(store, settings=settings)
+        try:
+            opened = cls(engine, index=index, ttl=ttl)
+        except BaseException:
+            engine.close()
+            raise
+        opened._owned = engine
+        return opened
+
+    @classmethod
+    def from_conn_string(
+        cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
+    ) -> CofioLangGraphStore:
+        """As LangGraph's own stores name it: `open`, where ":memory:" is a folder that is removed at the end."""
+        if conn_string != ":memory:":
+            return cls.open(conn_string, index=index, ttl=ttl)
+        folder = TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True)
+        try:
+            opened = cls.open(folder.name, index=index, ttl=ttl)
+        except BaseException:
+            folder.cleanup()
+            raise
+        opened._folder = folder
+        return opened
+
+    def close(self) -> None:
+        """Let go of the memory, if this store opened it. Nothing that was put depends on it."""
+        if self._owned is not None:
+            self._owned.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __enter__(self) -> CofioLangGraphStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> CofioLangGraphStore:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await across(self.close)
+
+    def setup(self) -> None:
+        """Nothing is left to set up; here for programs that call it on LangGraph's other stores."""
+
+    # A batch reads first, and then makes its puts in one transaction.
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """The result of each operation. Reads see the state before the puts, of which the last of a key counts."""
+        batch = _Batch.of(ops)
+        vectors: Vectors = {}
+        if self.embeddings:
+            vectors = {query: self.embeddings.embed_query(query) for query in self._queries(batch)}
+        results, extends = self._read(batch, vectors)
+        texts = self._texts(batch)
+        if self.embeddings and texts:
+            vectors = _paired(texts, self.embeddings.embed_documents(texts))
+        self._write(batch, vectors, extends)
+        return results
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """The same, with embeddings that are awaited."""
+        batch = _Batch.of(ops)
+        vectors: Vectors = {}
+        if self.embeddings:
+            vectors = {query: await self.embeddings.aembed_query(query) for query in self._queries(batch)}
+        results, extends = await across(self._read, batch, vectors)
+        texts = self._texts(batch)
+        if self.embeddings and texts:
+            vectors = _paired(texts, await self.embeddings.aembed_documents(texts))
+        if batch.puts or extends:
+            await across(self._write, batch, vectors, extends)
+        return results
+
+    # Expiry.
+
+    def sweep_ttl(self) -> int:
+        """Remove what has expired, which nobody sees any more anyway; how many records."""
+        return self.engine.purge()
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Future[None]:
+        """Nothing needs to be started: the engine sweeps by itself. Here for programs written for other stores."""
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Nothing needs to be stopped."""
+        return True
+
+    # Reading, in a thread for a graph that is async.
+
+    def _read(self, batch: _Batch, vectors: Vectors) -> tuple[list[Result], list[Change]]:
+        """The results, and how much longer what was read lasts for that."""
+        results: list[Result] = [None] * batch.size
+        read: list[Record] = []
+        places = [(items.place(op.namespace), op.key) for _, op in batch.gets]
+        for (number, get), record in zip(batch.gets, self.engine.get_many(places) if places else (), strict=True):
+            if record is not None:
+                results[number] = Item(**_fields_of(record))
+                read += [record] if get.refresh_ttl else []
+        for number, search, wanted in batch.searches:
+            found = list(self._search(search, wanted, vectors))
+            results[number] = [SearchItem(**_fields_of(record), score=score) for record, score in found]
+            read += [record for record, _ in found] if search.refresh_ttl else []
+        for number, listing in batch.lists:
+            results[number] = self._namespaces(listing)
+        return results, self._extended(read)
+
+    def _search(self, op: SearchOp, wanted: items.Wanted, vectors: Vectors) -> Iterator[Found]:
+        """The items that a search is answered with, after its filter, from its offset up to its limit."""
+        if not op.limit:
+            return iter(())
+        start, size = (op.offset, op.limit) if wanted.exact else (0, items.PAGE)
+        if not op.query:
+            found = items.paged(lambda limit, offset: self._listed(op, wanted, limit, offset), size, start)
+        elif self.embeddings is None:
+            start, found = 0, iter(self._searched(op, wanted))
+        elif any(vectors[op.query]):
+            vector = self._sized(vectors[op.query])
+            found = items.paged(lambda limit, offset: self._nearest(op, wanted, vector, limit, offset), size, start)
+        else:
+            return iter(())  # what has no direction is like nothing
+        fitting = (each for each in found if wanted.exact or wanted.holds(items.value_of(each[0])))
+        keyed = (each for each in fitting if each[0].key is not None)
+        return islice(keyed, op.offset - start, op.offset - start + op.limit)
+
+    def _listed(self, op: SearchOp, wanted: items.Wanted, limit: int, offset: int) -> list[Found]:
+        scope = items.place(op.namespace_prefix)
+        records = self.engine.list(scope, kinds=items.KINDS, filter=wanted.filter, limit=limit, offset=offset)
+        return [(record, None) for record in records]
+
+    def _searched(self, op: SearchOp, wanted: items.Wanted) -> list[Found]:
+        limit = min(op.offset + op.limit, MAX_LIMIT) if wanted.exact else MAX_LIMIT
+        scope = items.place(op.namespace_prefix)
+        page = self.engine.search(
+            Query(cast(str, op.query), scope=scope, kinds=items.KINDS, filter=wanted.filter, limit=limit)
+        )
+        return [(hit.record, hit.score) for hit in page]
+
+    def _nearest(
+        self, op: SearchOp, wanted: items.Wanted, vector: Sequence[float], limit: int, offset: int
+    ) -> list[Found]:
+        scope = items.place(op.namespace_prefix)
+        hits = self.engine.nearest(vector, scope, kinds=items.KINDS, filter=wanted.filter, limit=limit, offset=offset)
+        return [(hit.record, hit.score) for hit in hits]
+
+    def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
+        if op.max_depth is not None and op.max_depth < 0:
+            raise ValueError(f"max_depth: {op.max_depth} is below 0")
+        conditions = op.match_conditions or ()
+        known = map(items.namespace_of, self.engine.scopes(items.place(()), kinds=items.KINDS))
+        fitting = (each for each in known if all(_matches(each, condition) for condition in conditions))
+        cut = sorted({each[: op.max_depth] for each in fitting})
+        return cut[op.offset : op.offset + op.limit]
+
+    def _extended(self, read: Sequence[Record]) -> list[Change]:
+        """What lets items last from this read on as long as they were put for."""
+        changes: dict[str, Change] = {}
+        for record in read:
+            ttl = items.ttl_of(record)
+            if ttl is not None and record.expires_at is not None:
+                later = self.engine.expiry(ttl)
+                if later - record.expires_at >= _SOONEST:
+                    changes[record.id] = Extend(id=record.id, expires_at=later)
+        return list(changes.values())
+
+    # Writing.
+
+    def _write(self, batch: _Batch, vectors: Vectors, extends: Sequence[Change]) -> None:
+        puts = [self._put(op, vectors) for op in batch.puts.values() if op.value is not None]
+        doomed = [(items.place(op.namespace), op.key) for op in batch.puts.values() if op.value is None]
+        while True:
+            held = self.engine.get_many(doomed) if doomed else []
+            changes = [*extends, *puts, *(Delete(id=record.id) for record in held if record is not None)]
+            try:
+                if changes:
+                    self.engine.apply(changes)
+                return
+            except NotFound:  # what was to be deleted is gone meanwhile, and may have come again
+                continue
+
+    def _put(self, op: PutOp, vectors: Vectors) -> Put:
+        seconds = None if op.ttl is None else op.ttl * 60
+        given = {part: self._sized(vectors[text]) for part, text in self._parts(op) if any(vectors[text])}
+        draft = items.draft(
+            op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None,
+            expires_at=None if op.ttl is None else self._lasting(op.ttl),
+        )  # fmt: skip
+        return Put(draft=draft, how="key")
+
+    def _lasting(self, minutes: float) -> datetime:
+        return self.engine.expiry(minutes * 60)
+
+    # Embedding.
+
+    def _queries(self, batch: _Batch) -> list[str]:
+        """The questions to embed, each once."""
+        asked = [op.query for _, op, _ in batch.searches if op.query and op.limit] if self.embeddings else []
+        return list(dict.fromkeys(asked))
+
+    def _texts(self, batch: _Batch) -> list[str]:
+        """The texts of the puts to embed, each once."""
+        return list(dict.fromkeys(text for op in batch.puts.values() for _, text in self._parts(op)))
+
+    def _parts(self, op: PutOp) -> Iterator[tuple[str, str]]:
+        """The parts of a value that get a vector of their own, by name, with their texts."""
+        if self.embeddings is None or op.value is None or op.index is False:
+            return
+        for path, tokens in self._fields if op.index is None else [(path, _tokens(path)) for path in op.index]:
+            texts = get_text_at_path(op.value, tokens)
+            for number, text in enumerate(texts):
+                yield (f"{path}.{number}" if len(texts) > 1 else path), text
+
+    def _sized(self, vector: Sequence[float]) -> Sequence[float]:
+        dims = (self.index_config or {}).get("dims")
+        if dims is not None and len(vector) != dims:
+            raise ValueError(f"index: embed gave a vector of {len(vector)} numbers where dims says {dims}")
+        return vector
+
+
+def _tokens(path: str) -> list[str] | str:
+    return path if path == items.WHOLE else tokenize_path(path)
+
+
+def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
+    if len(vectors) != len(texts):
+        raise ValueError(f"index: embed gave {len(vectors)} vectors for {len(texts)} texts")
+    return dict(zip(texts, vectors, strict=True))
+
+
+def _fields_of(record: Record) -> dict[str, Any]:
+    """What an item has; `value` is a dict unless CofioStore put another."""
+    return {
+        "namespace": items.namespace_of(record.scope),
+        "key": record.key,
+        "value": items.value_of(record),
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+    }
+
+
+def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
+    """Whether a namespace begins, or ends, with the condition's names, of which * is any."""
+    path = tuple(condition.path)
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"Unsupported match type: {condition.match_type}")
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return len(namespace) >= len(path) and all(one in ("*", name) for name, one in zip(part, path, strict=True))
+
+
+def _check_page(limit: object, offset: object) -> None:
+    for name, value in (("limit", limit), ("offset", offset)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: expected a whole number, got {type(value).__name__}")
+        if value < 0:
+            raise ValueError(f"{name}: {value} is below 0")
+
+
+def _checked(op: PutOp) -> PutOp:
+    """A put with a copy of its value, which the caller may go on to change; raises TypeError or Invalid."""
+    if op.value is not None and not isinstance(op.value, Mapping):
+        raise TypeError(f"value: expected a dict or None, got {type(op.value).__name__}")
+    paths = op.index or ()
+    if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
+        raise TypeError("index: expected False, None or a list of paths")
+    if op.ttl is not None and (isinstance(op.ttl, bool) or not isinstance(op.ttl, int | float)):
+        raise TypeError(f"ttl: expected minutes, got {type(op.ttl).__name__}")
+    if op.value is None:
+        return op
+    return op._replace(value=cast(dict[str, Any], items.plain("value", op.value)))

@@ -1,0 +1,292 @@
+"""LlamaIndex on a cofio store: where its memory keeps a chat, and a block that recalls what has left it.
+
+    store = CofioChatStore(engine)
+    memory = Memory.from_defaults("ada", chat_store=store, memory_blocks=[CofioMemoryBlock(engine)])
+
+LlamaIndex takes more than a second to import, and comes with the extra: `pip install 'cofio[llama-index]'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from pydantic import ConfigDict, Field, InstanceOf
+
+from ..engine import Engine
+from ..errors import Invalid
+from ..model import Json, Record, Scope, check_int
+from ..query import MAX_LIMIT, Query
+from .crossing import across
+from .transcripts import Item, Said, Transcript, clean, question, recalled, shortened
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ThinkingBlock, ToolCallBlock
+    from llama_index.core.memory import BaseMemoryBlock
+    from llama_index.core.storage.chat_store import BaseChatStore
+    from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+except ImportError as error:
+    raise ImportError(
+        "cofio.library.llama_index needs LlamaIndex, version 0.14.25 or newer: pip install 'cofio[llama-index]'"
+    ) from error
+
+__all__ = ["SOURCE", "CofioBufferStore", "CofioChatStore", "CofioMemoryBlock"]
+
+SOURCE = "llama-index"
+HOME = Scope(SOURCE)
+Messages: TypeAlias = list[ChatMessage]
+
+
+class _Chats:
+    """The chats of a store, each a transcript under its key."""
+
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
+        self._scope = scope
+
+    def of(self, key: str) -> Transcript:
+        return Transcript(self._engine, self._scope, key, source=SOURCE, field="key")
+
+    def keys(self) -> list[str]:
+        depth = len(self._scope.names) + 1
+        names = [scope.names[-1] for scope in self._engine.scopes(self._scope) if len(scope.names) == depth]
+        return [name for name in names if self.of(name).exists()]
+
+
+class CofioChatStore(AsyncDBChatStore):
+    """Where `Memory` keeps its chats: `Memory.from_defaults(session_id, chat_store=CofioChatStore(engine))`.
+
+    What the memory archives, because its token limit is reached, stays here and can be found.
+    """
+
+    engine: InstanceOf[Engine] = Field(exclude=True)
+    scope: InstanceOf[Scope] = Field(default=HOME, exclude=True)
+
+    def __init__(self, engine: Engine, *, scope: Scope = HOME) -> None:
+        """The chats lie in the scopes `scope / key`."""
+        super().__init__(**_fields(engine=engine, scope=scope))
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name by which LlamaIndex knows this class."""
+        return "CofioChatStore"
+
+    async def get_messages(
+        self,
+        key: str,
+        status: MessageStatus | None = MessageStatus.ACTIVE,
+        limit: int | None = None,
+        offset: int | None = None,
+    ) -> Messages:
+        """The messages of a chat in their order, from the `offset`-th on, and no more than `limit`."""
+        for name, value in (("limit", limit), ("offset", offset)):
+            if value is not None:
+                check_int(name, value, 0, 2**53)
+        items = await across(self._chat(key).items, None, _beside(status))
+        start = offset or 0
+        return _messages(items[start : None if limit is None else start + limit])
+
+    async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
+        """How many messages a chat has."""
+        return len(await across(self._chat(key).read, None, _beside(status)))
+
+    async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
+        """Add a message at the end of a chat."""
+        await self.add_messages(key, [message], status)
+
+    async def add_messages(self, key: str, messages: Messages, status: MessageStatus = MessageStatus.ACTIVE) -> None:
+        """Add messages at the end of a chat: all of them, or none."""
+        await across(self._chat(key).append, _said(messages, status))
+
+    async def set_messages(self, key: str, messages: Messages, status: MessageStatus = MessageStatus.ACTIVE) -> None:
+        """Put messages in place of all that a chat had, in one step."""
+        await across(self._chat(key).replace, _said(messages, status))
+
+    async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Forget the active message with this index, counted from 0, and return it; None when there is none."""
+        check_int("idx", idx, 0, 2**53)
+        taken = await across(self._chat(key).take, lambda records: _active(records)[idx : idx + 1])
+        return ChatMessage.model_validate(taken[0]) if taken else None
+
+    async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
+        """Forget the messages of a chat, or those with this status."""
+        if status is None:
+            await across(self._chat(key).clear)
+        else:
+            await across(self._chat(key).take, lambda records: _having(records, status))
+
+    async def delete_oldest_messages(self, key: str, n: int) -> Messages:
+        """Forget the oldest active messages, and return them."""
+        check_int("n", n, 0, 2**53)
+        return _messages(await across(self._chat(key).take, lambda records: _active(records)[:n]))
+
+    async def archive_oldest_messages(self, key: str, n: int) -> Messages:
+        """Mark the oldest active messages as archived, and return them."""
+        check_int("n", n, 0, 2**53)
+        chosen = self._chat(key).mark
+        return _messages(await across(chosen, lambda records: _active(records)[:n], _beside(MessageStatus.ARCHIVED)))
+
+    async def get_keys(self) -> list[str]:
+        """The keys of all chats that have messages."""
+        return await across(_Chats(self.engine, self.scope).keys)
+
+    def _chat(self, key: str) -> Transcript:
+        return _Chats(self.engine, self.scope).of(key)
+
+
+class CofioBufferStore(BaseChatStore):
+    """The same for the older memories: `ChatMemoryBuffer.from_defaults(chat_store=CofioBufferStore(engine))`.
+
+    Its `a…` methods, which are LlamaIndex's own, run these in a thread.
+    """
+
+    engine: InstanceOf[Engine] = Field(exclude=True)
+    scope: InstanceOf[Scope] = Field(default=HOME, exclude=True)
+
+    def __init__(self, engine: Engine, *, scope: Scope = HOME) -> None:
+        """The chats lie in the scopes `scope / key`."""
+        super().__init__(**_fields(engine=engine, scope=scope))
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name by which LlamaIndex knows this class."""
+        return "CofioBufferStore"
+
+    def set_messages(self, key: str, messages: Messages) -> None:
+        """Put messages in place of all that a chat had, in one step."""
+        self._chat(key).replace(_said(messages))
+
+    def get_messages(self, key: str) -> Messages:
+        """The messages of a chat in their order."""
+        return _messages(self._chat(key).items())
+
+    def add_message(self, key: str, message: ChatMessage) -> None:
+        """Add a message at the end of a chat."""
+        self._chat(key).append(_said([message]))
+
+    def delete_messages(self, key: str) -> Messages | None:
+        """Forget a chat, and return its messages; None when it has none."""
+        return _messages(self._chat(key).take(lambda records: records)) or None
+
+    def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+        """Forget the message with this index, counted from 0, and return it; None when there is none."""
+        check_int("idx", idx, 0, 2**53)
+        taken = self._chat(key).take(lambda records: records[idx : idx + 1])
+        return ChatMessage.model_validate(taken[0]) if taken else None
+
+    def delete_last_message(self, key: str) -> ChatMessage | None:
+        """Forget the last message, and return it; None when there is none. No two callers get the same."""
+        taken = self._chat(key).take(lambda records: records, last=1)
+        return ChatMessage.model_validate(taken[0]) if taken else None
+
+    def get_keys(self) -> list[str]:
+        """The keys of all chats that have messages."""
+        return _Chats(self.engine, self.scope).keys()
+
+    def _chat(self, key: str) -> Transcript:
+        return _Chats(self.engine, self.scope).of(key)
+
+
+class CofioMemoryBlock(BaseMemoryBlock[str]):
+    """A block of `Memory` with what is remembered about the latest question, fenced as recalled data.
+
+    It looks at the session's own past; with `recall`, at everything in that scope, whichever door it came by. What
+    the short-term memory has no room for is kept in `scope / session_id`, unless it is there already.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    name: str = "recalled"
+    engine: InstanceOf[Engine] = Field(exclude=True)
+    scope: InstanceOf[Scope] = Field(default=HOME, exclude=True)
+    recall: InstanceOf[Scope] | None = Field(default=None, exclude=True)
+    limit: int = Field(default=5, ge=1, le=MAX_LIMIT // 2)
+
+    def __init__(self, engine: Engine, **fields: Any) -> None:
+        """The fields are those of a `BaseMemoryBlock`, and `scope`, `recall` and `limit`, the number of hits."""
+        super().__init__(**_fields(engine=engine, **fields))
+
+    async def _aget(self, messages: Messages | None = None, session_id: str | None = None, **block_kwargs: Any) -> str:
+        asked = _question(messages or [])
+        scope = self.recall if self.recall is not None else self._scope(session_id)
+        if not asked or scope is None:
+            return ""
+        seen = {clean(_text(message)) for message in messages or []}
+        # The chat itself is found by its own words, and is no news to the model.
+        query = Query(asked, scope=scope, limit=min(MAX_LIMIT, self.limit + len(seen)))
+        page = await across(self.engine.search, query)
+        return recalled(page, without=seen, most=self.limit)
+
+    async def _aput(self, messages: Messages) -> None:
+        sessions: dict[str, Messages] = {}
+        for message in messages:
+            copy = message.model_copy(update={"additional_kwargs": dict(message.additional_kwargs)})
+            session = copy.additional_kwargs.pop("session_id", None)  # set by whoever called us
+            sessions.setdefault(str(session or "default"), []).append(copy)
+        for session, said in sessions.items():
+            await across(self._keep, session, said)
+
+    def _keep(self, session: str, messages: Messages) -> None:
+        chat = _Chats(self.engine, self.scope).of(session)
+        chat.append([each for each in _said(messages, MessageStatus.ARCHIVED) if not chat.holds(each.text)])
+
+    def _scope(self, session_id: str | None) -> Scope | None:
+        return self.scope / session_id if session_id else None
+
+
+def _fields(**fields: Any) -> dict[str, Any]:
+    """Fields for pydantic, which checks them; the base classes do not say which they take."""
+    return fields
+
+
+def _said(messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> list[Said]:
+    said = []
+    for index, message in enumerate(messages):
+        if not isinstance(message, ChatMessage):
+            raise Invalid(f"messages[{index}]", f"expected a ChatMessage, got {type(message).__name__}")
+        try:
+            item = message.model_dump(mode="json")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise Invalid(f"messages[{index}]", f"cannot be written as JSON: {error}") from None
+        said.append(Said(item=item, text=_text(message), author=message.role.value, beside=_beside(status)))
+    return said
+
+
+def _messages(items: Sequence[Item]) -> Messages:
+    return [ChatMessage.model_validate(item) for item in items]
+
+
+def _beside(status: MessageStatus | None) -> dict[str, Json]:
+    return {} if status is None else {"status": MessageStatus(status).value}
+
+
+def _having(records: Sequence[Record], status: MessageStatus) -> list[Record]:
+    return [
+        record for record in records if isinstance(record.data, dict) and _beside(status).items() <= record.data.items()
+    ]
+
+
+def _active(records: Sequence[Record]) -> list[Record]:
+    return _having(records, MessageStatus.ACTIVE)
+
+
+def _question(messages: Messages) -> str:
+    """What the user said last, as a query."""
+    said = (_text(message) for message in reversed(messages) if message.role == MessageRole.USER)
+    return question(next(said, ""))
+
+
+def _text(message: ChatMessage) -> str:
+    """What a person reads of a message: its texts, and the tools that it calls."""
+    parts = []
+    for block in message.blocks:
+        if isinstance(block, TextBlock):
+            parts.append(block.text)
+        elif isinstance(block, ToolCallBlock):
+            parts.append(f"{block.tool_name}({shortened(str(block.tool_kwargs))})")
+        elif isinstance(block, ThinkingBlock):
+            parts.append(shortened(block.content or ""))
+        else:
+            parts.append(f"[{block.block_type}]")
+    text = "\n".join(filter(None, parts))
+    return (shortened(text) if message.role == MessageRole.TOOL else text) or f"[{message.role.value}]"

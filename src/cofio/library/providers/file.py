@@ -1,0 +1,179 @@
+"""Checkpoints as files of JSON: a folder for each thread, a file for each checkpoint."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from ..checkpointers import CheckpointerCapabilities
+from ..crossing import across
+from .names import NamesCheckpointer, spelled
+from .shelf import Clock
+
+__all__ = ["FileCheckpointer"]
+
+_PART = ".part"
+_PATIENCE = 100
+
+
+class FileCheckpointer(NamesCheckpointer):
+    """Keeps each checkpoint in a file of its own, `BASE_DIR/THREAD/TURN.ID.json`, which people can read too.
+
+    A file is written elsewhere, brought to the disk and then named, so that it is there whole or not at all, also after
+    a power cut. Any number of processes may use the folder at once. Listing reads names only; what asks for metadata
+    (`query_by_metadata`, `list_with_metadata`) and `search` read the files, so they suit thousands, not millions. A
+    thread is copied file by file: stopped half way, the copy ends there.
+
+    Args:
+        base_dir: The folder; it is made with the first checkpoint.
+        pretty: Whether the JSON is indented.
+    """
+
+    def __init__(
+        self,
+        base_dir: str | os.PathLike[str] = ".cofio_checkpoints",
+        pretty: bool = True,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(clock=clock, pretty=pretty)
+        self.base_dir = Path(base_dir)
+
+    @property
+    def capabilities(self) -> CheckpointerCapabilities:
+        return CheckpointerCapabilities(
+            search=True,
+            metadata_query=True,
+            vacuum=True,
+            branching=True,
+            list_threads=True,
+            list_with_metadata=True,
+            persistent_checkpoint_ids=True,
+        )
+
+    def get_storage_path(self) -> Path:
+        """Get the folder of the checkpoints."""
+        return self.base_dir
+
+    async def get_disk_usage(self, thread_id: str | None = None) -> int:
+        """Count the bytes of a thread's files, or of all."""
+        return await across(self._size, None if thread_id is None else spelled(thread_id))
+
+    async def vacuum(self, older_than_days: int = 30) -> int:
+        """Forget old checkpoints, and what writers that were stopped half way left behind."""
+        removed = await super().vacuum(older_than_days)
+        await across(self._sweep)
+        return removed
+
+    def _size(self, folder: str | None) -> int:
+        total = 0
+        for place, name in self._names(folder, None):
+            try:
+                total += (self.base_dir / place / name).stat().st_size
+            except FileNotFoundError:
+                continue  # removed meanwhile
+        return total
+
+    def _sweep(self) -> None:
+        """Remove unfinished files that nobody has written to for a day, and folders without any."""
+        day_ago = self._now().timestamp() - 86_400
+        for folder in self._folders():
+            for path in (self.base_dir / folder).glob("*" + _PART):
+                try:
+                    if path.stat().st_mtime < day_ago:
+                        path.unlink()
+                except FileNotFoundError:
+                    continue
+            self._fold(folder)
+
+    def _folders(self) -> list[str]:
+        try:
+            return sorted(entry.name for entry in os.scandir(self.base_dir) if entry.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return []
+
+    def _names(self, folder: str | None, most: int | None) -> Iterator[tuple[str, str]]:
+        for place in self._folders() if folder is None else [folder]:
+            try:
+                names = sorted(name for name in os.listdir(self.base_dir / place) if name.endswith(".json"))
+            except FileNotFoundError:
+                continue
+            for name in names[:most]:
+                yield place, name
+
+    def _read(self, folder: str, name: str) -> bytes | None:
+        try:
+            return (self.base_dir / folder / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def _write(self, folder: str, name: str, content: bytes) -> None:
+        place = self.base_dir / folder
+        part = place / (uuid4().hex + _PART)
+        for attempt in range(_PATIENCE):
+            try:
+                changed = _make(place)
+                with open(part, "xb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(part, place / name)
+                break
+            except FileNotFoundError:
+                # Another process removed the folder with the last of its files.
+                if attempt + 1 == _PATIENCE:
+                    raise
+            except BaseException:
+                with suppress(OSError):
+                    part.unlink()
+                raise
+        for each in (place, *changed):
+            _sync(each)
+
+    def _erase(self, folder: str, name: str) -> bool:
+        try:
+            (self.base_dir / folder / name).unlink()
+        except FileNotFoundError:
+            return False
+        _sync(self.base_dir / folder)
+        self._fold(folder)
+        return True
+
+    def _fold(self, folder: str) -> None:
+        """Remove a folder that holds nothing any more."""
+        try:
+            (self.base_dir / folder).rmdir()
+        except OSError:  # it holds something, or is gone: both are well
+            return
+
+    def __repr__(self) -> str:
+        return f"FileCheckpointer(base_dir={self.base_dir!r})"
+
+
+def _make(place: Path) -> list[Path]:
+    """Make a folder, with those above it; the folders that have a new name in them."""
+    try:
+        place.mkdir()
+    except FileExistsError:
+        return []
+    except FileNotFoundError:
+        above = _make(place.parent)
+        with suppress(FileExistsError):
+            place.mkdir()
+        return [*above, place.parent]
+    return [place.parent]
+
+
+def _sync(folder: Path) -> None:
+    """Bring the names in a folder to the disk."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return  # gone, and so are its names
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

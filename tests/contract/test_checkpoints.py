@@ -1,0 +1,536 @@
+"""The states of threads: whatever is saved, deleted and copied, each state comes back as it was saved."""
+
+from __future__ import annotations
+
+import copy
+import json
+import zlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+
+from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
+from cofio.backends import Backend, PendingWrite
+from cofio.backends.sqlite import SqliteBackend
+from cofio.checkpoints import DEPTH, MAX_NAME, Checkpoint, Checkpoints
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SPACE = "library"
+
+
+class Ticking:
+    """A clock that moves with each look, unless it is held."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.step = timedelta(microseconds=1)
+
+    def __call__(self) -> datetime:
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture
+def ticking() -> Ticking:
+    """The time."""
+    return Ticking()
+
+
+@pytest.fixture
+def checkpoints(backend: Backend, ticking: Ticking) -> Checkpoints:
+    """No checkpoints yet."""
+    return Checkpoints(backend, ticking)
+
+
+@pytest.fixture
+def others(open_backend: Callable[[], Backend], ticking: Ticking) -> Checkpoints:
+    """The same checkpoints, as another process sees them."""
+    return Checkpoints(open_backend(), ticking)
+
+
+def chat(turns: int, *, about: str = "the weather in Wales") -> dict[str, Any]:
+    """A state with so many turns."""
+    return {
+        "messages": [{"role": "user", "content": f"turn {turn}: {about}", "metadata": {}} for turn in range(turns)],
+        "iteration": turns,
+    }
+
+
+def fill(checkpoints: Checkpoints, turns: int, thread: str = "t") -> None:
+    """Save a chat after each of its turns."""
+    for turn in range(turns):
+        checkpoints.save(SPACE, thread, f"c{turn}", chat(turn + 1))
+
+
+def state(checkpoints: Checkpoints, id: str | None = None, thread: str = "t") -> Any:
+    """The state of a checkpoint."""
+    found = checkpoints.load(SPACE, thread, id)
+    return found and found.state
+
+
+def longest_chain(backend: Backend, thread: str = "t") -> int:
+    """How many changes the state that is furthest from a whole one is made of."""
+    with backend.checkpoints(NOW) as rows:
+        number = rows.thread(SPACE, thread, "")
+        assert number is not None
+        nos = [row.no for row in rows.listed(SPACE, thread, "", by_id=False, before=None)]
+        return max(len(rows.chain(no)) - 1 for no in nos)
+
+
+# Saving and loading.
+
+
+def test_a_state_comes_back_as_it_was_saved(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    saved = checkpoints.save(SPACE, "t", "c", chat(3), metadata={"step": 1, "who": "ann"}, parent="b")
+    for each in (checkpoints, others):
+        found = each.load(SPACE, "t", "c")
+        assert found is not None
+        assert (found.state, found.metadata, found.parent) == (chat(3), {"step": 1, "who": "ann"}, "b")
+        assert (found.created_at, found.expires_at, found.thread, found.ns) == (saved.created_at, None, "t", "")
+
+
+def test_what_is_not_there_is_none(checkpoints: Checkpoints) -> None:
+    assert checkpoints.load(SPACE, "t") is None
+    fill(checkpoints, 1)
+    assert checkpoints.load(SPACE, "t", "x") is None
+    assert checkpoints.load(SPACE, "T") is None
+    assert checkpoints.load("langgraph", "t") is None
+    assert checkpoints.load(SPACE, "t", ns="x") is None
+    assert checkpoints.heading(SPACE, "x") is None
+
+
+def test_the_newest_is_the_one_saved_last_or_that_of_the_highest_id(checkpoints: Checkpoints) -> None:
+    for each in ("b", "c", "a"):
+        checkpoints.save(SPACE, "t", each, {"id": each})
+    assert state(checkpoints) == {"id": "a"}
+    highest = checkpoints.load(SPACE, "t", by_id=True)
+    assert highest is not None
+    assert highest.id == "c"
+    assert [each.id for each in checkpoints.list(SPACE, "t")] == ["a", "c", "b"]
+    assert [each.id for each in checkpoints.list(SPACE, "t", by_id=True)] == ["c", "b", "a"]
+    assert [each.id for each in checkpoints.list(SPACE, "t", by_id=True, before="c", limit=1)] == ["b"]
+
+
+def test_saves_within_one_microsecond_have_an_order(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    ticking.step = timedelta(0)
+    fill(checkpoints, 20)
+    assert [each.id for each in checkpoints.list(SPACE, "t", limit=20)] == [f"c{n}" for n in reversed(range(20))]
+
+
+def test_a_clock_that_goes_back_does_not_change_what_is_newest(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    fill(checkpoints, 3)
+    ticking.now -= timedelta(days=300)
+    checkpoints.save(SPACE, "t", "late", chat(4))
+    assert state(checkpoints) == chat(4)
+
+
+def test_a_long_thread_is_kept_in_short_chains(checkpoints: Checkpoints, others: Checkpoints, backend: Backend) -> None:
+    fill(checkpoints, 100)
+    assert longest_chain(backend) <= DEPTH
+    for turn in range(100):
+        assert state(others, f"c{turn}") == chat(turn + 1)
+
+
+def test_two_hundred_turns_take_a_tenth_of_whole_states(checkpoints: Checkpoints) -> None:
+    whole, words = 0, (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text().split()
+    messages: list[dict[str, Any]] = []
+    for turn in range(200):
+        for role, start in (("user", turn * 41), ("assistant", turn * 73 + 9)):
+            said = " ".join(words[(start + at) % len(words)] for at in range(25))
+            messages.append({"role": role, "content": said, "tool_calls": [], "name": None, "metadata": {}})
+        full = {
+            "messages": list(messages),
+            "iteration": turn,
+            "updated_at": f"2026-03-01T12:{turn // 60:02}:{turn % 60:02}",
+        }
+        checkpoints.save(SPACE, "t", f"c{turn}", full)
+        whole += len(zlib.compress(json.dumps(full).encode(), 6))
+    assert checkpoints.measure(SPACE, "t").bytes <= whole / 10
+    assert state(checkpoints)["messages"] == messages
+
+
+def test_an_id_is_saved_to_again(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    fill(checkpoints, 20)
+    checkpoints.save(SPACE, "t", "c3", {"new": True})
+    for each in (checkpoints, others):
+        assert state(each) == {"new": True}
+        assert [listed.id for listed in each.list(SPACE, "t", limit=2)] == ["c3", "c19"]
+        assert all(state(each, f"c{n}") == chat(n + 1) for n in range(20) if n != 3)
+
+
+def test_the_newest_is_saved_again_and_again(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    for turn in range(30):
+        checkpoints.save(SPACE, "t", "only", chat(turn))
+    assert state(others) == chat(29)
+    assert len(others.list(SPACE, "t")) == 1
+
+
+def test_a_state_that_is_given_up_or_handed_out_cannot_be_reached_into(checkpoints: Checkpoints) -> None:
+    given = chat(2)
+    checkpoints.save(SPACE, "t", "c0", given)
+    given["messages"][0]["content"] = "changed"
+    loaded = state(checkpoints)
+    loaded["messages"].clear()
+    checkpoints.save(SPACE, "t", "c1", chat(3))
+    assert state(checkpoints, "c0") == chat(2)
+    assert state(checkpoints, "c1") == chat(3)
+
+
+def test_a_thread_goes_on_from_an_earlier_checkpoint(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    fill(checkpoints, 12)
+    branch = {**chat(5), "branch": True}
+    checkpoints.save(SPACE, "t", "branch", branch, parent="c4")
+    assert state(others, "branch") == branch
+    assert state(others, "c11") == chat(12)
+
+
+def test_parts_and_spaces_are_threads_of_their_own(checkpoints: Checkpoints) -> None:
+    checkpoints.save(SPACE, "t", "c", {"n": 1})
+    checkpoints.save(SPACE, "t", "c", {"n": 2}, ns="sub|x:1")
+    checkpoints.save("langgraph", "t", "c", {"n": 3})
+    found = [checkpoints.load(space, "t", ns=ns) for space, ns in ((SPACE, ""), (SPACE, "sub|x:1"), ("langgraph", ""))]
+    assert [each and each.state for each in found] == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert len(checkpoints.list(SPACE, "t")) == 2
+    assert checkpoints.delete(SPACE, "t") == 2
+    assert checkpoints.load("langgraph", "t") is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "\ud800 half",
+        "日本語 🙂",
+        10**400,
+        1e308,
+        float("inf"),
+        -0.0,
+        None,
+        True,
+        [],
+        {},
+        [[[[]]]],
+        {"": {"": 0}},
+        "\0",
+    ],
+)
+def test_any_json_is_a_state(checkpoints: Checkpoints, others: Checkpoints, value: Any) -> None:
+    checkpoints.save(SPACE, "t", "a", {"x": value})
+    checkpoints.save(SPACE, "t", "b", {"x": value, "y": [value, value]})
+    assert state(others, "a") == {"x": value}
+    assert state(others, "b") == {"x": value, "y": [value, value]}
+
+
+def test_a_large_state(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    large = {"text": "".join(chr(32 + (n * n) % 90) for n in range(3_000_000)), "n": 0}
+    checkpoints.save(SPACE, "t", "a", large)
+    checkpoints.save(SPACE, "t", "b", {**large, "n": 1})
+    assert state(others, "b") == {**large, "n": 1}
+    assert checkpoints.measure(SPACE, "t").whole == 1
+
+
+def test_bad_input_is_refused_and_changes_nothing(checkpoints: Checkpoints) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    for arguments, options in [
+        (("", "c", {}), {}),
+        (("t", "", {}), {}),
+        (("t\0", "c", {}), {}),
+        (("t" * (MAX_NAME + 1), "c", {}), {}),
+        (("t", "c", {"x": object()}), {}),
+        (("t", "c", loop), {}),
+        (("t", "c", {"x": {1, 2}}), {}),
+        (("t", "c", {}), {"metadata": ["x"]}),
+        (("t", "c", {}), {"metadata": {1: 2}}),
+        (("t", "c", {}), {"metadata": {"x": object()}}),
+        (("t", "c", {}), {"ttl": 0}),
+        (("t", "c", {}), {"ttl": float("nan")}),
+        (("t", "c", {}), {"ttl": True}),
+        (("t", "c", {}), {"parent": ""}),
+        (("t", "c", {}), {"ns": "x" * 5000}),
+    ]:
+        with pytest.raises(Invalid):
+            checkpoints.save(SPACE, *arguments, **options)  # type: ignore[arg-type]
+    assert checkpoints.threads(SPACE) == []
+    with pytest.raises(Invalid):
+        checkpoints.list(SPACE, limit=-1)
+    with pytest.raises(LimitExceeded):
+        checkpoints.load(SPACE, "t" * (MAX_NAME + 1))
+
+
+# Listing and searching.
+
+
+def test_checkpoints_are_listed_by_what_their_metadata_holds(checkpoints: Checkpoints) -> None:
+    some: list[dict[str, Any]] = [{"a": 1}, {"a": True}, {"a": 1.0, "b": None}, {"a": [1]}, {"b": None}, {}]
+    for n, metadata in enumerate(some):
+        checkpoints.save(SPACE, f"t{n}", "c", {}, metadata=metadata)
+
+    def threads(**where: Any) -> list[str]:
+        return [each.thread for each in checkpoints.list(SPACE, where=where)]
+
+    assert threads(a=1) == ["t2", "t0"]
+    assert threads(a=True) == ["t1"]
+    assert threads(a=[1]) == ["t3"]
+    assert threads(b=None) == ["t4", "t2"]
+    assert threads(a=1, b=None) == ["t2"]
+    assert len(checkpoints.list(SPACE, limit=3)) == 3
+
+
+def test_threads_are_listed_by_pattern_the_one_saved_to_last_first(checkpoints: Checkpoints) -> None:
+    for thread in ("chat-1", "chat-2", "job-1", "chat-1"):
+        checkpoints.save(SPACE, thread, "c", {})
+    assert checkpoints.threads(SPACE) == ["chat-1", "job-1", "chat-2"]
+    assert checkpoints.threads(SPACE, pattern="chat-*") == ["chat-1", "chat-2"]
+    assert checkpoints.threads(SPACE, limit=1) == ["chat-1"]
+    checkpoints.delete(SPACE, "job-1", "c")
+    assert "job-1" not in checkpoints.threads(SPACE)
+
+
+def test_a_search_finds_where_something_was_first_said(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    fill(checkpoints, 10)
+    checkpoints.save(SPACE, "t", "told", {**chat(10), "note": "Ann's locker is number forty-two"})
+    checkpoints.save(SPACE, "t", "later", {**chat(12), "note": "Ann's locker is number forty-two"})
+    checkpoints.save("langgraph", "t", "other", {"note": "locker"})
+    found = others.search(SPACE, "which locker?")
+    assert [each.id for each, _ in found] == ["told"]
+    assert found[0][1] > 0
+    checkpoints.delete(SPACE, "t", "told")
+    assert [each.id for each, _ in others.search(SPACE, "locker")] == ["later"]
+    checkpoints.delete(SPACE, "t")
+    assert others.search(SPACE, "locker") == []
+
+
+@pytest.mark.parametrize("query", ["", '"', "AND OR NOT", "a* (b", "\0", "日本"])
+def test_any_text_can_be_searched_for(checkpoints: Checkpoints, query: str) -> None:
+    checkpoints.save(SPACE, "t", "c", {"text": "日本語 and others"})
+    found = [each.id for each, _ in checkpoints.search(SPACE, query)]
+    assert found == (["c"] if query in ("日本", "AND OR NOT") else [])
+
+
+# Deleting.
+
+
+def test_what_was_a_change_of_a_deleted_one_stays(
+    checkpoints: Checkpoints, others: Checkpoints, backend: Backend
+) -> None:
+    fill(checkpoints, 60)
+    gone = {0, 4, 16, 17, 20, 32, 48, 59}
+    for n in gone:
+        assert checkpoints.delete(SPACE, "t", f"c{n}") == 1
+    for each in (checkpoints, others):
+        for n in range(60):
+            assert state(each, f"c{n}") == (None if n in gone else chat(n + 1))
+    assert state(others) == chat(59)
+    assert longest_chain(backend) <= DEPTH
+    checkpoints.save(SPACE, "t", "next", chat(61))
+    assert state(others) == chat(61)
+
+
+def test_deleting_what_is_not_there_is_said_so(checkpoints: Checkpoints) -> None:
+    assert checkpoints.delete(SPACE, "t") == 0
+    fill(checkpoints, 1)
+    assert checkpoints.delete(SPACE, "t", "x") == 0
+    assert checkpoints.remove(SPACE, [("t", "", "c0"), ("t", "", "c0"), ("x", "", "c0")]) == 1
+
+
+def test_another_process_deletes_what_this_one_goes_on_from(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    fill(checkpoints, 10)
+    others.delete(SPACE, "t")
+    assert state(checkpoints) is None
+    checkpoints.save(SPACE, "t", "new", chat(11))
+    assert state(others) == chat(11)
+    others.delete(SPACE, "t", "new")
+    fill(checkpoints, 5)
+    assert state(others) == chat(5)
+
+
+def test_old_ones_are_cleared_away(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    fill(checkpoints, 5)
+    ticking.now += timedelta(days=10)
+    checkpoints.save(SPACE, "t", "new", chat(6))
+    assert checkpoints.vacuum(SPACE, timedelta(days=11)) == 0
+    assert checkpoints.vacuum(SPACE, timedelta(days=9)) == 5
+    assert [each.id for each in checkpoints.list(SPACE, "t")] == ["new"]
+    assert state(checkpoints) == chat(6)
+
+
+def test_a_checkpoint_expires_and_what_it_was_the_base_of_does_not(
+    checkpoints: Checkpoints, others: Checkpoints, ticking: Ticking
+) -> None:
+    checkpoints.save(SPACE, "t", "short", chat(10), ttl=60)
+    lasting = checkpoints.save(SPACE, "t", "long", chat(11), ttl=timedelta(hours=1))
+    assert lasting.expires_at is not None
+    ticking.now += timedelta(seconds=61)
+    assert [each.id for each in others.list(SPACE, "t")] == ["long"]
+    assert state(others, "short") is None
+    assert others.heading(SPACE, "t", "short") is None
+    assert checkpoints.purge(ticking.now) == 1
+    assert state(others) == chat(11)
+    ticking.now += timedelta(hours=1)
+    assert others.threads(SPACE) == []
+    checkpoints.save(SPACE, "t", "long", {"again": 1})
+    assert state(others) == {"again": 1}
+    assert checkpoints.purge(ticking.now) == 0
+
+
+# Copies, and what is pending.
+
+
+def test_a_copy_goes_its_own_way(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    fill(checkpoints, 20)
+    assert checkpoints.copy(SPACE, "t", "branch") == 20
+    checkpoints.save(SPACE, "branch", "b", {"branch": True})
+    assert [each.id for each in others.list(SPACE, "branch", limit=2)] == ["b", "c19"]
+    assert checkpoints.delete(SPACE, "t") == 20
+    assert all(state(others, f"c{n}", "branch") == chat(n + 1) for n in range(20))
+    assert checkpoints.copy(SPACE, "nothing", "x") == 0
+
+
+def test_a_copy_does_not_replace_a_thread(checkpoints: Checkpoints) -> None:
+    fill(checkpoints, 2)
+    fill(checkpoints, 1, thread="there")
+    with pytest.raises(Invalid, match="already"):
+        checkpoints.copy(SPACE, "t", "there")
+    with pytest.raises(Invalid, match="already"):
+        checkpoints.copy(SPACE, "t", "t")
+
+
+def write(at: int, value: bytes, task: str = "task", path: str = "") -> PendingWrite:
+    """Something that a task wrote."""
+    return PendingWrite(task, at, path, "channel", "msgpack", value)
+
+
+def test_what_is_pending_is_kept_in_order_and_once(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    checkpoints.save(SPACE, "t", "c", {})
+    checkpoints.write(SPACE, "t", "c", [(write(1, b"b" * 500), False), (write(0, b"a", "z", "~1"), False)])
+    checkpoints.write(SPACE, "t", "c", [(write(1, b"ignored"), False), (write(-1, b"error", "a"), True)])
+    checkpoints.write(SPACE, "t", "c", [(write(-1, b"another", "a"), True)])
+    found = others.load(SPACE, "t", "c", pending=True)
+    assert found is not None
+    assert [(each.task, each.at, each.value) for each in found.pending] == [
+        ("a", -1, b"another"), ("task", 1, b"b" * 500), ("z", 0, b"a"),
+    ]  # fmt: skip
+    assert checkpoints.copy(SPACE, "t", "copy") == 1
+    checkpoints.delete(SPACE, "t", "c")
+    copied = others.load(SPACE, "copy", pending=True)
+    assert copied is not None
+    assert copied.pending == found.pending
+    checkpoints.save(SPACE, "t", "c", {})
+    again = others.load(SPACE, "t", "c", pending=True)
+    assert again is not None
+    assert again.pending == ()
+
+
+def test_writes_may_come_before_their_checkpoint(checkpoints: Checkpoints) -> None:
+    checkpoints.write(SPACE, "t", "c", [(write(0, b"early"), False)])
+    assert checkpoints.threads(SPACE) == []
+    checkpoints.save(SPACE, "t", "c", {})
+    found = checkpoints.load(SPACE, "t", pending=True)
+    assert found is not None
+    assert [each.value for each in found.pending] == [b"early"]
+
+
+# Damage, several writers, and the whole of it against a dictionary.
+
+
+def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
+    checkpoints: Checkpoints, others: Checkpoints, backend: Backend
+) -> None:
+    fill(checkpoints, 3)
+    checkpoints.save(SPACE, "u", "c", chat(3))
+
+    def damage(rows: Any) -> None:
+        no = rows.number(rows.thread(SPACE, "t", ""), "c1")
+        rows.rebase(no, None, 0, b"\1 no such thing")
+
+    backend.change_checkpoints(damage, NOW)
+    with pytest.raises(Unavailable, match="damaged"):
+        others.load(SPACE, "t", "c1")
+    assert state(others, "c", "u") == chat(3)
+
+
+def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")) as engine:
+        engine.checkpoints.save(SPACE, "t", "c", chat(2))
+        assert engine.stats()["checkpoints"] == 1
+        assert engine.check() == []
+        engine.backup(str(tmp_path / "copy"))
+    with Engine.open(tmp_path / "copy", settings=Settings(background=False, embedder="none")) as copied:
+        found = copied.checkpoints.load(SPACE, "t")
+        assert found is not None
+        assert found.state == chat(2)
+
+
+class Threads(RuleBasedStateMachine):
+    """Two processes save, load, copy and delete; a dictionary of whole states says what is right."""
+
+    ids = Bundle("ids")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model: dict[str, dict[str, Any]] = {}
+
+    @initialize()
+    def open(self) -> None:
+        import tempfile
+
+        self.folder = tempfile.TemporaryDirectory()
+        ticking = Ticking()
+        self.backends = [SqliteBackend(Path(self.folder.name) / "store", sync="normal") for _ in range(2)]
+        self.two = [Checkpoints(backend, ticking) for backend in self.backends]
+
+    def teardown(self) -> None:
+        for backend in getattr(self, "backends", []):
+            backend.close()
+        if hasattr(self, "folder"):
+            self.folder.cleanup()
+
+    @rule(
+        target=ids, who=st.integers(0, 1), thread=st.sampled_from("ab"), id=st.integers(0, 30), grow=st.integers(0, 3)
+    )
+    def save(self, who: int, thread: str, id: int, grow: int) -> Any:
+        held = self.model.setdefault(thread, {})
+        last: Any = copy.deepcopy(next(reversed(held.values()), {"messages": []}))
+        last["messages"] += [{"text": f"{len(last['messages']) + n} " * 20} for n in range(grow)]
+        last["by"] = who
+        self.two[who].save(SPACE, thread, str(id), last)
+        held.pop(str(id), None)
+        held[str(id)] = last
+        return (thread, str(id))
+
+    @rule(who=st.integers(0, 1), which=consumes(ids))
+    def delete(self, who: int, which: tuple[str, str]) -> None:
+        thread, which_one = which
+        there = self.model.get(thread, {}).pop(which_one, None) is not None
+        assert self.two[who].delete(SPACE, thread, which_one) == int(there)
+
+    @rule(target=ids, who=st.integers(0, 1))
+    def branch(self, who: int) -> Any:
+        self.two[1 - who].delete(SPACE, "b")
+        count = self.two[who].copy(SPACE, "a", "b")
+        self.model["b"] = copy.deepcopy(self.model.get("a", {}))
+        assert count == len(self.model["b"])
+        return multiple(*(("b", each) for each in self.model["b"]))
+
+    @invariant()
+    def both_see_the_same(self) -> None:
+        for thread, held in self.model.items():
+            for each in self.two:
+                assert [one.id for one in each.list(SPACE, thread, limit=None)] == list(reversed(held))
+                found: Checkpoint | None = each.load(SPACE, thread)
+                assert (found.state if found else None) == next(reversed(held.values()), None)
+
+    @rule()
+    def every_state_is_there(self) -> None:
+        for thread, held in self.model.items():
+            for each, whole in held.items():
+                assert state(self.two[0], each, thread) == whole
+
+
+TestThreads = Threads.TestCase

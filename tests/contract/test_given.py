@@ -1,0 +1,277 @@
+"""Vectors that come with records: kept as they are, found by nearness, gone when the record is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cofio import Draft, Engine, Invalid, Kind, LimitExceeded, Record, Scope, Settings, Where
+from cofio.backends import Extend, Put
+from cofio.backends.sqlite import view
+from cofio.embed.hashed import Hashed
+from cofio.jsonl import read_line, write_line
+
+HERE = Scope("store", "a")
+
+
+def keyed(key: str, vector: list[float], scope: Scope = HERE, **more: Any) -> Put:
+    """An item with one vector."""
+    return Put(
+        draft=Draft(scope=scope, kind=Kind.ITEM, key=key, text=key, given={"$": tuple(vector)}, **more), how="key"
+    )
+
+
+def keys(memory: Engine, vector: list[float], **more: Any) -> list[str | None]:
+    """The keys of the nearest, in order."""
+    return [hit.record.key for hit in memory.nearest(vector, **more)]
+
+
+def test_the_nearest_come_first_with_their_cosine(memory: Engine) -> None:
+    memory.apply([keyed("east", [2, 0]), keyed("north", [0, 0.5]), keyed("west", [-3, 0]), keyed("between", [1, 1])])
+    hits = memory.nearest([10, 0])
+    assert [hit.record.key for hit in hits] == ["east", "between", "north", "west"]
+    assert [hit.score for hit in hits] == pytest.approx([1, math.sqrt(0.5), 0, -1])
+    why = hits[3].why.semantic
+    assert why is not None
+    assert (why.rank, why.relevance) == (4, 0)
+    assert keys(memory, [1, 0], limit=2) == ["east", "between"]
+    assert keys(memory, [1, 0], limit=2, offset=1) == ["between", "north"]
+    assert keys(memory, [1, 0], offset=4) == []
+
+
+@pytest.mark.parametrize("length", [1e-14, 1.0, 1e14])
+def test_the_length_of_a_vector_is_of_no_account(memory: Engine, length: float) -> None:
+    memory.apply([keyed("same", [0.6 * length, 0.8 * length]), keyed("near", [length, length])])
+    hits = memory.nearest([0.3 / length, 0.4 / length])
+    assert [hit.record.key for hit in hits] == ["same", "near"]
+    assert hits[0].score == pytest.approx(1, abs=1e-7)
+
+
+def test_vectors_of_different_sizes_are_never_compared(memory: Engine) -> None:
+    memory.apply([keyed("two", [1, 0]), keyed("three", [1, 0, 0])])
+    assert keys(memory, [1, 0]) == ["two"]
+    assert keys(memory, [1, 0, 0]) == ["three"]
+    assert keys(memory, [1]) == []
+
+
+def test_a_record_counts_by_the_nearest_of_its_vectors(memory: Engine) -> None:
+    near_and_far = {"title": [0.0, 1.0], "body": [1.0, 0.0], "other": [1.0, 2.0, 3.0]}
+    memory.put(HERE, "both", given=near_and_far)
+    memory.put(HERE, "near", given={"body": [1, 0.1]})
+    assert keys(memory, [1, 0]) == ["both", "near"]
+    assert len(memory.nearest([1, 0])) == 2
+
+
+def test_bounds_hold(memory: Engine) -> None:
+    deeper = Scope("store", "a", "b")
+    memory.apply([
+        keyed("x", [1, 0], data={"n": 1}), keyed("y", [1, 0], data={"n": 2}), keyed("z", [1, 0], deeper),
+        keyed("no", [1, 0], Scope("store", "ab")),
+    ])  # fmt: skip
+    memory.put(HERE, "state", kind=Kind.STATE, text="a state", given={"$": [1, 0]})
+    assert sorted(map(str, keys(memory, [1, 0], scope=HERE, kinds=[Kind.ITEM]))) == ["x", "y", "z"]
+    assert sorted(map(str, keys(memory, [1, 0], scope=HERE, kinds=[Kind.ITEM], exact=True))) == ["x", "y"]
+    assert keys(memory, [1, 0], scope=HERE, filter=Where("data.n", ">", 1)) == ["y"]
+    assert keys(memory, [1, 0], scope=HERE, kinds=[Kind.STATE]) == ["state"]
+    assert keys(memory, [1, 0], scope=Scope("nowhere")) == []
+
+
+def test_what_no_search_finds_is_not_near_either(memory: Engine) -> None:
+    memory.put(HERE, "ledger", kind=Kind.LEDGER, text="a ledger", given={"$": [1, 0]})
+    assert memory.nearest([1, 0]) == []
+
+
+def test_the_vectors_of_a_record_come_back_as_float32(memory: Engine) -> None:
+    record = memory.put(HERE, "k", given={"a": [0.1, 2], "": [3.0]})
+    assert memory.given(record.id) == {"a": (pytest.approx(0.1), 2.0), "": (3.0,)}
+    assert memory.given("nobody") == {}
+    assert memory.given(memory.write(HERE, text="plain").id) == {}
+    assert record.given is None
+
+
+@pytest.mark.parametrize("again", [{}, {"given": None}, {"given": {"$": [0.0, 1.0]}}])
+def test_a_put_replaces_the_vectors_by_its_own_or_by_none(memory: Engine, again: dict[str, Any]) -> None:
+    memory.put(HERE, "k", text="same", given={"$": [1, 0], "more": [1, 0]})
+    record = memory.put(HERE, "k", text="same", **again)
+    assert memory.given(record.id) == ({"$": (0.0, 1.0)} if again.get("given") else {})
+    assert len(memory.nearest([1, 0])) == len(memory.given(record.id))
+
+
+def test_an_edit_keeps_the_vectors_as_long_as_the_record_says_the_same(memory: Engine) -> None:
+    record = memory.put(HERE, "k", text="same", given={"$": [1, 0]})
+    memory.edit(record.id, importance="high")
+    memory.move(record.id, scope=Scope("store", "b"), key="l")
+    assert keys(memory, [1, 0], scope=Scope("store", "b")) == ["l"]
+    memory.edit(record.id, text="another")
+    assert memory.given(record.id) == {}
+    with pytest.raises(Invalid, match="cannot be changed"):
+        memory.edit(record.id, given={"$": (1.0,)})
+
+
+def test_vectors_go_with_their_record(memory: Engine, backend: Any, clock: Any) -> None:
+    one, two = (memory.put(HERE, key, text=key, given={"$": [1, 0]}) for key in "ab")
+    memory.put(HERE, "c", text="c", given={"$": [1, 0]}, ttl=60)
+    memory.write(Scope("kept"), text="kept")
+    memory.delete(one.id)
+    assert sorted(map(str, keys(memory, [1, 0]))) == ["b", "c"]
+    clock.advance(61)
+    assert keys(memory, [1, 0]) == ["b"]
+    assert memory.purge() == 1
+    memory.drop(HERE)
+    assert memory.nearest([1, 0]) == []
+    assert memory.given(two.id) == {}
+    with backend._database.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM given").get == 0
+
+
+def test_reindexing_and_new_embedders_leave_them_alone(memory: Engine, backend: Any) -> None:
+    record = memory.put(HERE, "k", text="hello", given={"$": [1, 0]})
+    memory.settle()
+    memory.reindex(vectors=True)
+    backend.forget_vectors()
+    assert memory.given(record.id) == {"$": (1.0, 0.0)}
+    assert memory.check() == []
+
+
+def test_a_backup_and_an_export_have_them(memory: Engine, tmp_path: Path, clock: Any) -> None:
+    memory.put(HERE, "k", text="hello", given={"$": [0.5, 0.25], "t": [1.0]})
+    memory.write(Scope("x"), text="plain")
+    memory.backup(tmp_path / "copy")
+    quiet = Settings(background=False, embedder="none")
+    with Engine.open(tmp_path / "copy", settings=quiet, clock=clock) as copy:
+        assert keys(copy, [0.5, 0.25]) == ["k"]
+    lines = [write_line(record) for record in memory.export()]
+    assert sum('"given":' in line for line in lines) == 1
+    with Engine.open(tmp_path / "new", settings=quiet, clock=clock) as new:
+        assert new.restore([read_line(line) for line in lines]) == 2
+        (hit,) = new.nearest([0.5, 0.25])
+        assert new.given(hit.record.id) == {"$": (0.5, 0.25), "t": (1.0,)}
+        assert new.restore([read_line(line) for line in lines]) == 0
+        assert [write_line(record) for record in new.export()] == lines
+
+
+def test_another_process_sees_them(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    memory.put(HERE, "k", given={"$": [1, 0]})
+    assert keys(reopen(), [1, 0]) == ["k"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [[1.0], "text", {"$": "text"}, {"$": []}, {"$": [0.0, 0.0]}, {"$": [math.nan]}, {"$": [math.inf]}, {"$": [1e300]},
+     {"$": [1e-300]}, {"$": [None]}, {"$": 3}, {3: [1.0]}, {"a\0b": [1.0]}, {"x" * 1025: [1.0]},
+     {"$": [1.0] * 65_537}, {str(n): [1.0] for n in range(1001)}],
+)  # fmt: skip
+def test_what_is_no_vector_is_refused_and_changes_nothing(memory: Engine, bad: Any) -> None:
+    with pytest.raises(Invalid, match="given") as caught:
+        memory.put(HERE, "k", text="k", given=bad)
+    assert caught.value.field == "given"
+    with pytest.raises(Invalid):
+        Draft(scope=HERE, key="k", given=bad)
+    assert memory.count() == 0
+
+
+@pytest.mark.parametrize("bad", ["text", [], [0.0], [math.nan], [[1.0]], None, 3])
+def test_a_question_that_is_no_vector_is_refused(memory: Engine, bad: Any) -> None:
+    with pytest.raises(Invalid, match="vector"):
+        memory.nearest(bad)
+
+
+@pytest.mark.parametrize("bad", [{"limit": 0}, {"limit": 10_001}, {"offset": -1}, {"exact": 1}, {"kinds": "item"}])
+def test_bad_bounds_are_refused(memory: Engine, bad: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        memory.nearest([1.0], **bad)
+    with pytest.raises((Invalid, LimitExceeded)):
+        memory.nearest([1.0], filter="x")  # type: ignore[arg-type]
+
+
+few = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=3).filter(any)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(
+    held=st.lists(st.dictionaries(st.sampled_from("pqr"), few, max_size=3), max_size=12),
+    asked=few,
+    limit=st.integers(1, 5),
+    at_once=st.integers(1, 7),
+)
+def test_the_nearest_are_those_of_a_plain_comparison(
+    memory: Engine, held: list[dict[str, list[float]]], asked: list[float], limit: int, at_once: int
+) -> None:
+    memory.drop(Scope())
+    records: dict[str, Record] = {}
+    for number, parts in enumerate(held):
+        records[str(number)] = memory.put(HERE, str(number), given=parts)
+
+    def cosine(vector: list[float]) -> float:
+        return sum(a * b for a, b in zip(asked, vector, strict=True)) / math.hypot(*asked) / math.hypot(*vector)
+
+    expected = {
+        str(number): max(cosine(vector) for vector in parts.values() if len(vector) == len(asked))
+        for number, parts in enumerate(held)
+        if any(len(vector) == len(asked) for vector in parts.values())
+    }
+    before = view.GIVEN_AT_ONCE
+    view.GIVEN_AT_ONCE = at_once
+    try:
+        hits = memory.nearest(asked, limit=limit)
+    finally:
+        view.GIVEN_AT_ONCE = before
+    assert [hit.score for hit in hits] == pytest.approx(sorted(expected.values(), reverse=True)[:limit])
+    for hit in hits:
+        assert hit.score == pytest.approx(expected[str(hit.record.key)])
+
+
+def test_a_read_may_let_a_record_last_longer_without_a_new_version(memory: Engine, clock: Any) -> None:
+    record = memory.put(HERE, "k", text="k", ttl=60, given={"$": [1, 0]})
+    memory.apply([Extend(id=record.id, expires_at=memory.expiry(3600))])
+    clock.advance(61)
+    after = memory.read(record.id)
+    assert (after.version, after.updated_at) == (record.version, record.updated_at)
+    assert memory.given(record.id)
+    memory.apply([Extend(id=record.id, expires_at=None)])
+    clock.advance(400 * 86_400)
+    assert memory.read(record.id).expires_at is None
+    memory.apply([Extend(id="nobody", expires_at=None)])
+    with pytest.raises(Invalid, match="expires_at"):
+        memory.apply([Extend(id=record.id, expires_at=3)])  # type: ignore[arg-type]
+
+
+def test_what_has_expired_is_not_brought_back(memory: Engine, clock: Any) -> None:
+    record = memory.put(HERE, "k", text="k", ttl=60)
+    clock.advance(61)
+    memory.apply([Extend(id=record.id, expires_at=None)])
+    assert memory.get(HERE, "k") is None
+
+
+def test_many_keys_are_read_as_of_one_moment(memory: Engine) -> None:
+    memory.put(HERE, "a", data=1)
+    memory.put(Scope("other"), "a", data=2)
+    found = memory.get_many([(HERE, "a"), (HERE, "b"), (Scope("other"), "a")])
+    assert [record and record.data for record in found] == [1, None, 2]
+    with pytest.raises(Invalid, match="scope"):
+        memory.get_many([("a", "b")])  # type: ignore[list-item]
+
+
+def test_scopes_and_headings_can_be_of_kinds_and_by_creation(memory: Engine) -> None:
+    memory.apply([keyed("a", [1]), keyed("b", [1])])
+    memory.put(HERE, "a", text="again")
+    memory.write(Scope("notes"), text="a note")
+    assert memory.scopes(kinds=[Kind.ITEM]) == {HERE: 2}
+    headings = memory.headings(HERE, order="written", newest=False)
+    assert [heading.key for heading in headings] == ["a", "b"]
+    assert [record.key for record in memory.list(HERE, order="written", newest=False)] == ["a", "b"]
+    with pytest.raises(Invalid, match="order"):
+        memory.headings(order="sideways")  # type: ignore[arg-type]
+
+
+def test_a_given_vector_is_no_vector_of_the_stores_own(memory: Engine, reopen: Callable[..., Engine]) -> None:
+    memory.put(HERE, "k", text="hello there", given={"$": [1.0] * Hashed().dimensions})
+    memory.settle()
+    (hit,) = memory.search("hello there")
+    assert hit.record.key == "k"

@@ -1,0 +1,258 @@
+"""Checkpoints behind a server: what is sent, what is understood, and what is never taken for an empty answer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from cofio.errors import Invalid, Unavailable
+from cofio.library.providers.http import HTTPCheckpointer
+
+from . import servers
+from .test_contract import said
+
+
+class Scripted:
+    """A server that answers what it is told to, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.answers: list[tuple[int, object]] = []
+        scripted = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                length = int(self.headers.get("content-length", 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                scripted.asked.append((self.command, self.path, headers, self.rfile.read(length)))
+                status, body = scripted.answers.pop(0)
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                if 300 <= status < 400:
+                    self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_DELETE = answer  # noqa: N815  # the names that http.server looks for
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    """A server that answers what it is told to."""
+    scripted = Scripted()
+    thread = threading.Thread(target=scripted.server.serve_forever, args=[0.01])
+    thread.start()
+    yield scripted
+    scripted.server.shutdown()
+    thread.join()
+    scripted.server.server_close()
+
+
+def run(url: str, test: Callable[[HTTPCheckpointer], Awaitable[None]], **more: Any) -> None:
+    """Run a test with a checkpointer."""
+
+    async def main() -> None:
+        async with HTTPCheckpointer(url, **more) as checkpointer:
+            await test(checkpointer)
+
+    asyncio.run(main())
+
+
+@pytest.mark.requirement("http.wire")
+def test_a_save_is_a_post_of_the_document(server: Scripted) -> None:
+    server.answers = [(200, {"checkpoint_id": "theirs"}), (201, b""), (200, {"ok": True})]
+    state = said("hello")
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert await checkpointer.save(state, "a/b ü..", "mine", {"n": 1}) == "theirs"
+        assert await checkpointer.save(state, "t", "mine") == "mine"
+        assert len(await checkpointer.save(state, "t")) == 32
+
+    run(f"{server.url}/v1/", test, headers={"X-Own": "yes"}, auth=("user", "pässword"))
+    method, path, headers, body = server.asked[0]
+    assert (method, path) == ("POST", "/v1/threads/a%2Fb%20%C3%BC%2E%2E/checkpoints")
+    assert headers["content-type"] == "application/json"
+    assert headers["x-own"] == "yes"
+    assert base64.b64decode(headers["authorization"].removeprefix("Basic ")).decode() == "user:pässword"
+    sent = json.loads(body)
+    assert datetime.fromisoformat(sent.pop("created_at")).tzinfo is not None
+    assert sent == {
+        "checkpoint_id": "mine", "thread_id": "a/b ü..", "state": state.to_checkpoint(), "metadata": {"n": 1},
+    }  # fmt: skip
+    assert json.loads(server.asked[1][3])["metadata"] == {}
+
+
+@pytest.mark.requirement("http.wire")
+def test_the_latest_is_the_first_of_a_list_of_one(server: Scripted) -> None:
+    state = said("hello")
+    server.answers = [
+        (200, {"checkpoints": [{"checkpoint_id": "c/1"}]}), (200, {"state": state.to_checkpoint()}),
+        (200, state.to_checkpoint()),
+        (200, {"checkpoints": ["gone"]}), (404, b""), (200, {"checkpoints": ["there"]}), (200, state.to_checkpoint()),
+        (200, {"deleted": 1}), (204, b""), (404, b""),
+    ]  # fmt: skip
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert await checkpointer.load("t") == state
+        assert await checkpointer.load("t", "..") == state
+        assert await checkpointer.load("t") == state  # one was deleted between the two requests
+        assert await checkpointer.delete("t") is True
+        assert await checkpointer.delete("t", "c") is True
+        assert await checkpointer.delete("t", "c") is False
+
+    run(server.url, test)
+    assert [asked[:2] for asked in server.asked] == [
+        ("GET", "/threads/t/checkpoints?limit=1"), ("GET", "/threads/t/checkpoints/c%2F1"),
+        ("GET", "/threads/t/checkpoints/%2E%2E"),
+        ("GET", "/threads/t/checkpoints?limit=1"), ("GET", "/threads/t/checkpoints/gone"),
+        ("GET", "/threads/t/checkpoints?limit=1"), ("GET", "/threads/t/checkpoints/there"),
+        ("DELETE", "/threads/t/checkpoints"), ("DELETE", "/threads/t/checkpoints/c"),
+        ("DELETE", "/threads/t/checkpoints/c"),
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("http.lists")
+@pytest.mark.parametrize(
+    ("answer", "ids"),
+    [
+        (["a", "b", "c"], ["a", "b"]),
+        ([{"checkpoint_id": "a"}, {"checkpoint_id": "b"}, {"checkpoint_id": "c"}], ["a", "b"]),
+        ({"checkpoints": ["a"]}, ["a"]),
+        ({"checkpoints": [{"checkpoint_id": "a", "created_at": "now"}]}, ["a"]),
+        ({"data": ["a"]}, ["a"]),
+        ({"data": [{"checkpoint_id": "a"}]}, ["a"]),
+        ([], []),
+        ({"checkpoints": []}, []),
+        ({}, []),
+    ],
+)
+def test_a_list_comes_in_several_forms(server: Scripted, answer: object, ids: list[str]) -> None:
+    server.answers = [(200, answer)]
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert await checkpointer.list_checkpoints("t", limit=2) == ids
+
+    run(server.url, test)
+    assert server.asked[0][1] == "/threads/t/checkpoints?limit=2"
+
+
+def calls(checkpointer: HTTPCheckpointer) -> list[Awaitable[object]]:
+    """Everything that asks the server once."""
+    return [
+        checkpointer.save(said("x"), "t"),
+        checkpointer.load("t", "c"),
+        checkpointer.load("t"),
+        checkpointer.list_checkpoints("t"),
+        checkpointer.exists("t"),
+        checkpointer.exists("t", "c"),
+        checkpointer.delete("t"),
+        checkpointer.delete("t", "c"),
+        checkpointer.copy_thread("t", "u"),
+    ]
+
+
+@pytest.mark.requirement("http.down")
+def test_a_server_that_cannot_be_reached_is_an_error_and_not_an_empty_one() -> None:
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        for call in calls(checkpointer):
+            with pytest.raises(Unavailable, match="cannot be reached"):
+                await call
+        assert await checkpointer.health_check() is False
+
+    run(f"http://127.0.0.1:{servers.free_port()}", test)
+
+
+@pytest.mark.requirement("http.down")
+@pytest.mark.parametrize("status", [301, 401, 403, 429, 500, 502, 503])
+def test_a_server_that_fails_refuses_or_points_elsewhere_is_an_error(server: Scripted, status: int) -> None:
+    server.answers = [(status, {"error": "told so"})] * 10
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        for call in calls(checkpointer):
+            with pytest.raises(Unavailable, match=f"answered {status} to .*told so"):
+                await call
+        assert await checkpointer.health_check() is False
+
+    run(server.url, test)
+    assert len(server.asked) == 10
+
+
+@pytest.mark.requirement("http.refused")
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_what_the_server_finds_wrong_is_told(server: Scripted, status: int) -> None:
+    server.answers = [(status, {"error": "too long"})]
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        with pytest.raises(Invalid, match=r"refused by http://.*too long"):
+            await checkpointer.save(said("x"), "t")
+
+    run(server.url, test)
+
+
+@pytest.mark.requirement("http.nonsense")
+@pytest.mark.parametrize(
+    "answer", [b"<html>", {"state": {}}, 7, "text", {"checkpoints": 3}, {"checkpoints": [{}]}, [1], {"state": 1}]
+)
+def test_an_answer_that_makes_no_sense_is_an_error(server: Scripted, answer: object) -> None:
+    server.answers = [(200, answer)] * 2
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        with pytest.raises(Unavailable, match="something else than"):
+            await checkpointer.load("t", "c")
+        if not isinstance(answer, dict) or "state" not in answer:
+            with pytest.raises(Unavailable, match="something else than"):
+                await checkpointer.list_checkpoints("t")
+
+    run(server.url, test)
+
+
+@pytest.mark.requirement("http.nonsense")
+def test_a_save_to_what_keeps_no_checkpoints_is_an_error(server: Scripted) -> None:
+    server.answers = [(404, b"")] + [(200, {"checkpoints": ["c"]}), (404, b"")] * 5
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        with pytest.raises(Unavailable, match="keeps no checkpoints"):
+            await checkpointer.save(said("x"), "t")
+        with pytest.raises(Unavailable, match="lists a checkpoint that it does not have"):
+            await checkpointer.load("t")
+
+    run(server.url, test)
+
+
+@pytest.mark.requirement("http.health")
+def test_health_is_asked_for_and_told(server: Scripted) -> None:
+    server.answers = [(200, {"status": "ok"}), (404, b""), (503, b"")]
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert [await checkpointer.health_check() for _ in range(3)] == [True, False, False]
+
+    run(server.url, test)
+    assert {asked[1] for asked in server.asked} == {"/health"}
+
+
+@pytest.mark.requirement("http.settings")
+def test_its_settings_have_defaults_and_a_wrong_address_is_told() -> None:
+    checkpointer = HTTPCheckpointer("http://localhost:1/")
+    assert (checkpointer.base_url, checkpointer.headers, checkpointer.auth, checkpointer.timeout) == (
+        "http://localhost:1", {}, None, 30.0,
+    )  # fmt: skip
+    assert repr(checkpointer) == "HTTPCheckpointer(base_url='http://localhost:1')"
+    wrong: Any
+    for wrong in ("localhost:1", "ftp://x", "", None, 7):
+        with pytest.raises(ValueError, match="base_url"):
+            HTTPCheckpointer(wrong)

@@ -1,0 +1,227 @@
+"""Managers that keep everything, or the end of a conversation."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio.library.conversation import ConversationManager, NullManager, SlidingWindowManager
+from cofio.library.events import StreamEvent, observe
+from cofio.library.messages import Message, Role, ToolCall, ToolResult
+
+SYSTEM = Message.system("be kind")
+
+
+def said(count: int, start: int = 0) -> list[Message]:
+    """So many messages, of the user and the assistant in turn."""
+    return [
+        Message.user(f"m{number}") if number % 2 == 0 else Message.assistant(f"m{number}")
+        for number in range(start, start + count)
+    ]
+
+
+def used(*ids: str) -> list[Message]:
+    """An exchange with tools: the calls, and then the results."""
+    calls = [ToolCall(id=each, name="look") for each in ids]
+    return [
+        Message.assistant(None, calls),
+        *[Message.tool(ToolResult(tool_call_id=each, name="look", content=f"saw {each}")) for each in ids],
+    ]
+
+
+def paired(messages: list[Message]) -> bool:
+    """Whether every result of a tool comes after its call."""
+    called: set[str] = set()
+    for message in messages:
+        called |= {call.id for call in message.tool_calls}
+        if message.role == Role.TOOL and message.tool_call_id not in called:
+            return False
+    return True
+
+
+def told(event: StreamEvent) -> tuple[str, dict[str, Any]]:
+    """An event's name and data."""
+    return event.event_type, event.data
+
+
+@pytest.mark.requirement("conversation.base")
+def test_a_manager_has_an_apply_and_its_async_twin_stands_on_it() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        ConversationManager()  # type: ignore[abstract]  # that is the point
+
+    class Backwards(ConversationManager):
+        def apply(self, messages: list[Message]) -> list[Message]:
+            return messages[::-1]
+
+    assert asyncio.run(Backwards().async_apply(said(3))) == said(3)[::-1]
+    assert repr(Backwards()) == "Backwards()"
+
+
+@pytest.mark.requirement("conversation.null")
+def test_the_null_manager_gives_all_messages_in_a_new_list() -> None:
+    messages = [SYSTEM, *said(100)]
+    kept = NullManager().apply(messages)
+    assert kept == messages
+    assert kept is not messages
+    assert asyncio.run(NullManager().async_apply(messages)) == messages
+    assert NullManager().apply(tuple(messages)) == messages  # type: ignore[arg-type]  # a state's messages are a tuple
+    assert repr(NullManager()) == "NullManager()"
+
+
+@pytest.mark.requirement("window.signature")
+def test_a_window_has_the_signature_and_errors_of_the_page() -> None:
+    parameters = list(inspect.signature(SlidingWindowManager).parameters.values())
+    assert [(each.name, each.default) for each in parameters[:2]] == [("window_size", 20), ("preserve_system", True)]
+    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in parameters[2:])
+    manager = SlidingWindowManager(5, False)
+    assert (manager.window_size, manager.preserve_system) == (5, False)
+    assert repr(manager) == "SlidingWindowManager(window_size=5, preserve_system=False)"
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=r"^window_size must be at least 1$"):
+            SlidingWindowManager(wrong)
+    for odd in (2.5, "3", True):
+        with pytest.raises(TypeError, match="window_size"):
+            SlidingWindowManager(odd)  # type: ignore[arg-type]  # that is the point
+
+
+@pytest.mark.requirement("window.last")
+def test_a_window_keeps_the_system_messages_in_front_and_the_last_messages() -> None:
+    rules = Message.system("be brief")
+    messages = [SYSTEM, rules, *said(10)]
+    manager = SlidingWindowManager(window_size=3)
+    assert manager.apply(messages) == [SYSTEM, rules, *said(3, 7)]
+    assert asyncio.run(manager.async_apply(messages)) == [SYSTEM, rules, *said(3, 7)]
+    assert manager.apply([]) == []
+    assert manager.apply([SYSTEM]) == [SYSTEM]
+    assert manager.apply([SYSTEM, *said(3)]) == [SYSTEM, *said(3)]
+    assert messages == [SYSTEM, rules, *said(10)]
+
+
+@pytest.mark.requirement("window.leading")
+def test_a_later_system_message_stays_in_its_place_and_slides_out_like_all_others() -> None:
+    note = Message.system("the user has left")
+    manager = SlidingWindowManager(window_size=3)
+    assert manager.apply([SYSTEM, *said(4), note, *said(1)]) == [SYSTEM, *said(1, 3), note, *said(1)]
+    assert manager.apply([SYSTEM, note, *said(4), note, *said(3)]) == [SYSTEM, note, *said(3)]
+
+
+@pytest.mark.requirement("window.unpreserved")
+def test_without_preserve_system_the_system_message_slides_out() -> None:
+    manager = SlidingWindowManager(window_size=3, preserve_system=False)
+    assert manager.apply([SYSTEM, *said(4)]) == said(3, 1)
+    assert manager.apply([SYSTEM, *said(2)]) == [SYSTEM, *said(2)]
+
+
+@pytest.mark.requirement("window.tools")
+def test_a_window_never_begins_with_the_result_of_a_call_that_it_lacks() -> None:
+    messages = [SYSTEM, *said(2), *used("a", "b"), *said(2)]
+    for size, kept in ((2, said(2)), (3, said(2)), (4, said(2)), (5, [*used("a", "b"), *said(2)])):
+        assert SlidingWindowManager(size).apply(messages) == [SYSTEM, *kept]
+
+
+@pytest.mark.requirement("window.long-exchange")
+def test_the_last_exchange_with_tools_stays_whole_even_where_it_is_longer_than_the_window() -> None:
+    exchange = used("a", "b", "c")
+    assert SlidingWindowManager(2).apply([SYSTEM, *said(4), *exchange]) == [SYSTEM, *exchange]
+    assert SlidingWindowManager(1).apply(exchange) == exchange
+
+
+@pytest.mark.requirement("window.orphans")
+def test_results_that_nobody_called_for_are_left_out() -> None:
+    orphan = used("gone")[1]
+    bare = Message(role=Role.TOOL, content="saw it")
+    assert SlidingWindowManager().apply([SYSTEM, orphan, bare, *said(2)]) == [SYSTEM, *said(2)]
+    answered = [used("a")[0], bare, *said(1)]
+    assert SlidingWindowManager().apply(answered) == answered
+
+
+@pytest.mark.requirement("window.interrupted")
+def test_a_result_that_comes_after_something_else_was_said_still_belongs_to_its_call() -> None:
+    call, result = used("a")
+    messages = [*said(2), call, Message.user("hurry"), result]
+    assert SlidingWindowManager(2).apply(messages) == [call, Message.user("hurry"), result]
+
+
+@pytest.mark.requirement("window.event")
+def test_what_a_window_takes_away_is_told() -> None:
+    events: list[StreamEvent] = []
+    manager = SlidingWindowManager(window_size=3)
+    with observe(events.append):
+        manager.apply([SYSTEM, *said(3)])
+        manager.apply([SYSTEM, *said(10)])
+        asyncio.run(manager.async_apply(said(4)))
+    data = {"strategy": "sliding_window", "window_size": 3}
+    assert list(map(told, events)) == [
+        ("memory.conversation.pruned", {**data, "removed_count": 7}),
+        ("memory.conversation.pruned", {**data, "removed_count": 1}),
+    ]
+
+
+@pytest.mark.requirement("window.first-user")
+def test_the_first_thing_that_the_user_said_can_be_kept() -> None:
+    manager = SlidingWindowManager(window_size=3, preserve_first_user=True)
+    assert manager.apply([SYSTEM, *said(10)]) == [SYSTEM, *said(1), *said(2, 8)]
+    assert manager.apply([SYSTEM, *said(3)]) == [SYSTEM, *said(3)]
+    alone = [Message.assistant(str(number)) for number in range(5)]
+    assert manager.apply(alone) == alone[2:]  # the user said nothing
+    with pytest.raises(ValueError, match="window_size must be at least 2"):
+        SlidingWindowManager(1, preserve_first_user=True)
+
+
+@pytest.mark.requirement("window.step")
+def test_a_window_can_move_several_messages_at_a_time() -> None:
+    manager = SlidingWindowManager(window_size=6, slide_step=4)
+    first = [manager.apply(said(count))[0].content for count in range(6, 16)]
+    assert first == ["m0", "m4", "m4", "m4", "m4", "m8", "m8", "m8", "m8", "m12"]
+    for wrong in (0, 7):
+        with pytest.raises(ValueError, match="slide_step"):
+            SlidingWindowManager(window_size=6, slide_step=wrong)
+
+
+@st.composite
+def chats(draw: st.DrawFn) -> list[Message]:
+    """Conversations with calls, results, results that lost their calls, and system messages anywhere."""
+    pieces = draw(st.lists(st.sampled_from(["system", "said", "used", "orphan", "late"]), max_size=20))
+    messages: list[Message] = []
+    waiting: list[Message] = []
+    for number, piece in enumerate(pieces):
+        if piece == "system":
+            messages.append(Message.system(f"s{number}"))
+        elif piece == "said":
+            messages += said(1, number)
+        elif piece == "used":
+            messages += used(*[f"{number}.{each}" for each in range(draw(st.integers(1, 4)))])
+        elif piece == "orphan":
+            messages.append(used(f"gone{number}")[1])
+        else:
+            call, result = used(f"late{number}")
+            messages.append(call)
+            waiting.append(result)
+    return messages + waiting
+
+
+@pytest.mark.requirement("window.always")
+@given(chats(), st.integers(1, 10), st.integers(1, 4), st.booleans(), st.booleans())
+def test_a_window_is_always_a_short_part_of_the_conversation_with_its_calls_and_results(
+    messages: list[Message], size: int, step: int, system: bool, first: bool
+) -> None:
+    if step > size - first or (first and size < 2):
+        return
+    manager = SlidingWindowManager(size, system, slide_step=step, preserve_first_user=first)
+    kept = manager.apply(messages)
+    rest = iter(messages)
+    assert all(any(message is other for other in rest) for message in kept)  # in their order
+    assert paired(kept)
+    leading = next((n for n, each in enumerate(messages) if each.role != Role.SYSTEM), len(messages)) if system else 0
+    assert kept[:leading] == messages[:leading]
+    window = kept[leading:]
+    longest = SlidingWindowManager(1, False).apply(messages[leading:])  # the last exchange, which is never cut
+    assert len(window) <= size or len(window) <= len(longest) + first
+    assert manager.apply(kept) == kept or step > 1 or first
+    if any(message.role != Role.TOOL for message in messages[leading:]):
+        assert window  # a model is never sent nothing

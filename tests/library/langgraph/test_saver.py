@@ -1,0 +1,593 @@
+"""What the checkpointer promises: what is read is what was put, and every bad input is refused with its name."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import numpy
+import pytest
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.base import CipherProtocol
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, _DeltaSnapshot
+from langgraph.types import Interrupt, Send
+from pydantic import BaseModel
+
+from cofio import Engine
+from cofio.errors import Invalid, LimitExceeded, Unavailable
+from cofio.library.langgraph import CofioSaver
+from cofio.library.langgraph import saver as saving
+
+from .saving import QUIET, checkpoint_with, config_of
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Order(BaseModel):
+    item: str
+    count: int = 1
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Pair(NamedTuple):
+    left: int
+    right: int
+
+
+OWN = (Colour, Order, Point, Pair)
+MESSAGES = [
+    SystemMessage("Be kind.", id="s"),
+    HumanMessage([{"type": "text", "text": "what is this? ✓"}], id="h", name="Ada"),
+    AIMessage("", id="a", tool_calls=[{"name": "look", "args": {"at": [1, None]}, "id": "c", "type": "tool_call"}]),
+    ToolMessage("a boat", tool_call_id="c", artifact={"raw": b"\x00\xff"}),
+    AIMessage("A boat.", usage_metadata={"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}, extra_field=7),
+]  # fmt: skip
+VALUES: dict[str, Any] = {
+    "none": None, "true": True, "int": 2**63, "float": 0.1, "text": "line\nline \u0000 ✓ 🎈", "half": "\ud800",
+    "bytes": bytes(range(256)), "bytearray": bytearray(b"ab"), "no bytes": b"",
+    "empty list": [], "empty dict": {}, "empty tuple": (), "tuple": (1, (2, [3])), "tuples": [(1, 2), [], {}],
+    "numbers": [1, 2.5, None, True], "mixed": ["a", b"b", None, 1, [1], {"k": b"v"}, bytearray(b"c")],
+    "many": [f"line {number}" for number in range(70_000)], "sixteen": ["a"] * 16,
+    "by name": {"a": 1, "ü": [1], "": None, "nested": {"b": {"c": b"d"}}}, "by number": {1: "a", "b": 2, None: 3},
+    "set": {1, 2}, "frozen": frozenset({"a"}), "deque": deque([1, 2]),
+    "when": datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC), "day": date(2026, 1, 2), "long": timedelta(days=1, seconds=2),
+    "uuid": UUID(int=7), "decimal": Decimal("1.10"), "pattern": re.compile("a+", re.IGNORECASE), "path": Path("a/b"),
+    "enum": Colour.RED, "enums": [Colour.RED], "model": Order(item="tea"), "models": {"a": Order(item="tea", count=2)},
+    "dataclass": Point(1, 2), "namedtuple": Pair(1, 2), "document": Document("text", metadata={"a": 1}),
+    "messages": MESSAGES, "message": MESSAGES[1], "as tuple": tuple(MESSAGES), "twice": [MESSAGES[0], MESSAGES[0]],
+    "snapshot": _DeltaSnapshot(MESSAGES), "snapshots": [_DeltaSnapshot([1])], "sends": [Send("node", {"a": 1})],
+    "interrupt": [Interrupt("sure?", id="i")],
+}  # fmt: skip
+
+
+@pytest.fixture
+def saver(tmp_path: Path) -> Iterator[CofioSaver]:
+    with CofioSaver.open(tmp_path / "store", settings=QUIET, allow=OWN) as opened:
+        yield opened
+
+
+def ids(found: Sequence[CheckpointTuple] | Iterator[CheckpointTuple]) -> list[str]:
+    return [each.checkpoint["id"] for each in found]
+
+
+# What is read is what was put.
+
+
+@pytest.mark.requirement("langgraph.saver.values")
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_comes_back_as_the_in_memory_saver_gives_it(saver: CofioSaver, name: str) -> None:
+    other = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=OWN))
+    put = checkpoint_with("1", {"channel": VALUES[name], "other": 1})
+    for each in (saver, other):
+        each.put(config_of(), put, {}, put["channel_versions"])
+    mine, theirs = saver.get_tuple(config_of()), other.get_tuple(config_of())
+    assert mine is not None
+    assert theirs is not None
+    one, two = mine.checkpoint["channel_values"]["channel"], theirs.checkpoint["channel_values"]["channel"]
+    assert type(one) is type(two)
+    assert repr(one) == repr(two)
+    assert mine.checkpoint == theirs.checkpoint
+    written = [("a", VALUES[name])]
+    for each in (saver, other):
+        each.put_writes(config_of(at="1"), written, "task")
+    assert repr(saver.get_tuple(config_of()).pending_writes) == repr(other.get_tuple(config_of()).pending_writes)  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("langgraph.saver.values")
+def test_everything_else_in_a_checkpoint_is_kept(saver: CofioSaver) -> None:
+    put = checkpoint_with(
+        "1", {"a": 1}, pending_sends=[Send("node", 1)], later={"more": {1: 2}}, channel_versions={"a": 3, "b": 0.5},
+        updated_channels=None,
+    )  # fmt: skip
+    saver.put(config_of(), put, {"source": "loop", "step": 1, "parents": {"": "0"}}, {})
+    found = saver.get_tuple(config_of())
+    assert found is not None
+    assert found.checkpoint == put
+    assert found.metadata == {"source": "loop", "step": 1, "parents": {"": "0"}}
+    assert type(found.checkpoint["channel_versions"]["b"]) is float
+
+
+@pytest.mark.requirement("langgraph.saver.values")
+def test_what_is_changed_after_it_was_put_or_read_does_not_change_what_is_kept(saver: CofioSaver) -> None:
+    message = HumanMessage("first", id="1", additional_kwargs={"tags": ["a"]})
+    put = checkpoint_with("1", {"messages": [message], "files": {"a": ["x"]}})
+    saver.put(config_of(), put, {}, {})
+    put["channel_versions"]["messages"] = "later"
+    put["versions_seen"]["node"]["a"] = "later"
+    found = saver.get_tuple(config_of())
+    assert found is not None
+    found.checkpoint["channel_versions"]["messages"] = "changed"
+    found.checkpoint["channel_values"]["messages"].append("more")
+    found.metadata["step"] = 7
+    again = saver.get_tuple(config_of())
+    assert again is not None
+    assert again.checkpoint["channel_versions"]["messages"] == f"{1:032}.5"
+    assert again.checkpoint["versions_seen"] == {"node": {"a": f"{1:032}.5"}}
+    assert again.checkpoint["channel_values"] == {"messages": [message], "files": {"a": ["x"]}}
+    assert again.metadata == {}
+
+    message.additional_kwargs["tags"][0] = True  # in place, as no code should and some does
+    message.content = "second"
+    saver.put(config_of(at="1"), checkpoint_with("2", {"messages": [message]}), {}, {})
+    assert saver.get_tuple(config_of(at="1")).checkpoint["channel_values"]["messages"][0].content == "first"  # type: ignore[union-attr]
+    latest = saver.get_tuple(config_of())
+    assert latest is not None
+    assert latest.checkpoint["channel_values"]["messages"] == [message]
+    assert latest.checkpoint["channel_values"]["messages"][0].additional_kwargs["tags"] == [True]
+
+
+@pytest.mark.requirement("langgraph.saver.values")
+def test_a_message_that_looks_the_same_and_is_not_is_packed_again(saver: CofioSaver) -> None:
+    other = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+    held = numpy.arange(4)
+    alike: list[Any] = [held, held.reshape(2, 2), held.view("float64"), [1], [True], [1.0], (1,), "1", b"1", None, {1}]
+    for number, artifact in enumerate(alike):
+        put = checkpoint_with(f"{number:02}", {"messages": [ToolMessage("x", tool_call_id="c", artifact=artifact)]})
+        for each in (saver, other):
+            each.put(config_of(), put, {}, {"messages": put["channel_versions"]["messages"]})
+        one, two = saver.get(config_of()), other.get(config_of())
+        assert one is not None
+        assert two is not None
+        assert repr(one["channel_values"]) == repr(two["channel_values"])
+
+
+@pytest.mark.requirement("langgraph.saver.size")
+def test_a_message_more_costs_a_message(saver: CofioSaver) -> None:
+    messages = [HumanMessage(f"{number} {number**7} {number**5}" * 8, id=str(number)) for number in range(400)]
+    for number in range(200, 400):
+        at = f"{number - 1:04}" if number > 200 else None
+        saver.put(config_of(at=at), checkpoint_with(f"{number:04}", {"messages": messages[: number + 1]}), {}, {})
+    measured = saver.engine.checkpoints.measure("langgraph")
+    assert measured.checkpoints == 200
+    assert measured.whole <= 3
+    assert measured.bytes < 200 * 1500
+    found = saver.get_tuple(config_of(at="0300"))
+    assert found is not None
+    assert found.checkpoint["channel_values"]["messages"] == messages[:301]
+
+
+@pytest.mark.requirement("langgraph.saver.restart")
+def test_another_process_reads_what_was_put(tmp_path: Path) -> None:
+    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        for number in range(40):
+            put = checkpoint_with(f"{number:02}", {"messages": MESSAGES[: number % 5 + 1]})
+            saver.put(config_of(at=f"{number - 1:02}" if number else None), put, {"step": number}, {})
+    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        found = [*saver.list(config_of())]
+        assert ids(found) == [f"{number:02}" for number in reversed(range(40))]
+        assert [each.checkpoint["channel_values"]["messages"] for each in found] == [
+            MESSAGES[: number % 5 + 1] for number in reversed(range(40))
+        ]
+
+
+# Metadata.
+
+
+@pytest.mark.requirement("langgraph.saver.metadata")
+def test_metadata_is_as_langgraph_makes_it_and_holds_what_json_cannot(saver: CofioSaver) -> None:
+    config = config_of()
+    config["metadata"] = {"run_id": "r", "user": "Ada\u0000", "__hidden": 1, "list": [1]}
+    config["configurable"]["model"] = "m"
+    metadata: Any = {"source": "loop", "at": datetime(2026, 1, 1, tzinfo=UTC), "half": "a\ud800b", "pair": (1, 2)}
+    saver.put(config, checkpoint_with("1"), metadata, {})
+    found = saver.get_tuple(config_of())
+    assert found is not None
+    assert found.metadata == {
+        "source": "loop", "at": datetime(2026, 1, 1, tzinfo=UTC), "half": "ab", "pair": [1, 2], "run_id": "r",
+        "user": "Ada", "model": "m",
+    }  # fmt: skip
+
+
+# Pending writes.
+
+
+@pytest.mark.requirement("langgraph.saver.writes")
+def test_writes_are_ignored_or_replaced_as_langgraph_says_and_come_in_their_order(saver: CofioSaver) -> None:
+    saver.put(config_of(), checkpoint_with("1"), {}, {})
+    at = config_of(at="1")
+    saver.put_writes(at, [("a", 1), ("b", [2])], "t2", "~b")
+    saver.put_writes(at, [("a", "ignored"), ("b", "ignored"), ("c", 3)], "t2", "~b")
+    saver.put_writes(at, [("a", "first")], "t1", "~b")
+    saver.put_writes(at, [("a", "earlier path")], "t9", "~a")
+    saver.put_writes(at, [(ERROR, "one"), (INTERRUPT, "asked"), (RESUME, "no")], "t2", "~b")
+    saver.put_writes(at, [(ERROR, "two"), (RESUME, "yes")], "t2", "~b")
+    saver.put_writes(at, [], "t3")
+    found = saver.get_tuple(config_of())
+    assert found is not None
+    assert found.pending_writes == [
+        ("t9", "a", "earlier path"), ("t1", "a", "first"), ("t2", RESUME, "yes"), ("t2", INTERRUPT, "asked"),
+        ("t2", ERROR, "two"), ("t2", "a", 1), ("t2", "b", [2]), ("t2", "c", 3),
+    ]  # fmt: skip
+    assert WRITES_IDX_MAP[RESUME] < WRITES_IDX_MAP[INTERRUPT] < WRITES_IDX_MAP[ERROR] < 0
+
+
+# Listing.
+
+
+@pytest.mark.requirement("langgraph.saver.list")
+def test_lists_say_which_checkpoints_and_how_many(saver: CofioSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "LISTED_AT_ONCE", 2)  # so that ids which threads share stand at the ends of pages
+    for thread in ("a", "b", "c"):
+        for ns in ("", "child"):
+            for number in range(3):
+                saver.put(config_of(thread, ns), checkpoint_with(str(number)), {"step": number, "ns": ns}, {})  # type: ignore[typeddict-unknown-key]
+    assert ids(saver.list(None)) == ["2"] * 6 + ["1"] * 6 + ["0"] * 6
+    everything = [tuple(each.config["configurable"].values()) for each in saver.list(None)]
+    assert len(set(everything)) == 18
+    assert ids(saver.list(config_of("a"))) == ["2", "1", "0"]
+    assert ids(saver.list(config_of("a", None))) == ["2", "2", "1", "1", "0", "0"]
+    assert ids(saver.list(config_of("a", "child", "1"))) == ["1"]
+    assert ids(saver.list(config_of("a", None, "1"))) == ["1", "1"]
+    assert ids(saver.list(config_of("a", None, "7"))) == []
+    assert ids(saver.list(config_of("a", "child", "1"), before=config_of("a", at="1"))) == []
+    assert ids(saver.list(config_of("a"), before=config_of("a", at="2"))) == ["1", "0"]
+    assert ids(saver.list(config_of("a"), before=config_of("a"))) == ["2", "1", "0"]
+    assert ids(saver.list(config_of("a"), before=config_of("b", at="2"), limit=1)) == ["1"]
+    assert ids(saver.list(None, filter={"step": 1, "ns": "child"}, limit=2)) == ["1", "1"]
+    assert ids(saver.list(None, filter={"step": 1.0, "missing": None}, limit=1)) == ["1"]
+    assert ids(saver.list(None, filter={"step": "1"})) == []
+    assert ids(saver.list(None, limit=0)) == []
+    assert ids(saver.list(config_of("nobody"))) == []
+
+
+@pytest.mark.requirement("langgraph.saver.list")
+def test_a_list_goes_on_when_what_it_lists_is_deleted(saver: CofioSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "LISTED_AT_ONCE", 2)
+    for number in range(6):
+        saver.put(config_of(), checkpoint_with(str(number)), {"run_id": "even" if number % 2 == 0 else "odd"}, {})
+    found = saver.list(config_of())
+    assert next(found).checkpoint["id"] == "5"
+    saver.delete_for_runs(["even"])
+    assert ids(found) == ["3", "1"]
+
+
+@pytest.mark.requirement("langgraph.saver.async")
+def test_every_method_can_be_awaited(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+            at = None
+            for number in range(25):
+                at = await saver.aput(at or config_of(), checkpoint_with(f"{number:02}", {"a": number}), {}, {})
+            assert at is not None
+            await saver.aput_writes(at, [("a", 1)], "task", "path")
+            found = await saver.aget_tuple(config_of())
+            assert found is not None
+            assert found.pending_writes == [("task", "a", 1)]
+            assert (await saver.aget(config_of()))["id"] == "24"  # type: ignore[index]
+            assert [each.checkpoint["id"] async for each in saver.alist(config_of())] == [
+                f"{number:02}" for number in reversed(range(25))
+            ]
+            assert [each async for each in saver.alist(config_of(), limit=0)] == []
+            history = await saver.aget_delta_channel_history(config=config_of(), channels=["a", "b"])
+            assert history == {"a": {"writes": [], "seed": 23}, "b": {"writes": []}}
+            await saver.acopy_thread("ada", "bob")
+            await saver.aprune(["bob"])
+            assert [each.checkpoint["id"] async for each in saver.alist(config_of("bob"))] == ["24"]
+            await saver.adelete_for_runs(["none"])
+            await saver.adelete_thread("ada")
+            assert await saver.aget_tuple(config_of()) is None
+
+    asyncio.run(work())
+
+
+# Deleting and copying.
+
+
+@pytest.mark.requirement("langgraph.saver.delete")
+def test_deleting_a_thread_takes_all_of_it_and_nothing_else(saver: CofioSaver) -> None:
+    for thread in ("a", "a ", "A"):
+        saver.put(config_of(thread), checkpoint_with("1"), {}, {})
+        saver.put(config_of(thread, "child"), checkpoint_with("1"), {}, {})
+        saver.put_writes(config_of(thread, at="1"), [("a", 1)], "task")
+    saver.delete_thread("a")
+    saver.delete_thread("nobody")
+    assert {each.config["configurable"]["thread_id"] for each in saver.list(None)} == {"a ", "A"}
+    saver.put(config_of("a"), checkpoint_with("1"), {}, {})
+    assert saver.get_tuple(config_of("a")).pending_writes == []  # type: ignore[union-attr]
+    assert saver.get_tuple(config_of("A")).pending_writes == [("task", "a", 1)]  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("langgraph.saver.delete")
+def test_what_later_checkpoints_were_kept_as_changes_of_can_be_deleted(saver: CofioSaver) -> None:
+    for number in range(20):
+        at = f"{number - 1:02}" if number else None
+        messages = [HumanMessage(f"{n}" * 50, id=str(n)) for n in range(number + 1)]
+        put = checkpoint_with(f"{number:02}", {"messages": messages})
+        saver.put(config_of(at=at), put, {"run_id": f"run {number // 3}"}, {})
+    saver.delete_for_runs(["run 0", "run 2", "run 5"])
+    left = [number for number in range(20) if number // 3 not in (0, 2, 5)]
+    found = [*saver.list(config_of())]
+    assert ids(found) == [f"{number:02}" for number in reversed(left)]
+    assert [len(each.checkpoint["channel_values"]["messages"]) for each in found] == [n + 1 for n in reversed(left)]
+
+
+@pytest.mark.requirement("langgraph.saver.prune")
+def test_pruning_keeps_the_latest_of_each_namespace_or_nothing(saver: CofioSaver) -> None:
+    for thread in ("a", "b"):
+        for ns in ("", "child"):
+            for number in range(4):
+                saver.put(config_of(thread, ns, str(number - 1)), checkpoint_with(str(number), {"a": number}), {}, {})
+    saver.put_writes(config_of("a", at="3"), [("a", 1)], "task")
+    saver.prune(["a", "nobody"])
+    left = [each.checkpoint for each in saver.list(config_of("a", None))]
+    assert [(each["id"], each["channel_values"]) for each in left] == [("3", {"a": 3}), ("3", {"a": 3})]
+    assert saver.get_tuple(config_of("a")).pending_writes == [("task", "a", 1)]  # type: ignore[union-attr]
+    assert len(ids(saver.list(config_of("b", None)))) == 8
+    saver.prune(["a"], strategy="delete")
+    assert ids(saver.list(config_of("a", None))) == []
+
+
+@pytest.mark.requirement("langgraph.saver.copy")
+def test_a_copy_has_everything_and_goes_its_own_way(saver: CofioSaver) -> None:
+    for number in range(5):
+        saver.put(
+            config_of(at=str(number - 1) if number else None), checkpoint_with(str(number), {"a": [number]}), {}, {}
+        )
+        saver.put_writes(config_of(at=str(number)), [("a", number)], "task", "path")
+    saver.put(config_of(ns="child"), checkpoint_with("9"), {}, {})
+    saver.copy_thread("ada", "bob")
+    copied = [*saver.list(config_of("bob", None))]
+    assert [each._replace(config={}, parent_config=None) for each in copied] == [
+        each._replace(config={}, parent_config=None) for each in saver.list(config_of("ada", None))
+    ]
+    assert [each.parent_config for each in copied][:2] == [None, config_of("bob", at="3")]
+    saver.put(config_of("bob", at="4"), checkpoint_with("5"), {}, {})
+    saver.delete_thread("ada")
+    assert ids(saver.list(config_of("bob"))) == ["5", "4", "3", "2", "1", "0"]
+    with pytest.raises(Invalid, match="has checkpoints already"):
+        saver.copy_thread("bob", "bob")
+    saver.copy_thread("nobody", "nowhere")
+    assert ids(saver.list(config_of("nowhere", None))) == []
+
+
+# Options.
+
+
+class Rotating(CipherProtocol):
+    """No cipher at all, but like one it writes the same differently each time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        self.count = self.count % 250 + 1
+        return "rotated", bytes([self.count]) + bytes((each + self.count) % 256 for each in plaintext)
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        if ciphername != "rotated":
+            raise ValueError("another cipher")
+        return bytes((each - ciphertext[0]) % 256 for each in ciphertext[1:])
+
+
+@pytest.mark.requirement("langgraph.saver.serde")
+def test_an_encrypting_serializer_is_used_for_all_that_a_graph_says(tmp_path: Path) -> None:
+    serde = EncryptedSerializer(Rotating(), JsonPlusSerializer(allowed_msgpack_modules=None))
+    with CofioSaver.open(tmp_path / "store", settings=QUIET, serde=serde, allow=[Point]) as saver:
+        at = None
+        for number in range(6):
+            put = checkpoint_with(str(number), {"messages": [*MESSAGES, "secret"], "point": Point(1, 2), "none": None})
+            at = saver.put(config_of(at=str(number - 1) if number else None), put, {}, {})
+        assert at is not None
+        saver.put_writes(at, [("a", "secret")], "task")
+        found = saver.get_tuple(config_of())
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {
+            "messages": [*MESSAGES, "secret"],
+            "point": Point(1, 2),
+            "none": None,
+        }
+        assert found.pending_writes == [("task", "a", "secret")]
+        state = saver.engine.checkpoints.load("langgraph", "ada", pending=True, by_id=True)
+        assert state is not None
+        assert "secret" not in repr(state)
+    other = CofioSaver.open(tmp_path / "store", settings=QUIET)
+    with other, pytest.raises(Invalid, match=r"serde: a value is of the type 'msgpack\+rotated'"):
+        other.get_tuple(config_of())
+
+
+class Texts:
+    """A serializer of the old kind, without types."""
+
+    def dumps(self, obj: Any) -> bytes:
+        return repr(obj).encode()
+
+    def loads(self, data: bytes) -> Any:
+        return data.decode()
+
+
+@pytest.mark.requirement("langgraph.saver.serde")
+def test_any_other_serializer_is_given_whole_values(tmp_path: Path) -> None:
+    with CofioSaver.open(tmp_path / "store", settings=QUIET, serde=Texts()) as saver:  # type: ignore[arg-type]
+        saver.put(config_of(), checkpoint_with("1", {"a": [1, 2], "b": {"c": 1}}), {}, {})
+        found = saver.get_tuple(config_of())
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"a": "[1, 2]", "b": "{'c': 1}"}
+
+
+@pytest.mark.requirement("langgraph.saver.ttl")
+def test_a_checkpoint_is_gone_when_its_time_is_over(tmp_path: Path) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with Engine.open(tmp_path / "store", settings=QUIET, clock=lambda: now) as engine:
+        saver = CofioSaver(engine, ttl=60)
+        saver.put(config_of(), checkpoint_with("1"), {}, {})
+        now += timedelta(seconds=50)
+        saver.put(config_of(at="1"), checkpoint_with("2"), {}, {})
+        assert ids(saver.list(config_of())) == ["2", "1"]
+        now += timedelta(seconds=20)
+        assert ids(saver.list(config_of())) == ["2"]
+        assert saver.get_tuple(config_of(at="1")) is None
+        now += timedelta(seconds=60)
+        assert saver.get_tuple(config_of()) is None
+        CofioSaver(engine, ttl=timedelta(days=1)).put(config_of(), checkpoint_with("3"), {}, {})
+        assert ids(saver.list(None)) == ["3"]
+        for wrong in (0, -1, True, timedelta(0), "1"):
+            with pytest.raises(Invalid, match="ttl"):
+                CofioSaver(engine, ttl=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("langgraph.saver.open")
+def test_a_saver_closes_the_store_that_it_opened_and_no_other(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=QUIET) as engine:
+        with CofioSaver(engine) as saver:
+            saver.setup()
+            saver.put(config_of(), checkpoint_with("1"), {}, {})
+        assert not engine.closed
+    with CofioSaver.from_conn_string(str(tmp_path / "store")) as saver:
+        opened = saver.engine
+        assert saver.get_tuple(config_of()) is not None
+    assert opened.closed
+    with CofioSaver.from_conn_string(":memory:") as saver:
+        assert saver.get_tuple(config_of()) is None
+        folder = saver._folder
+        assert folder is not None
+        assert Path(folder.name).exists()
+    assert not Path(folder.name).exists()
+    with pytest.raises(Invalid, match="ttl"):
+        CofioSaver.open(tmp_path / "store", settings=QUIET, ttl=-1)
+    with pytest.raises(Invalid, match=r"engine: expected an Engine, got str; see CofioSaver\.open"):
+        CofioSaver("memory")  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("langgraph.saver.versions")
+def test_versions_rise_and_are_written_as_the_sqlite_saver_writes_them(saver: CofioSaver) -> None:
+    version = None
+    for number in range(1, 12):
+        following = saver.get_next_version(version, None)
+        assert re.fullmatch(rf"{number:032}\.0\.\d+", following) or "e-" in following
+        assert version is None or following > version
+        version = following
+    assert saver.get_next_version(4, None).startswith(f"{5:032}.")  # type: ignore[arg-type]  # of another saver
+
+
+@pytest.mark.requirement("langgraph.saver.allow")
+def test_a_saver_with_more_types_is_another_saver_on_the_same_store(tmp_path: Path) -> None:
+    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        wider = saver.with_allowlist([(Point.__module__, "Point")])
+        assert wider is not saver
+        assert isinstance(wider, CofioSaver)
+        wider.put(config_of(), checkpoint_with("1", {"point": Point(1, 2), "points": [Point(1, 2)]}), {}, {})
+        assert wider.get(config_of())["channel_values"] == {"point": Point(1, 2), "points": [Point(1, 2)]}  # type: ignore[index]
+        plain = {"x": 1, "y": 2}
+        assert saver.get(config_of())["channel_values"] == {"point": plain, "points": [plain]}  # type: ignore[index]
+
+
+# Bad input.
+
+
+@pytest.mark.requirement("langgraph.saver.threads")
+@pytest.mark.parametrize(
+    "thread", ["'; DROP TABLE thread; --", '"', "ü ✓ 🎈", "a/b", "%", "..", " ", "\n", 7, UUID(int=3)]
+)
+def test_a_thread_may_have_any_name(saver: CofioSaver, thread: Any) -> None:
+    assert saver.put(config_of(thread), checkpoint_with("1"), {}, {}) == config_of(thread, at="1")
+    saver.put(config_of("other"), checkpoint_with("2"), {}, {})
+    found = saver.get_tuple(config_of(thread))
+    assert found is not None
+    assert found.config == config_of(str(thread), at="1")
+    assert ids(saver.list(config_of(thread))) == ["1"]
+    saver.copy_thread(thread, f"{thread} copied")
+    saver.delete_thread(thread)
+    assert saver.get_tuple(config_of(thread)) is None
+    assert ids(saver.list(None)) == ["2", "1"]
+
+
+@pytest.mark.requirement("langgraph.saver.errors")
+def test_bad_input_is_refused_with_its_name_and_changes_nothing(saver: CofioSaver) -> None:
+    saver.put(config_of(), checkpoint_with("1", {"a": 1}), {}, {})
+    kept = saver.get_tuple(config_of())
+    good: Any = checkpoint_with("2", {"a": 2})
+    for config, match in (
+        (None, "config: expected"), ({}, "config: expected"), ({"configurable": {}}, "thread_id: is missing"),
+        (config_of(""), "thread_id: is empty"), (config_of("a\0b"), "thread_id: holds a NUL"),
+        (config_of("\ud800"), "thread_id: holds half"), (config_of("a" * 1025), "thread_id: longer than"),
+        (config_of(ns="a\0"), "checkpoint_ns: holds a NUL"), (config_of(ns=7), "checkpoint_ns: expected a string"),  # type: ignore[arg-type]
+        (config_of(at="a\0"), "checkpoint_id: holds a NUL"), (config_of(at=7), "checkpoint_id: expected a string"),  # type: ignore[arg-type]
+    ):  # fmt: skip
+        with pytest.raises(Invalid, match=match):
+            saver.put(config, good, {}, {})  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match=match):
+            saver.get_tuple(config)  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match=match):
+            saver.put_writes(config, [("a", 1)], "task")  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="thread_id: is missing"):
+        next(saver.list({"configurable": {}}))
+    with pytest.raises(Invalid, match="checkpoint_id: is missing"):
+        saver.put_writes(config_of(), [("a", 1)], "task")
+    for name in ("", "a\0", 7):
+        with pytest.raises(Invalid, match="id: "):
+            saver.put(config_of(), checkpoint_with(name), {}, {})  # type: ignore[arg-type]
+    for broken, match in ((None, "has no 'id'"), ({"id": "2"}, "has no 'channel_values'")):
+        with pytest.raises(Invalid, match=f"checkpoint: {match}"):
+            saver.put(config_of(), broken, {}, {})  # type: ignore[arg-type]
+    with pytest.raises(LimitExceeded):
+        saver.put(config_of(), checkpoint_with("a" * 1025), {}, {})
+    with pytest.raises(TypeError, match="not msgpack serializable"):
+        saver.put(config_of(), checkpoint_with("2", {"a": [1, "b", object()]}), {}, {})
+    with pytest.raises(TypeError, match="surrogates"):
+        saver.put(config_of(), checkpoint_with("2", {"a": {"\ud800": 1}}), {}, {})
+    with pytest.raises(TypeError, match="not msgpack serializable"):
+        saver.put_writes(config_of(at="1"), [("a", 1), ("b", object())], "task")
+    for wrong in (None, "", "a\0"):
+        with pytest.raises(Invalid, match="thread_id"):
+            saver.delete_thread(wrong)  # type: ignore[arg-type]
+        with pytest.raises(Invalid, match="target_thread_id"):
+            saver.copy_thread("ada", wrong)  # type: ignore[arg-type]
+    with pytest.raises(Invalid, match="strategy: 'all' is not one of keep_latest, delete"):
+        saver.prune(["ada"], strategy="all")
+    with pytest.raises(Invalid, match="thread_ids: expected several"):
+        saver.prune("ada")
+    with pytest.raises(Invalid, match="run_ids: expected several"):
+        saver.delete_for_runs("run")
+    assert [*saver.list(None)] == [kept]
+
+
+@pytest.mark.requirement("langgraph.saver.errors")
+def test_a_damaged_checkpoint_says_which_it_is(saver: CofioSaver) -> None:
+    for number, state in enumerate((
+        {}, {"rest": {}}, {"values": {"a": 1}, "rest": {}}, {"values": {"a": ["\u0100"]}, "rest": {}},
+        {"values": {"a": ["\x92"]}, "rest": {}}, {"values": {"a": "msgpack\n\xc1"}, "rest": {}}, [1],
+    )):  # fmt: skip
+        saver.engine.checkpoints.save("langgraph", "ada", str(number), state)
+        with pytest.raises(Unavailable, match=f"checkpoint '{number}' of the thread 'ada' cannot be read"):
+            saver.get_tuple(config_of())

@@ -1,0 +1,213 @@
+"""What a store of one's own inherits, and what the one in memory cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import pytest
+
+from cofio.library import stores
+from cofio.library.stores import (
+    BaseStore,
+    InMemoryStore,
+    SemanticSearchResult,
+    StoreCapabilities,
+    StoreCapabilityError,
+    StoreContext,
+    StoreItem,
+)
+
+T = TypeVar("T")
+NS = ("a",)
+
+
+def run(call: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine."""
+    return asyncio.run(call)
+
+
+class Smallest(BaseStore):
+    """A store with the four methods that every store has, and no others."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[tuple[str, ...], str], Any] = {}
+
+    async def put(
+        self, namespace: tuple[str, ...], key: str, value: Any, metadata: dict[str, Any] | None = None
+    ) -> None:
+        """Store a value."""
+        self.held[namespace, key] = value
+
+    async def get(self, namespace: tuple[str, ...], key: str) -> Any | None:
+        """The value."""
+        return self.held.get((namespace, key))
+
+    async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
+        """Forget a value."""
+        return self.held.pop((namespace, key), self) is not self
+
+    async def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> list[str]:
+        """The keys."""
+        return [key for space, key in self.held if space == namespace][:limit]
+
+
+@pytest.mark.requirement("store-base.abstract")
+def test_a_store_needs_four_methods() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        BaseStore()  # type: ignore[abstract]
+    for name in ("put", "get", "delete", "list_keys"):
+        assert name in BaseStore.__abstractmethods__
+    assert len(BaseStore.__abstractmethods__) == 4
+
+
+@pytest.mark.requirement("store-base.capabilities")
+def test_a_store_can_do_nothing_more_unless_it_says_so() -> None:
+    assert Smallest().capabilities == StoreCapabilities()
+    assert StoreCapabilities() == StoreCapabilities(
+        search=False, semantic_search=False, embedding_dimension=None, ttl=False, list_namespaces=False,
+        batch_operations=False, transactions=False,
+    )  # fmt: skip
+    with pytest.raises(AttributeError):
+        StoreCapabilities().search = True  # type: ignore[misc]
+
+
+@pytest.mark.requirement("store-base.defaults")
+def test_the_other_methods_stand_on_the_four() -> None:
+    store = Smallest()
+    run(store.put_batch([(NS, "a", 1, None), (NS, "none", None, {"m": 1})]))
+    assert run(store.exists(NS, "a"))
+    assert run(store.exists(NS, "none"))
+    assert not run(store.exists(NS, "b"))
+    before = datetime.now(UTC)
+    item = run(store.get_item(NS, "none"))
+    assert item is not None
+    assert (item.namespace, item.key, item.value, item.metadata, item.version) == (NS, "none", None, {}, 1)
+    assert before <= item.created_at == item.updated_at
+    assert run(store.get_item(NS, "b")) is None
+    assert run(store.get_batch([(NS, "a"), (NS, "none"), (NS, "b")])) == {(NS, "a"): 1, (NS, "none"): None}
+    assert run(store.clear_namespace(NS)) == 2
+    run(store.close())
+
+
+@pytest.mark.requirement("store-base.clear-all")
+def test_clearing_and_existence_do_not_end_at_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "_PAGE", 3)
+    store = Smallest()
+    for number in range(100):
+        run(store.put(NS, str(number), None))
+    assert run(store.exists(NS, "99"))
+    assert not run(store.exists(NS, "100"))
+    assert run(store.clear_namespace(NS)) == 100
+    assert store.held == {}
+
+
+@pytest.mark.requirement("store-base.clear-stuck")
+def test_clearing_ends_when_nothing_can_be_deleted() -> None:
+    class Stuck(Smallest):
+        async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
+            """Forget nothing."""
+            return False
+
+    store = Stuck()
+    run(store.put(NS, "k", 1))
+    assert run(store.clear_namespace(NS)) == 0
+
+
+CANNOT = {
+    "search": ("search", "Choose a backend that advertises capabilities.search (e.g., InMemoryStore, CofioStore)."),
+    "put_with_embedding": ("semantic_search", "Use put() for plain storage, or pick a vector-capable backend."),
+    "search_by_embedding": ("semantic_search", "Pick a vector-capable backend (e.g., CofioStore)."),
+    "get_embedding": ("semantic_search", None),
+    "list_namespaces": ("list_namespaces", None),
+}
+CALLS: dict[str, tuple[Any, ...]] = {
+    "search": (NS,), "put_with_embedding": (NS, "k", 1, [1.0]), "search_by_embedding": (NS, [1.0]),
+    "get_embedding": (NS, "k"), "list_namespaces": (),
+}  # fmt: skip
+
+
+@pytest.mark.requirement("store-base.capability-error")
+@pytest.mark.parametrize("method", CANNOT)
+def test_what_a_store_cannot_do_is_said_by_name(method: str) -> None:
+    capability, hint = CANNOT[method]
+    with pytest.raises(StoreCapabilityError) as caught:
+        run(getattr(Smallest(), method)(*CALLS[method]))
+    error = caught.value
+    assert isinstance(error, NotImplementedError)
+    assert (error.capability, error.store_class, error.hint) == (capability, "Smallest", hint)
+    said = f"Smallest does not support '{capability}'"
+    assert str(error) == (f"{said}. {hint}" if hint else said)
+
+
+@pytest.mark.requirement("store-memory.capabilities")
+def test_the_store_in_memory_says_what_it_can_do() -> None:
+    assert InMemoryStore().capabilities == StoreCapabilities(search=True, list_namespaces=True, batch_operations=True)
+
+
+@pytest.mark.requirement("store-memory.no-vectors")
+def test_the_store_in_memory_keeps_no_vectors() -> None:
+    store = InMemoryStore()
+    said = (
+        "InMemoryStore does not support 'semantic_search'. Use put() for plain storage, or pick a vector-capable"
+        " backend."
+    )
+    with pytest.raises(StoreCapabilityError) as caught:
+        run(store.put_with_embedding(NS, "k", 1, [1.0]))
+    assert str(caught.value) == said
+    context = StoreContext(store, user_id="u")
+    with pytest.raises(StoreCapabilityError) as caught:
+        run(context.remember_with_embedding("k", 1, [1.0]))
+    assert str(caught.value) == said
+    with pytest.raises(StoreCapabilityError):
+        run(context.search_memories_semantic([1.0]))
+    with pytest.raises(StoreCapabilityError):
+        run(store.get_embedding(NS, "k"))
+    assert run(store.list_namespaces()) == []
+
+
+@pytest.mark.requirement("store-memory.substring")
+def test_the_store_in_memory_searches_by_parts_of_words() -> None:
+    store = InMemoryStore()
+    run(store.put(NS, "a", {"city": "Zürich"}))
+    run(store.put(NS, "b", 1234, {"Ü": None}))
+    assert [item.key for item in run(store.search(NS, "ZÜR"))] == ["a"]
+    assert [item.key for item in run(store.search(NS, "23"))] == ["b"]
+    assert [item.key for item in run(store.search(NS, "ü"))] == ["a", "b"]
+
+
+@pytest.mark.requirement("store-memory.any-value")
+def test_the_store_in_memory_takes_any_value_and_none_breaks_a_search() -> None:
+    store = InMemoryStore()
+    knot: list[Any] = []
+    knot.append(knot)
+    run(store.put(NS, "time", datetime(2026, 1, 2, tzinfo=UTC)))
+    run(store.put(NS, "knot", knot))
+    run(store.put(NS, "set", {"needle"}))
+    run(store.put(NS, "pairs", {(1, 2): "needle"}))
+    assert run(store.get(NS, "time")) == datetime(2026, 1, 2, tzinfo=UTC)
+    assert [item.key for item in run(store.search(NS, "needle"))] == ["set", "pairs"]
+    assert [item.key for item in run(store.search(NS, "2026-01-02"))] == ["time"]
+
+
+@pytest.mark.requirement("store-memory.loops")
+def test_the_store_in_memory_may_be_used_from_several_event_loops() -> None:
+    store = InMemoryStore()
+
+    async def many(name: str) -> None:
+        await asyncio.gather(*(store.put(NS, f"{name}{number}", number) for number in range(20)))
+
+    run(many("a"))
+    run(many("b"))
+    assert len(run(store.list_keys(NS))) == 40
+
+
+@pytest.mark.requirement("store.semantic-result")
+def test_a_result_has_an_item_a_score_and_perhaps_a_distance() -> None:
+    now = datetime.now(UTC)
+    item = StoreItem(NS, "k", 1, {}, now, now)
+    assert item.version == 1
+    assert SemanticSearchResult(item, 0.5).distance is None
+    assert SemanticSearchResult(item=item, score=0.5, distance=0.2).distance == 0.2
