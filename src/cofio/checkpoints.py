@@ -440,14 +440,15 @@ class Checkpoints:
         base = before[-1].no if before else None
 
         def work(rows: CheckpointRows) -> int:
-            thread = cast(int, rows.thread(*place, make=True))
-            held = rows.number(thread, known.id)
-            if held is not None:
-                if base is not None:
-                    raise _Replaced
-                self._take_out(rows, thread, [held])
-            if base is not None and not rows.holds(thread, base):
+            thread, held, there = rows.standing(*place, known.id, base)
+            if base is not None and held is not None:
+                raise _Replaced
+            if base is not None and not there:
                 raise _Gone
+            if thread is None:
+                thread = cast(int, rows.thread(*place, make=True))
+            if held is not None:
+                self._take_out(rows, thread, [held])
             return rows.insert(
                 thread, known.id, parent, (base, step.depth, step.place), created_at=_micros(now),
                 expires_at=None if expires is None else _micros(expires), metadata=metadata, body=body,

@@ -285,8 +285,11 @@ class CheckpointRows(Protocol):
     def number(self, thread: int, id: str) -> int | None:
         """The number of the checkpoint with this id, even if it has expired."""
 
-    def holds(self, thread: int, no: int) -> bool:
-        """Whether the thread has a checkpoint with this number, even if it has expired."""
+    def standing(
+        self, space: str, name: str, ns: str, id: str, base: int | None
+    ) -> tuple[int | None, int | None, bool]:
+        """What a save has to know, in one look: the thread's number, the number of what the id holds, and whether the
+        thread has the checkpoint that it is to be a change of. None and False for what there is not."""
 
     def measured(self, space: str, name: str | None) -> tuple[int, int, int]:
         """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""

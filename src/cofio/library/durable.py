@@ -88,7 +88,7 @@ class CofioCheckpointer(BaseCheckpointer):
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
         """List the ids of a thread's checkpoints, newest first."""
         check_ids(thread_id, None)
-        found = await across(self.engine.checkpoints.list, SPACE, thread_id, limit=limit)
+        found = await across(self.engine.checkpoints.list, SPACE, thread_id, ns="", limit=limit)
         return [each.id for each in found]
 
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:

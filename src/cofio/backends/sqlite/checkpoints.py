@@ -19,7 +19,15 @@ _CHAIN = (
     " UNION ALL SELECT c.no, c.id, c.base, c.depth, c.place, c.body"
     " FROM chain CROSS JOIN checkpoint AS c ON c.no = chain.base) SELECT * FROM chain"
 )
+_STANDING = (
+    "SELECT no, (SELECT no FROM checkpoint WHERE thread = thread_.no AND id = ?),"
+    " (SELECT thread = thread_.no FROM checkpoint WHERE no = ?)"
+    " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
+)
 _PENDING = "task, at, path, channel, type, value"
+# ?1 is the time. The store's own (`records.steady`) is read only for what may have expired.
+_TIME = f"max(?1, (SELECT iif(updated <= ?1 + {DAY}, updated, 0) FROM state))"
+_ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
 
 
@@ -28,9 +36,7 @@ class Rows:
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
         self._connection = connection
-        # The store's time (`records.steady`), which is read only if there is something that may have expired.
-        time = f"max({now}, (SELECT iif(updated <= {now} + {DAY}, updated, 0) FROM state))"
-        self._alive = f"(expires_at IS NULL OR expires_at > {time})"
+        self._now = now
 
     # Reading.
 
@@ -45,7 +51,7 @@ class Rows:
 
     def row(self, thread: int, id: str) -> CheckpointRow | None:
         """The checkpoint with this id."""
-        return self._one(f"SELECT {_ROW} {_FROM} WHERE thread = ? AND id = ? AND {self._alive}", thread, id)
+        return self._one(f"SELECT {_ROW} {_FROM} WHERE thread = ?2 AND id = ?3 AND {_ALIVE}", thread, id)
 
     def number(self, thread: int, id: str) -> int | None:
         """The number of the checkpoint with this id, even if it has expired."""
@@ -54,47 +60,56 @@ class Rows:
         ).get
         return found
 
-    def holds(self, thread: int, no: int) -> bool:
-        """Whether the thread has a checkpoint with this number, even if it has expired."""
-        return bool(self._connection.execute("SELECT thread = ? FROM checkpoint WHERE no = ?", (thread, no)).get)
+    def standing(
+        self, space: str, name: str, ns: str, id: str, base: int | None
+    ) -> tuple[int | None, int | None, bool]:
+        """What a save has to know, in one look."""
+        row = self._connection.execute(_STANDING, (id, base, space, name, ns)).fetchone()
+        return (row[0], row[1], bool(row[2])) if row else (None, None, False)
 
     def measured(self, space: str, name: str | None) -> tuple[int, int, int]:
         """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
-        sql = f"SELECT count(*), ifnull(sum(base IS NULL), 0), ifnull(sum(length(body)), 0) {_FROM} WHERE space = ?"
-        if name is None:
-            found = self._connection.execute(f"{sql} AND {self._alive}", (space,)).get
-        else:
-            found = self._connection.execute(f"{sql} AND name = ? AND {self._alive}", (space, name)).get
+        sql = f"SELECT count(*), ifnull(sum(base IS NULL), 0), ifnull(sum(length(body)), 0) {_FROM}"
+        where = f"WHERE space = ?2 AND {_ALIVE} AND (?3 IS NULL OR name = ?3)"
+        found = self._connection.execute(f"{sql} {where}", (self._now, space, name)).get
         return cast(tuple[int, int, int], found)
 
     def newest(self, thread: int, *, by_id: bool) -> CheckpointRow | None:
         """The checkpoint that was saved last, or the one with the highest id."""
         order = "id" if by_id else "checkpoint.no"
-        return self._one(
-            f"SELECT {_ROW} {_FROM} WHERE thread = ? AND {self._alive} ORDER BY {order} DESC LIMIT 1", thread
-        )
+        return self._one(f"SELECT {_ROW} {_FROM} WHERE thread = ?2 AND {_ALIVE} ORDER BY {order} DESC LIMIT 1", thread)
 
     def listed(
         self, space: str, name: str | None, ns: str | None, *, by_id: bool, before: str | None
     ) -> Iterator[CheckpointRow]:
         """Checkpoints, newest first."""
-        tests, values = ["space = ?", self._alive], [space]
-        for test, value in (("name = ?", name), ("ns = ?", ns), ("id < ?", before)):
+        thread = None if name is None or ns is None else self.thread(space, name, ns)
+        if name is not None and ns is not None and thread is None:
+            return
+        tests = [_ALIVE]
+        values: list[Any] = [self._now]
+        asked = (("space =", space), ("name =", name), ("ns =", ns)) if thread is None else (("thread =", thread),)
+        for column, value in (*asked, ("id <", before)):
             if value is not None:
-                tests.append(test)
                 values.append(value)
+                tests.append(f"{column} ?{len(values)}")
         order = "id DESC, checkpoint.no DESC" if by_id else "checkpoint.no DESC"
+        if thread is not None and by_id:
+            order = "id DESC"  # as the index has them: no two of a thread have the same
         # From the thread's side when it is named, else from the checkpoints', which are in order already.
-        source = _FROM if name is None else "FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no"
+        by_name = name is not None and thread is None
+        source = "FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no" if by_name else _FROM
         sql = f"SELECT {_ROW} {source} WHERE {' AND '.join(tests)} ORDER BY {order}"
         for row in self._connection.execute(sql, values):
             yield CheckpointRow._make(row)
 
     def names(self, space: str) -> Iterator[tuple[str, str]]:
         """Each thread that has checkpoints, with its part, the one saved to last first."""
-        newest = f"(SELECT max(c.no) FROM checkpoint AS c WHERE c.thread = thread.no AND {self._alive})"
-        sql = f"SELECT name, ns, {newest} AS newest FROM thread WHERE space = ? AND newest NOTNULL ORDER BY newest DESC"
-        for name, ns, _ in self._connection.execute(sql, (space,)):
+        newest = f"(SELECT max(c.no) FROM checkpoint AS c WHERE c.thread = thread.no AND {_ALIVE})"
+        sql = (
+            f"SELECT name, ns, {newest} AS newest FROM thread WHERE space = ?2 AND newest NOTNULL ORDER BY newest DESC"
+        )
+        for name, ns, _ in self._connection.execute(sql, (self._now, space)):
             yield name, ns
 
     def chain(self, no: int) -> list[Link]:
@@ -126,15 +141,15 @@ class Rows:
         created_at: int, expires_at: int | None, metadata: str, body: bytes,
     ) -> int:  # fmt: skip
         """Add a checkpoint with its base, depth and place; its number."""
-        newest: int = self._connection.execute("SELECT ifnull(max(no), 0) FROM checkpoint").get
         # By the clock, so that the number of one that was deleted is not given to another state.
-        no = max(newest + 1, created_at)
-        self._connection.execute(
-            "INSERT INTO checkpoint (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata,"
-            " body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (no, thread, id, parent, *base, created_at, expires_at, metadata, body),
-        )
-        return no
+        made: int = self._connection.execute(
+            "INSERT INTO checkpoint"
+            " (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
+            " VALUES (max((SELECT ifnull(max(no), 0) FROM checkpoint) + 1, ?7),"
+            " ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING no",
+            (thread, id, parent, *base, created_at, expires_at, metadata, body),
+        ).get
+        return made
 
     def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
         """Write a checkpoint's state as a change of another."""
@@ -236,14 +251,13 @@ class Rows:
             f"SELECT {_ROW}, -bm25(checkpoint_word) FROM checkpoint_word"
             " CROSS JOIN checkpoint ON checkpoint.no = checkpoint_word.rowid"
             " CROSS JOIN thread ON thread.no = checkpoint.thread"
-            f" WHERE checkpoint_word MATCH ? AND {self._alive} ORDER BY bm25(checkpoint_word), checkpoint.no"
-            " LIMIT ?",
-            (match, limit),
+            f" WHERE checkpoint_word MATCH ?2 AND {_ALIVE} ORDER BY bm25(checkpoint_word), checkpoint.no LIMIT ?3",
+            (self._now, match, limit),
         )
         return [(CheckpointRow._make(row[:-1]), row[-1]) for row in rows]
 
     def _one(self, sql: str, *values: Any) -> CheckpointRow | None:
-        row = self._connection.execute(sql, values).fetchone()
+        row = self._connection.execute(sql, (self._now, *values)).fetchone()
         return None if row is None else CheckpointRow._make(row)
 
 

@@ -46,7 +46,7 @@ except ImportError as error:
     ) from error
 
 from .configs import config_of, id_of, ns_of, options_of, several, thread_named, thread_of
-from .states import Packed, StrictSerializer, checkpoint_of, json_of, state_of, typed, untyped, value_of
+from .states import Messages, StrictSerializer, checkpoint_of, json_of, state_of, typed, untyped, value_of
 
 __all__ = ["SPACE", "CofioSaver"]
 
@@ -94,7 +94,7 @@ class CofioSaver(BaseCheckpointSaver[str]):
             self.serde = self.with_allowlist(cast("Collection[tuple[str, ...]]", allow)).serde
         self.engine = engine
         self.ttl = ttl
-        self._packed = Packed()
+        self._messages = Messages(self.serde)
         self._owned: Engine | None = None
         self._folder: TemporaryDirectory[str] | None = None
 
@@ -186,8 +186,7 @@ class CofioSaver(BaseCheckpointSaver[str]):
         for key in ("id", "channel_values"):
             if not isinstance(checkpoint, Mapping) or key not in checkpoint:
                 raise Invalid("checkpoint", f"has no {key!r}")
-        seen: dict[bytes, str] = {}
-        state = state_of(checkpoint, self.serde, self._packed.last((thread, ns)), seen)
+        state = state_of(checkpoint, self.serde, self._messages)
         described, aside = self._described(config, metadata)
         if aside:
             state[_ASIDE] = aside
@@ -195,7 +194,6 @@ class CofioSaver(BaseCheckpointSaver[str]):
             SPACE, thread, checkpoint["id"], state, ns=ns, parent=id_of(options), metadata=described, ttl=self.ttl,
             owned=True,
         )  # fmt: skip
-        self._packed.keep((thread, ns), seen)
         return config_of(options["thread_id"], ns, checkpoint["id"])
 
     def put_writes(
@@ -405,7 +403,7 @@ class CofioSaver(BaseCheckpointSaver[str]):
                 metadata[key] = untyped(text, self.serde)
             return CheckpointTuple(
                 config=config or config_of(found.thread, found.ns, found.id),
-                checkpoint=checkpoint_of(found.id, found.state, self.serde),
+                checkpoint=checkpoint_of(found.id, found.state, self.serde, self._messages),
                 metadata=cast(CheckpointMetadata, metadata),
                 parent_config=config_of(found.thread, found.ns, found.parent) if found.parent else None,
                 pending_writes=[self._write(each) for each in found.pending],
@@ -481,7 +479,7 @@ class CofioSaver(BaseCheckpointSaver[str]):
                     if write.channel in open_:
                         written[write.channel].append(self._write(write))
                 for channel in open_ & last.state["values"].keys():
-                    seeds[channel] = value_of(last.state["values"][channel], self.serde)
+                    seeds[channel] = value_of(last.state["values"][channel], self.serde, self._messages)
             open_ -= seeds.keys()
             if not open_:
                 return

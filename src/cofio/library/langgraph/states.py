@@ -15,8 +15,7 @@ kept as the characters with the same numbers.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Any, TypeAlias, cast
 
@@ -38,6 +37,7 @@ from ...errors import Invalid
 _ONE = b"\x91"  # the header of a list of one
 _TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_EMPTY = frozenset({list, dict})
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _MESSAGES = frozenset({AIMessage, AIMessageChunk, FunctionMessage, HumanMessage, SystemMessage, ToolMessage})
 _MARKING = (
@@ -49,7 +49,9 @@ _MARKING = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
-Texts: TypeAlias = dict[bytes, str]
+OBJECTS = 4096  # messages that are known by which object they are, twice
+_Known: TypeAlias = tuple[Any, dict[str, Any], str]
+"""A message, a copy of its fields, and its text."""
 
 
 class StrictSerializer(JsonPlusSerializer):
@@ -73,47 +75,123 @@ class StrictSerializer(JsonPlusSerializer):
         return super().loads_typed(data)
 
 
-class Packed:
-    """What the messages in the last checkpoint of each thread were packed to, so that it need not be done again.
+class Messages:
+    """Messages and what they are packed to, so that neither is made twice.
 
-    They are found by all that they hold, and not by which objects they are: a message that was changed is another.
+    A graph reads its whole conversation at each turn, and puts it several times. A message is packed once, found again
+    by being the same object with the same fields, or by all that it holds: one that was changed is another. One
+    that is read again is a copy, which costs a quarter of making it: what a caller does to it is done to it alone.
     """
 
-    LIMIT = 32 * 1024 * 1024  # bytes that messages are found by; about as many again for what they were packed to
+    LIMIT = 32 * 1024 * 1024  # characters of packed text; all is forgotten when there is more
 
-    def __init__(self) -> None:
+    def __init__(self, serde: SerializerProtocol) -> None:
         self._lock = Lock()
-        self._texts: OrderedDict[Hashable, Texts] = OrderedDict()
+        # With a serializer that does more than make values, as one that decrypts or counts, nothing is copied.
+        self._copies = type(serde).loads_typed in (JsonPlusSerializer.loads_typed, StrictSerializer.loads_typed)
+        self._forget()
+
+    def _forget(self) -> None:
         self._size = 0
+        self._by_object: dict[int, _Known] = {}
+        self._older: dict[int, _Known] = {}
+        """Messages by their ids; the older half goes when there are too many: they stay in memory for it."""
+        self._by_mark: dict[bytes, str] = {}
+        """Texts by all that a message holds."""
+        self._by_text: dict[str, Any] = {}
+        """What was made of a text that was read more than once; None when it was read once, or cannot be copied."""
 
-    def last(self, place: Hashable) -> Texts:
-        """The messages of a place, by what they hold; not to be changed."""
-        with self._lock:
-            return self._texts.get(place, {})
+    def packed(self, value: Any, serde: SerializerProtocol) -> str:
+        """An element of a list, as text.
 
-    def keep(self, place: Hashable, texts: Texts) -> None:
-        """Know these messages of a place, and no others."""
+        Raises:
+            _Unfit: the serializer does not write it as a part of a list.
+        """
+        if type(value) not in _MESSAGES:
+            return _packed(value, serde)
+        known = self._by_object.get(id(value)) or self._older.get(id(value))
+        if known and known[0] is value and value.__dict__ == known[1] and not value.__pydantic_extra__:
+            return known[2]
+        try:
+            mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
+        except TypeError:  # it holds something else than plain data
+            return _packed(value, serde)
+        text = self._by_mark.get(mark)
+        if text is None:
+            text = self._by_mark[mark] = _packed(value, serde)
+            self._grow(len(text))
+        if _plain(value):
+            self._by_object[id(value)] = (value, _copied(value).__dict__, text)
+            self._age()
+        return text
+
+    def made(self, texts: list[str], serde: SerializerProtocol) -> list[Any]:
+        """The list of what the elements are."""
+        if not self._copies:
+            return cast("list[Any]", serde.loads_typed(("msgpack", _array(texts))))
+        by_object = self._by_object
+        kept = [*map(self._by_text.get, texts)]
+        missing = [at for at, each in enumerate(kept) if each is None]
+        read = iter(serde.loads_typed(("msgpack", _array(texts[at] for at in missing))) if missing else ())
+        values = []
+        for text, each in zip(texts, kept, strict=True):
+            if each is None:
+                values.append(next(read))
+            else:
+                copy = _copied(each)
+                by_object[id(copy)] = (copy, each.__dict__, text)
+                values.append(copy)
+        self._age()
+        for at in missing:
+            self._note(texts[at], values[at])
+        return values
+
+    def _note(self, text: str, value: Any) -> None:
+        if text not in self._by_text:
+            self._by_text[text] = None
+            self._grow(len(text))
+        elif type(value) in _MESSAGES and _plain(value):
+            self._by_text[text] = _copied(value)
+
+    def _grow(self, size: int) -> None:
         with self._lock:
-            self._size += _size(texts) - _size(self._texts.pop(place, {}))
-            if texts:
-                self._texts[place] = texts
-            while self._size > self.LIMIT:
-                _, dropped = self._texts.popitem(last=False)
-                self._size -= _size(dropped)
+            self._size += size
+            if self._size > self.LIMIT:
+                self._forget()  # new dictionaries: another thread may be reading those that there were
+
+    def _age(self) -> None:
+        if len(self._by_object) > OBJECTS:
+            self._older, self._by_object = self._by_object, {}
+
+
+def _plain(message: Any) -> bool:
+    """Whether a message holds nothing that could be changed in it, but for empty lists and dictionaries."""
+    return (
+        all(type(each) in _SCALARS or (not each and type(each) in _EMPTY) for each in message.__dict__.values())
+        and not message.__pydantic_extra__
+        and not message.__pydantic_private__
+    )
+
+
+def _copied(message: Any) -> Any:
+    """A copy of a message that is plain, with empty lists and dictionaries of its own."""
+    made = message.__copy__()
+    fields = made.__dict__
+    for name, value in fields.items():
+        if type(value) in _EMPTY:
+            fields[name] = type(value)()
+    return made
 
 
 class _Unfit(Exception):
     """The value is not of the form that was tried."""
 
 
-def state_of(checkpoint: Checkpoint, serde: SerializerProtocol, known: Texts, seen: Texts) -> dict[str, Any]:
-    """The state to keep for a checkpoint; it shares nothing with it. The id is kept elsewhere.
-
-    Messages that are `known` are not packed again, and all that there are go into `seen`.
-    """
+def state_of(checkpoint: Checkpoint, serde: SerializerProtocol, messages: Messages) -> dict[str, Any]:
+    """The state to keep for a checkpoint; it shares nothing with it. The id is kept elsewhere."""
     values: dict[str, Any]
     if type(serde).dumps_typed is JsonPlusSerializer.dumps_typed:
-        values = {name: _parts(value, serde, known, seen) for name, value in checkpoint["channel_values"].items()}
+        values = {name: _parts(value, serde, messages) for name, value in checkpoint["channel_values"].items()}
     else:  # any other need not write a list in MessagePack, and may write the same differently each time
         values = {name: typed(value, serde) for name, value in checkpoint["channel_values"].items()}
     rest: dict[str, Any] = {}
@@ -127,19 +205,19 @@ def state_of(checkpoint: Checkpoint, serde: SerializerProtocol, known: Texts, se
     return {"values": values, "rest": rest, "packed": packed} if packed else {"values": values, "rest": rest}
 
 
-def checkpoint_of(id: str, state: Mapping[str, Any], serde: SerializerProtocol) -> Checkpoint:
+def checkpoint_of(id: str, state: Mapping[str, Any], serde: SerializerProtocol, messages: Messages) -> Checkpoint:
     """The checkpoint that a state was made of."""
-    made = {**_json(state["rest"]), "id": id}  # a copy: the state stays as it is
+    whole = {**_json(state["rest"]), "id": id}  # a copy: the state stays as it is
     for key, text in state.get("packed", {}).items():
-        made[key] = untyped(text, serde)
-    made["channel_values"] = {name: value_of(value, serde) for name, value in state["values"].items()}
-    return cast(Checkpoint, made)
+        whole[key] = untyped(text, serde)
+    whole["channel_values"] = {name: value_of(value, serde, messages) for name, value in state["values"].items()}
+    return cast(Checkpoint, whole)
 
 
-def value_of(value: Any, serde: SerializerProtocol) -> Any:
+def value_of(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
     """A channel's value from what the state holds for it."""
     if isinstance(value, list):
-        return serde.loads_typed(("msgpack", _array(value)))
+        return messages.made(value, serde)
     if isinstance(value, dict):
         return dict(zip(value, serde.loads_typed(("msgpack", _array(value.values()))), strict=True))
     return untyped(value, serde)
@@ -182,41 +260,23 @@ def _json(value: Any) -> Any:
     return {key: _json(inner) for key, inner in value.items()}
 
 
-def _parts(value: Any, serde: SerializerProtocol, known: Texts, seen: Texts) -> Any:
+def _parts(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
     try:
         # Numbers are no longer than what it costs to set them apart.
         if type(value) is list and not (value and type(value[0]) in _NUMBERS):
-            return [_element(each, serde, known, seen) for each in value]
+            return [messages.packed(each, serde) for each in value]
         if type(value) is dict and _names(value):
-            return {key: _element(inner, serde, known, seen) for key, inner in value.items()}
+            return {key: messages.packed(inner, serde) for key, inner in value.items()}
     except _Unfit:
         pass
     return typed(value, serde)
 
 
-def _element(value: Any, serde: SerializerProtocol, known: Texts, seen: Texts) -> str:
-    mark = b""
-    if type(value) in _MESSAGES:
-        try:
-            mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
-        except TypeError:  # it holds something else than plain data
-            pass
-        else:
-            text = known.get(mark)
-            if text is not None:
-                seen[mark] = text
-                return text
+def _packed(value: Any, serde: SerializerProtocol) -> str:
     kind, data = serde.dumps_typed([value])
     if kind != "msgpack" or not data.startswith(_ONE):
         raise _Unfit
-    text = data[1:].decode("latin-1")
-    if mark:
-        seen[mark] = text
-    return text
-
-
-def _size(texts: Texts) -> int:
-    return sum(map(len, texts))
+    return data[1:].decode("latin-1")
 
 
 def _names(value: dict[Any, Any]) -> bool:
