@@ -15,9 +15,11 @@ kept as the characters with the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import marshal
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from threading import Lock
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import ormsgpack
 from langchain_core.messages import (
@@ -37,7 +39,7 @@ from ...errors import Invalid
 _ONE = b"\x91"  # the header of a list of one
 _TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_EMPTY = frozenset({list, dict})
+_GROWING = frozenset({list, dict})
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _MESSAGES = frozenset({AIMessage, AIMessageChunk, FunctionMessage, HumanMessage, SystemMessage, ToolMessage})
 _MARKING = (
@@ -96,10 +98,10 @@ class Messages:
         self._by_object: dict[int, _Known] = {}
         self._older: dict[int, _Known] = {}
         """Messages by their ids; the older half goes when there are too many: they stay in memory for it."""
-        self._by_mark: dict[bytes, str] = {}
-        """Texts by all that a message holds."""
-        self._by_text: dict[str, Any] = {}
-        """What was made of a text that was read more than once; None when it was read once, or cannot be copied."""
+        self._by_mark: dict[bytes, tuple[str, bool]] = {}
+        """By all that a message holds its text, and whether it is whole."""
+        self._by_text: dict[str, _Mould | None] = {}
+        """What a text that was read more than once is copied from; None when it was read once, or cannot be copied."""
 
     def packed(self, value: Any, serde: SerializerProtocol) -> str:
         """An element of a list, as text.
@@ -116,12 +118,13 @@ class Messages:
             mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
         except TypeError:  # it holds something else than plain data
             return _packed(value, serde)
-        text = self._by_mark.get(mark)
-        if text is None:
-            text = self._by_mark[mark] = _packed(value, serde)
+        text, whole = self._by_mark.get(mark, ("", False))
+        if not text:
+            text, whole = self._by_mark[mark] = (_packed(value, serde), _is_whole(value))
             self._grow(len(text))
-        if _plain(value):
-            self._by_object[id(value)] = (value, _copied(value).__dict__, text)
+        mould = _mould(value) if whole else None
+        if mould is not None:
+            self._by_object[id(value)] = (value, mould.message.__dict__, text)
             self._age()
         return text
 
@@ -138,8 +141,9 @@ class Messages:
             if each is None:
                 values.append(next(read))
             else:
-                copy = _copied(each)
-                by_object[id(copy)] = (copy, each.__dict__, text)
+                copy = _cast(each)
+                if each.whole:
+                    by_object[id(copy)] = (copy, each.message.__dict__, text)
                 values.append(copy)
         self._age()
         for at in missing:
@@ -150,8 +154,8 @@ class Messages:
         if text not in self._by_text:
             self._by_text[text] = None
             self._grow(len(text))
-        elif type(value) in _MESSAGES and _plain(value):
-            self._by_text[text] = _copied(value)
+        elif type(value) in _MESSAGES:
+            self._by_text[text] = _mould(value)
 
     def _grow(self, size: int) -> None:
         with self._lock:
@@ -164,22 +168,44 @@ class Messages:
             self._older, self._by_object = self._by_object, {}
 
 
-def _plain(message: Any) -> bool:
+class _Mould(NamedTuple):
+    """A message that nobody else has, and how to make anew what could be changed in a copy of it."""
+
+    message: Any
+    parts: tuple[tuple[str, Callable[[], Any]], ...]
+    whole: bool
+    """Whether these are empty lists and dictionaries alone, so that equal fields are the same fields."""
+
+
+def _is_whole(message: Any) -> bool:
     """Whether a message holds nothing that could be changed in it, but for empty lists and dictionaries."""
-    return (
-        all(type(each) in _SCALARS or (not each and type(each) in _EMPTY) for each in message.__dict__.values())
-        and not message.__pydantic_extra__
-        and not message.__pydantic_private__
-    )
+    return all(type(each) in _SCALARS or (not each and type(each) in _GROWING) for each in message.__dict__.values())
 
 
-def _copied(message: Any) -> Any:
-    """A copy of a message that is plain, with empty lists and dictionaries of its own."""
-    made = message.__copy__()
+def _mould(message: Any) -> _Mould | None:
+    """What copies of a message are made from; None when it holds something that cannot be copied so."""
+    if message.__pydantic_extra__ or message.__pydantic_private__:
+        return None
+    parts: list[tuple[str, Callable[[], Any]]] = []
+    for name, value in message.__dict__.items():
+        kind = type(value)
+        if kind in _GROWING:
+            try:
+                parts.append((name, partial(marshal.loads, marshal.dumps(value, 2)) if value else kind))
+            except ValueError:  # not plain data
+                return None
+        elif kind not in _SCALARS:
+            return None
+    mould = _Mould(message, tuple(parts), _is_whole(message))
+    return mould._replace(message=_cast(mould))
+
+
+def _cast(mould: _Mould) -> Any:
+    """A message like the one in the mould."""
+    made = mould.message.__copy__()
     fields = made.__dict__
-    for name, value in fields.items():
-        if type(value) in _EMPTY:
-            fields[name] = type(value)()
+    for name, make in mould.parts:
+        fields[name] = make()
     return made
 
 
