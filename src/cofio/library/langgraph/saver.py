@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from itertools import islice
 from os import PathLike
-from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, TypeAlias, cast
 
 from ...backends import PendingWrite
@@ -46,6 +44,7 @@ except ImportError as error:
     ) from error
 
 from .configs import config_of, id_of, ns_of, options_of, several, thread_named, thread_of
+from .opening import Closing, connected, opened
 from .states import Messages, StrictSerializer, checkpoint_of, json_of, state_of, typed, untyped, value_of
 
 __all__ = ["SPACE", "CofioSaver"]
@@ -62,7 +61,7 @@ Places: TypeAlias = list[tuple[str, str, str]]
 Writes: TypeAlias = list[tuple[str, str, Any]]
 
 
-class CofioSaver(BaseCheckpointSaver[str]):
+class CofioSaver(Closing, BaseCheckpointSaver[str]):
     """A checkpointer for LangGraph that keeps threads in a cofio store.
 
     A checkpoint is kept as what changed since an earlier one, and is durable when `put` returns. Any number of
@@ -95,8 +94,6 @@ class CofioSaver(BaseCheckpointSaver[str]):
         self.engine = engine
         self.ttl = ttl
         self._messages = Messages(self.serde)
-        self._owned: Engine | None = None
-        self._folder: TemporaryDirectory[str] | None = None
 
     # Opening and closing.
 
@@ -116,54 +113,15 @@ class CofioSaver(BaseCheckpointSaver[str]):
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: an option is wrong.
         """
-        engine = Engine.open(store, settings=settings)
-        try:
-            saver = cls(engine, serde=serde, ttl=ttl, allow=allow)
-        except BaseException:
-            engine.close()
-            raise
-        saver._owned = engine
-        return saver
+        return opened(lambda engine: cls(engine, serde=serde, ttl=ttl, allow=allow), store, settings)
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> CofioSaver:
         """As LangGraph's own savers name it: `open`, where ":memory:" is a folder that is removed at the end."""
-        if conn_string != ":memory:":
-            return cls.open(conn_string)
-        folder = TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True)
-        try:
-            saver = cls.open(folder.name)
-        except BaseException:
-            folder.cleanup()
-            raise
-        saver._folder = folder
-        return saver
+        return connected(cls, conn_string)
 
     def setup(self) -> None:
         """Nothing is left to set up; here for programs that call it on LangGraph's other savers."""
-
-    def close(self) -> None:
-        """Let go of the store, if this saver opened it. Nothing that was saved depends on it."""
-        if self._owned is not None:
-            self._owned.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    def __enter__(self) -> CofioSaver:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> CofioSaver:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await across(self.close)
 
     # Saving.
 

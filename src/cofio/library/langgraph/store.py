@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
 from os import PathLike
-from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, TypeAlias, cast
 
 from ...backends import Change, Delete, Extend, Put
@@ -27,6 +25,7 @@ from ...query import MAX_LIMIT, Query
 from ...settings import Settings
 from .. import items
 from ..crossing import across
+from .opening import Closing, connected, opened
 
 try:
     from langgraph.store.base import (
@@ -96,7 +95,7 @@ class _Batch:
         return batch
 
 
-class CofioLangGraphStore(BaseStore):
+class CofioLangGraphStore(Closing, BaseStore):
     """A LangGraph store in a cofio memory; items are seen by CofioStore and by every other door, and theirs here.
 
     `index` says how to make vectors, as for LangGraph's other stores: `embed`, `dims` and `fields`. `ttl` takes
@@ -119,9 +118,6 @@ class CofioLangGraphStore(BaseStore):
         if ttl and ttl.get("default_ttl") is not None:
             self._lasting(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
 
-        self._owned: Engine | None = None
-        self._folder: TemporaryDirectory[str] | None = None
-
     # Opening and closing.
 
     @classmethod
@@ -139,53 +135,14 @@ class CofioLangGraphStore(BaseStore):
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: an option is wrong.
         """
-        engine = Engine.open(store, settings=settings)
-        try:
-            opened = cls(engine, index=index, ttl=ttl)
-        except BaseException:
-            engine.close()
-            raise
-        opened._owned = engine
-        return opened
+        return opened(lambda engine: cls(engine, index=index, ttl=ttl), store, settings)
 
     @classmethod
     def from_conn_string(
         cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
     ) -> CofioLangGraphStore:
         """As LangGraph's own stores name it: `open`, where ":memory:" is a folder that is removed at the end."""
-        if conn_string != ":memory:":
-            return cls.open(conn_string, index=index, ttl=ttl)
-        folder = TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True)
-        try:
-            opened = cls.open(folder.name, index=index, ttl=ttl)
-        except BaseException:
-            folder.cleanup()
-            raise
-        opened._folder = folder
-        return opened
-
-    def close(self) -> None:
-        """Let go of the memory, if this store opened it. Nothing that was put depends on it."""
-        if self._owned is not None:
-            self._owned.close()
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    def __enter__(self) -> CofioLangGraphStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> CofioLangGraphStore:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await across(self.close)
+        return connected(lambda engine: cls(engine, index=index, ttl=ttl), conn_string)
 
     def setup(self) -> None:
         """Nothing is left to set up; here for programs that call it on LangGraph's other stores."""
