@@ -33,13 +33,20 @@ def _results(printed: str) -> dict[str, bool | None]:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_every_required_scenario_passes(npm: Npm, with_fixtures: str, revision: str) -> None:
-    # There is no list of expected failures: none is expected.
-    ran = npm("conformance", "server", "--url", with_fixtures, "--requirements", revision)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    results = _results(ran.stdout)
-    assert len(results) > 30
-    # The tasks extension is optional, and of no use to a memory: nothing here takes long enough to be asked about.
-    assert [name for name, passed in results.items() if not passed and not name.startswith("tasks-")] == []
+    # There is no list of expected failures: none is expected. But some scenarios go by the clock, and on a machine
+    # that is busy with other tests they test nothing; such a one has a second chance.
+    left: set[str] | None = None
+    for _ in range(2):
+        ran = npm("conformance", "server", "--url", with_fixtures, "--requirements", revision)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        results = _results(ran.stdout)
+        assert len(results) > 30
+        # The tasks extension is optional, and of no use to a memory: nothing here takes long enough to be asked about.
+        failed = {name for name, passed in results.items() if not passed and not name.startswith("tasks-")}
+        left = failed if left is None else left & failed
+        if not left:
+            break
+    assert left == set()
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
