@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import marshal
-import math
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,19 +25,21 @@ from .backends import Backend, CheckpointRow, CheckpointRows, Link, PendingWrite
 from .deltas import RADIX, VALUE, State, base_place, diff, patch, same
 from .errors import Invalid, LimitExceeded, Unavailable
 from .model import check_int, check_text, json_words
+from .query import MAX_QUERY
 from .text import query_words, words
 
 DEPTH = 5
 MAX_NAME = 1024
 MAX_NS = 4096
+MAX_METADATA = 1_048_576
 MAX_STATE = 256 * 1024 * 1024
-CACHED = 64 * 1024 * 1024  # bytes of JSON that the cached states stand for; they share most of it
+CACHED = 32 * 1024 * 1024  # bytes of JSON that the cached states stand for; they share most of it
 TRIES = 5
 PURGED_AT_ONCE = 200
 SOUGHT_AT_ONCE = 200
-SAID_AGAIN = 20  # a thread comes up as often as something was said, and a few times more: see `deltas.base_place`
 _LEVEL = 1  # for changes no worse than the slower ones, and a state that is whole is rare
 _PLAIN, _DEFLATED = b"\0", b"\1"
+_LONGEST = 365_000 * 86_400.0  # seconds
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
@@ -138,9 +139,9 @@ class Checkpoints:
             check_text("parent", parent, MAX_NAME, empty=False)
         described = _metadata(metadata)
         now = self._clock()
-        expires = None if ttl is None else now + _ttl(ttl)
+        expires = None if ttl is None else now + lifetime(ttl)
         if not owned:
-            state = _copied(state)
+            state = _loaded_plain(_dumped(state))  # as it will be read: a tuple is a list, and a key is a string
         whole = False
         for _ in range(TRIES):
             known, body = _written(None if whole else self._base(place, parent), id, state)
@@ -185,8 +186,11 @@ class Checkpoints:
         def work(rows: CheckpointRows) -> int:
             if any(True for _ in rows.listed(space, target, None, by_id=False, before=None)):
                 raise Invalid("target", f"the thread {target!r} has checkpoints already; delete it first")
-            rows.forget(space, target)  # what has expired there
-            return rows.copy(space, thread, target, _micros(now))
+            alive = sum(1 for _ in rows.listed(space, thread, None, by_id=False, before=None))
+            if alive:
+                rows.forget(space, target)  # what has expired there
+                rows.copy(space, thread, target)
+            return alive
 
         return self._backend.change_checkpoints(work, now)
 
@@ -272,23 +276,43 @@ class Checkpoints:
         return [*names]
 
     def search(self, space: str, query: str, *, limit: int = 10) -> Scored:
-        """Of each thread the checkpoint that best brought the words of `query` into it, with a score, best first."""
+        """Of each thread that has come to hold all the words of `query` the checkpoint at which it first did.
+
+        Words in metadata count too. Best first: what was said at once before what was said bit by bit, then the newest.
+        """
         check_int("limit", limit, 0, 10_000)
+        check_text("query", query.replace("\0", " ") if isinstance(query, str) else query, MAX_QUERY)
         asked = query_words(query)
         if not asked or not limit:
             return []
         while self._take_in(space):
             pass
         with self._backend.checkpoints(self._clock()) as rows:
-            found = rows.sought(asked, limit * SAID_AGAIN)
-        best = {(row.thread, row.ns): (row, score) for row, score in reversed(found)}
-        ranked = sorted(best.values(), key=lambda each: -each[1])
-        return [(_checkpoint(row), score) for row, score in ranked[:limit]]
+            first = [dict(rows.bringing(space, word)) for word in asked]
+            both = set.intersection(*map(set, first))
+            spread = {
+                max(brought): len(set(brought)) for brought in ([each[thread] for each in first] for thread in both)
+            }
+            ranked = sorted(spread, key=lambda no: (spread[no], -no))[:limit]
+            found = [(rows.numbered(no), 1 / spread[no]) for no in ranked]
+        return [(_checkpoint(row), score) for row, score in found if row is not None]
 
     def measure(self, space: str, thread: str | None = None) -> Measure:
         """How much a thread, or a space, takes."""
         with self._backend.checkpoints(self._clock()) as rows:
             return Measure(*rows.measured(space, thread))
+
+    def check(self) -> Names:
+        """What cannot be read, in sentences: every state of every space is made, from what is on the disk."""
+        afresh = Checkpoints(self._backend, self._clock)
+        found: Names = []
+        with self._backend.checkpoints(self._clock()) as rows:
+            for row in rows.every():
+                try:
+                    afresh._known(rows, row)
+                except Unavailable as error:
+                    found.append(f"checkpoints: thread {row.thread!r}: {error}")
+        return found
 
     # Deleting.
 
@@ -335,8 +359,10 @@ class Checkpoints:
 
         def work(rows: CheckpointRows) -> int:
             expired = rows.expired(_micros(before), PURGED_AT_ONCE)
-            for thread in dict.fromkeys(thread for thread, _ in expired):
-                self._take_out(rows, thread, [no for other, no in expired if other == thread])
+            for thread in dict.fromkeys(thread for thread, _, _ in expired):
+                theirs = [(no, which) for other, no, which in expired if other == thread]
+                self._take_out(rows, thread, [no for no, _ in theirs])
+                rows.drop_pending(thread, [which for _, which in theirs])
                 rows.tidy(thread)
             return len(expired)
 
@@ -418,9 +444,9 @@ class Checkpoints:
                 ((at, self._states[link.no]) for at, link in enumerate(links) if link.no in self._states), None
             )
         at, base = from_here if from_here is not None else (len(links), None)
-        state = _state(links[:at], base.state if base else None)
+        state, unpacked = _made(links[:at], base.state if base else None)
         chain = tuple(_Step(link.no, link.depth, link.place) for link in reversed(links))
-        size = sum(len(link.body) for link in links) * 4  # about what they are of unpacked
+        size = unpacked + (base.size if base else 0)
         known = _Known(links[0].id, state, chain, len(links[-1].body), size)
         self._keep(no, known)
         return known
@@ -465,33 +491,40 @@ class Checkpoints:
             if child.no in going:
                 continue
             links = rows.chain(child.no)
-            state = _state(links)
+            try:
+                state = _state(links)
+            except Unavailable:
+                continue  # nobody can read it, with or without what it was a change of; `check` tells of it
             kept = next((at for at, link in enumerate(links) if at and link.no not in going), None)
             change: list[Any] = [VALUE, state]
             if kept is not None:
-                change = diff(_state(links[kept:]), state)
+                change = _changed(_state(links[kept:]), state)
                 rows.rebase(child.no, links[kept].no, links[kept].depth + 1, _pack(_dumped(change)))
             elif promoted is not None:
-                change = diff(promoted[1], state)
+                change = _changed(promoted[1], state)
                 rows.rebase(child.no, promoted[0], 1, _pack(_dumped(change)))
             else:
                 promoted = (child.no, state)
                 rows.rebase(child.no, None, 0, _pack(_dumped(state)))
-            rows.take_in([(child.no, _change_words(change))], None)
+            rows.take_in(rows.space(thread), [(child.no, _change_words(change))], None)
         rows.remove(nos)
 
     def _take_in(self, space: str) -> bool:
         """Take in the words of the next checkpoints; whether there may be more."""
         with self._backend.checkpoints(self._clock()) as rows:
-            links, upto = rows.unsought(space, SOUGHT_AT_ONCE)
-        if not links:
+            found, upto = rows.unsought(space, SOUGHT_AT_ONCE)
+        if not found:
             return False
-        found = []
-        for link in links:
-            read = _loaded(link.body)
-            found.append((link.no, _change_words([VALUE, read] if link.base is None else read)))
-        self._backend.change_checkpoints(lambda rows: rows.take_in(found, upto), self._clock())
-        return len(links) == SOUGHT_AT_ONCE
+        brought = []
+        for link, metadata in found:
+            try:
+                read = _loaded(link.body)[0]
+                said = _change_words([VALUE, read] if link.base is None else read)
+            except (ValueError, LookupError, TypeError, zlib.error):
+                said = ""  # damaged: `check` tells of it
+            brought.append((link.no, f"{said} {_change_words([VALUE, json.loads(metadata)])}"))
+        self._backend.change_checkpoints(lambda rows: rows.take_in(space, brought, upto), self._clock())
+        return len(found) == SOUGHT_AT_ONCE
 
     # The cache.
 
@@ -526,7 +559,7 @@ class Checkpoints:
 def _written(base: _Known | None, id: str, state: State) -> tuple[_Known, bytes]:
     """A state's body as a change of `base`, or whole where that is no worse; and all that is known of it then."""
     if base is not None:
-        plain = _dumped(diff(base.state, state))
+        plain = _dumped(_changed(base.state, state))
         body = _pack(plain)
         if len(body) * 2 <= base.whole:
             return base._replace(id=id, state=state, size=base.size + len(plain)), body
@@ -537,16 +570,31 @@ def _written(base: _Known | None, id: str, state: State) -> tuple[_Known, bytes]
     return _Known(id, state, (_Step(0, 0, 0),), len(packed), len(whole)), packed
 
 
-def _state(links: Sequence[Link], base: State = None) -> State:
-    """The state at the beginning of a chain, which ends with a whole one or with a change of `base`."""
-    state = base
+def _state(links: Sequence[Link]) -> State:
+    """The state at the beginning of a chain that ends with a whole one."""
+    return _made(links, None)[0]
+
+
+def _made(links: Sequence[Link], base: State) -> tuple[State, int]:
+    """The state at the beginning of a chain, which ends with a whole one or with a change of `base`, and how many
+    bytes of JSON it was made of."""
+    state, size = base, 0
     try:
         for link in reversed(links):
-            read = _loaded(link.body)
+            read, length = _loaded(link.body)
             state = read if link.base is None else patch(state, read)
-    except (ValueError, zlib.error) as error:
+            size += length
+    except (ValueError, RecursionError, zlib.error) as error:
         raise Unavailable(f"checkpoint {links[0].id!r} is damaged ({error}); restore a backup") from error
-    return state
+    return state, size
+
+
+def _changed(old: State, new: State) -> list[Any]:
+    """The change between two states; what is too deep to be taken apart is written whole."""
+    try:
+        return diff(old, new)
+    except (RecursionError, ValueError):
+        return [VALUE, new]
 
 
 def _change_words(change: list[Any]) -> str:
@@ -577,8 +625,17 @@ def _dumped(state: State) -> bytes:
     return plain
 
 
-def _loaded(body: bytes) -> Any:
-    return json.loads(_unpack(body).decode("utf-8", "surrogatepass"))
+def _loaded(body: bytes) -> tuple[Any, int]:
+    """What a body holds, and how many bytes of JSON that is."""
+    plain = _unpack(body)
+    return _loaded_plain(plain), len(plain)
+
+
+def _loaded_plain(plain: bytes) -> Any:
+    try:
+        return json.loads(plain.decode("utf-8", "surrogatepass"))
+    except RecursionError as error:
+        raise Invalid("state", "is nested too deeply") from error
 
 
 def _pack(plain: bytes) -> bytes:
@@ -630,8 +687,8 @@ def _metadata(metadata: Mapping[str, Any] | None) -> str:
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid("metadata", f"is not JSON: {error}") from error
-    if len(text) > MAX_STATE:
-        raise LimitExceeded("metadata", MAX_STATE, "characters of JSON")
+    if len(text) > MAX_METADATA:
+        raise LimitExceeded("metadata", MAX_METADATA, "characters of JSON")
     return text
 
 
@@ -645,15 +702,16 @@ def _ns(ns: str) -> str:
     return ns
 
 
-def _ttl(ttl: float | timedelta) -> timedelta:
+def lifetime(ttl: float | timedelta) -> timedelta:
+    """How long something lasts, given in seconds or as a timedelta; raises Invalid for what is no such time."""
     if isinstance(ttl, timedelta):
         length = ttl
-    elif isinstance(ttl, bool) or not isinstance(ttl, int | float) or not math.isfinite(ttl) or ttl > 1e10:
-        raise Invalid("ttl", "expected seconds or a timedelta")
+    elif isinstance(ttl, bool) or not isinstance(ttl, int | float) or not -_LONGEST < ttl < _LONGEST:
+        raise Invalid("ttl", "expected seconds, up to a thousand years of them, or a timedelta")
     else:
         length = timedelta(seconds=ttl)
-    if length <= timedelta(0):
-        raise Invalid("ttl", "is not positive")
+    if not timedelta(0) < length <= timedelta(seconds=_LONGEST):
+        raise Invalid("ttl", "is not more than nothing and up to a thousand years")
     return length
 
 

@@ -454,7 +454,7 @@ class Engine:
     def check(self, progress: Progress | None = None) -> Faults:
         """What is wrong with the store, in sentences; empty when nothing is."""
         embedder = self.embedder()
-        return self._backend.check(embedder.id if embedder else None, progress)
+        return self._backend.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
 
     def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
         """Copy the store into a new folder while others go on writing.

@@ -17,7 +17,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
 from cofio.backends import Backend, PendingWrite
 from cofio.backends.sqlite import SqliteBackend
-from cofio.checkpoints import DEPTH, MAX_NAME, Checkpoint, Checkpoints
+from cofio.checkpoints import CACHED, DEPTH, MAX_NAME, Checkpoint, Checkpoints
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPACE = "library"
@@ -306,11 +306,44 @@ def test_a_search_finds_where_something_was_first_said(checkpoints: Checkpoints,
     assert others.search(SPACE, "locker") == []
 
 
-@pytest.mark.parametrize("query", ["", '"', "AND OR NOT", "a* (b", "\0", "日本"])
+@pytest.mark.parametrize("query", ["", '"', "AND OR NOT", "AND others*", "a* (b", "\0", "日本"])
 def test_any_text_can_be_searched_for(checkpoints: Checkpoints, query: str) -> None:
     checkpoints.save(SPACE, "t", "c", {"text": "日本語 and others"})
     found = [each.id for each, _ in checkpoints.search(SPACE, query)]
-    assert found == (["c"] if query in ("日本", "AND OR NOT") else [])
+    assert found == (["c"] if query in ("日本", "AND others*") else [])
+
+
+def test_a_thread_is_found_that_holds_all_of_the_words_once_at_the_checkpoint_that_brought_the_last(
+    checkpoints: Checkpoints,
+) -> None:
+    checkpoints.save(SPACE, "apart", "a1", {"said": ["apple trees"]})
+    checkpoints.save(SPACE, "apart", "a2", {"said": ["apple trees", "a pie"]})
+    checkpoints.save(SPACE, "apart", "a3", {"said": ["apple trees", "a pie", "apple pie again"]})
+    checkpoints.save(SPACE, "at-once", "b1", {"said": ["apple pie"]})
+    checkpoints.save(SPACE, "half", "c1", {"said": ["apple"]}, metadata={"topic": "orchards"})
+    assert [(each.thread, each.id) for each, _ in checkpoints.search(SPACE, "apple pie")] == [
+        ("at-once", "b1"), ("apart", "a2"),
+    ]  # fmt: skip
+    assert [each.thread for each, _ in checkpoints.search(SPACE, "apple orchards")] == ["half"]
+    assert [each.thread for each, _ in checkpoints.search(SPACE, "apple", limit=2)] == ["half", "at-once"]
+
+
+def test_a_thread_that_says_something_often_does_not_hide_another(checkpoints: Checkpoints) -> None:
+    checkpoints.save(SPACE, "b", "c", {"said": "an order"})
+    for n in range(260):
+        checkpoints.save(SPACE, "a", f"c{n}", {"said": [f"order {n}"]})
+    assert {each.thread for each, _ in checkpoints.search(SPACE, "order")} == {"a", "b"}
+
+
+def test_a_search_stays_in_its_space(checkpoints: Checkpoints) -> None:
+    for space in ("langgraph", SPACE):
+        checkpoints.save(space, f"of-{space}", "c0", {"said": "rhubarb"})
+    assert [each.thread for each, _ in checkpoints.search(SPACE, "rhubarb")] == [f"of-{SPACE}"]
+    for n in range(5):
+        checkpoints.save("langgraph", "of-langgraph", f"d{n}", {"said": ["rhubarb"] * n})
+    checkpoints.delete("langgraph", "of-langgraph", "c0")
+    assert [each.thread for each, _ in checkpoints.search(SPACE, "rhubarb")] == [f"of-{SPACE}"]
+    assert [each.thread for each, _ in checkpoints.search("langgraph", "rhubarb")] == ["of-langgraph"]
 
 
 # Deleting.
@@ -348,6 +381,21 @@ def test_another_process_deletes_what_this_one_goes_on_from(checkpoints: Checkpo
     others.delete(SPACE, "t", "new")
     fill(checkpoints, 5)
     assert state(others) == chat(5)
+
+
+def test_what_was_deleted_is_never_taken_for_what_came_after_it(
+    checkpoints: Checkpoints, others: Checkpoints, ticking: Ticking
+) -> None:
+    ticking.step = timedelta(0)
+    checkpoints.save(SPACE, "t", "one", chat(10))
+    checkpoints.save(SPACE, "t", "two", chat(11))
+    assert state(others) == chat(11)
+    checkpoints.delete(SPACE, "t", "two")
+    checkpoints.save(SPACE, "t", "three", chat(12))
+    assert state(others) == chat(12)
+    others.save(SPACE, "t", "four", chat(13))
+    assert state(checkpoints) == chat(13)
+    assert checkpoints.check() == []
 
 
 def test_old_ones_are_cleared_away(checkpoints: Checkpoints, ticking: Ticking) -> None:
@@ -453,6 +501,94 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t", "c1")
     assert state(others, "c", "u") == chat(3)
+
+
+def test_a_damaged_state_is_in_nobodys_way(
+    checkpoints: Checkpoints, others: Checkpoints, backend: Backend, ticking: Ticking
+) -> None:
+    fill(checkpoints, 10)
+    for n in range(4):
+        checkpoints.save(SPACE, "short", f"c{n}", chat(n + 1), ttl=60)
+
+    def damage(rows: Any) -> None:
+        for thread in ("t", "short"):
+            rows.rebase(rows.number(rows.thread(SPACE, thread, ""), "c2"), None, 0, b"\1 no such thing")
+
+    backend.change_checkpoints(damage, NOW)
+    said = others.check()
+    assert sum("'t'" in each for each in said) >= 1
+    assert sum("'short'" in each for each in said) >= 1
+    assert len(others.search(SPACE, "weather")) == 2
+    assert others.delete(SPACE, "t", "c0") == 1
+    ticking.now += timedelta(seconds=61)
+    assert others.purge(ticking.now) == 4
+    assert state(others) in (chat(10), None)
+    assert others.delete(SPACE, "t", "c2") == 1
+
+
+def test_a_copy_of_what_has_expired_is_no_copy(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    checkpoints.save(SPACE, "t", "c", chat(1), ttl=60)
+    ticking.now += timedelta(seconds=61)
+    assert checkpoints.copy(SPACE, "t", "u") == 0
+    checkpoints.save(SPACE, "t", "d", chat(2))
+    assert checkpoints.copy(SPACE, "t", "u") == 1
+    assert state(checkpoints, thread="u") == chat(2)
+
+
+def test_what_is_pending_goes_with_what_has_expired(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    checkpoints.save(SPACE, "t", "c", {}, ttl=60)
+    checkpoints.save(SPACE, "t", "d", {})
+    checkpoints.write(SPACE, "t", "c", [(write(0, b"gone"), False)])
+    ticking.now += timedelta(seconds=61)
+    assert checkpoints.purge(ticking.now) == 1
+    checkpoints.save(SPACE, "t", "c", {})
+    again = checkpoints.load(SPACE, "t", "c", pending=True)
+    assert again is not None
+    assert again.pending == ()
+
+
+def test_a_clock_that_is_set_back_brings_nothing_to_life(
+    checkpoints: Checkpoints, backend: Backend, ticking: Ticking
+) -> None:
+    checkpoints.save(SPACE, "t", "c", {}, ttl=10)
+    ticking.now += timedelta(seconds=20)
+    assert state(checkpoints) is None
+    backend.tidy(ticking.now)
+    ticking.now -= timedelta(seconds=15)
+    assert state(checkpoints) is None
+
+
+def test_a_deep_state_is_kept_again_and_again_or_refused(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    kept = 0
+    for depth in (10, 300, 600, 900, 5_000):
+        for leaf in range(3):
+            deep: Any = leaf
+            for _ in range(depth):
+                deep = [deep]
+            try:
+                checkpoints.save(SPACE, f"t{depth}", str(leaf), {"deep": deep})
+            except Invalid:
+                assert leaf == 0
+                break
+            assert json.dumps(state(others, str(leaf), f"t{depth}")) == json.dumps({"deep": deep})
+            kept += 1
+    assert kept >= 6
+
+
+def test_what_is_not_quite_json_is_the_same_for_everybody(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    checkpoints.save(SPACE, "t", "c", {"k": {1: "x"}, "t": (1, 2)})
+    assert state(checkpoints) == state(others) == {"k": {"1": "x"}, "t": [1, 2]}
+
+
+def test_the_cache_is_bounded_by_what_it_holds(others: Checkpoints, checkpoints: Checkpoints) -> None:
+    for n in range(12):
+        checkpoints.save(SPACE, f"t{n}", "c", {"log": "the same line again and again\n" * 200_000, "n": n})
+    for each in (checkpoints, others):
+        for n in range(12):
+            assert state(each, thread=f"t{n}")["n"] == n
+        held = sum(len(json.dumps(known.state)) for known in each._states.values())
+        assert held <= CACHED
+        assert held * 0.9 <= each._size <= held * 1.1
 
 
 def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path) -> None:

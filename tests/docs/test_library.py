@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.llm.scripted import Scripted, says
 
 import cofio.library
 
 PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+WITH_A_MODEL = re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def test_every_program_has_its_output() -> None:
@@ -26,10 +30,25 @@ def test_a_program_prints_what_the_page_says(program: str, printed: str, tmp_pat
     assert done.stdout == printed
 
 
+@pytest.mark.requirement("extractor.docs")
+def test_the_program_with_a_model_keeps_what_the_model_finds(tmp_path: Path) -> None:
+    (program,) = WITH_A_MODEL
+    found = {"memories": [{"type": "feedback", "key": "Language", "content": "Answers are to be in French."}]}
+    with Scripted(says(found)) as server:
+        place = {"COFIO_LLM_BASE_URL": server.url, "COFIO_LLM_MODEL": "scripted", "COFIO_LLM_API_KEY": "k"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=os.environ | place, capture_output=True, text=True
+        )
+        assert len(server.calls) == 1
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "feedback language Answers are to be in French.\n"
+
+
 def test_every_public_name_is_on_the_page() -> None:
     assert [name for name in cofio.library.__all__ if f"`{name}" not in PAGE] == []
 
 
 def test_the_names_are_all_there_is() -> None:
-    for name in cofio.library.__all__:
+    aliases = {"ExtractFn"}  # of a type, whose module is that of the type
+    for name in set(cofio.library.__all__) - aliases:
         assert getattr(cofio.library, name).__module__.startswith("cofio.library.")

@@ -326,13 +326,13 @@ class CheckpointRows(Protocol):
     def tidy(self, thread: int) -> None:
         """Forget a thread that has no checkpoints left, with what was pending there."""
 
-    def expired(self, before: int, limit: int) -> list[tuple[int, int]]:
-        """Some of the checkpoints that expired before then: each thread's number, and theirs."""
+    def expired(self, before: int, limit: int) -> list[tuple[int, int, str]]:
+        """Some of the checkpoints that expired before then: each thread's number, theirs, and their ids."""
 
     def forget(self, space: str, name: str) -> int:
         """Delete a thread with all its parts, and what is pending; how many checkpoints there were."""
 
-    def copy(self, space: str, name: str, target: str, created_at: int) -> int:
+    def copy(self, space: str, name: str, target: str) -> int:
         """Add to `target` a copy of every checkpoint of the thread, and of what is pending; how many."""
 
     def write(self, thread: int, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
@@ -344,14 +344,23 @@ class CheckpointRows(Protocol):
     def drop_pending(self, thread: int, ids: Sequence[str]) -> None:
         """Forget what was written after these checkpoints."""
 
-    def unsought(self, space: str, limit: int) -> tuple[list[Link], int]:
-        """The next checkpoints whose words were not taken in, and how far one then is."""
+    def space(self, thread: int) -> str:
+        """The space that a thread is in."""
 
-    def take_in(self, words: Sequence[tuple[int, str]], upto: int | None) -> None:
-        """Keep the words of checkpoints, in place of those they had."""
+    def unsought(self, space: str, limit: int) -> tuple[list[tuple[Link, str]], int]:
+        """The next checkpoints whose words were not taken in, each with its metadata, and how far one then is."""
 
-    def sought(self, words: Sequence[str], limit: int) -> list[tuple[CheckpointRow, float]]:
-        """The checkpoints that brought these words, best first."""
+    def take_in(self, space: str, words: Sequence[tuple[int, str]], upto: int | None) -> None:
+        """Keep the words of checkpoints, in place of those they had, in a space that is searched."""
+
+    def bringing(self, space: str, word: str) -> list[tuple[int, int]]:
+        """Of each thread that has come to hold the word its number, and that of the first checkpoint that did."""
+
+    def numbered(self, no: int) -> CheckpointRow | None:
+        """The checkpoint with this number."""
+
+    def every(self) -> Iterator[CheckpointRow]:
+        """Every checkpoint of every space, also what has expired, in the order of their numbers."""
 
 
 class Backend(Protocol):

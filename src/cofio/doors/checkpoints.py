@@ -3,6 +3,10 @@
 Save with POST, list with GET, and forget a thread with DELETE; below it, GET and DELETE one by its id. These are the
 checkpoints that `CofioCheckpointer` keeps in the same store. A part of the path is an id, percent-encoded as a whole:
 `a%2Fb` is `a/b`, and no two ids have the same address.
+
+`GET …?limit=N` lists the newest N, 10 unless told otherwise. More than 10,000 at once are refused (422) and not cut, so
+that nobody takes a part for the whole. Answers are ASCII: every other character is escaped, also half of a surrogate
+pair, for which UTF-8 has no bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from .tokens import Token
 PREFIX = "/threads/"
 SPACE = "library"
 MAX_BODY = 67_108_864  # bytes
-MAX_LIMIT = 2**31 - 1
+MAX_LIMIT = 10_000
 DEFAULT_LIMIT = 10
 THREADS = 8  # requests that are in the engine at once
 _WRITES = frozenset({"POST", "DELETE"})
@@ -88,7 +92,7 @@ class Door:
 
     def _reply(self, asked: _Asked) -> Response:
         status, answer = self._run(asked)
-        content = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        content = json.dumps(answer, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         return Response(content, status, media_type="application/json")
 
     def _run(self, asked: _Asked) -> tuple[int, dict[str, Any]]:
@@ -112,7 +116,7 @@ class Door:
             raise Invalid("state", "expected an object")
         if given.get("thread_id", asked.thread) != asked.thread:
             raise Invalid("thread_id", "is not the thread of the address")
-        saved = uuid4().hex if name is None else name
+        saved = uuid4().hex if name is None or name == "" else name
         self._engine().checkpoints.save(SPACE, asked.thread, saved, state, metadata=metadata, owned=True)
         return str(saved)
 
@@ -126,6 +130,8 @@ def _told(error: Exception) -> tuple[int, str, Mapping[str, str]]:
             return 413, f"the body is longer than {MAX_BODY:,} bytes", {}
         case Invalid():
             return 422, str(error), {}
+        case RecursionError():
+            return 422, "state: is nested too deep", {}
         case Unavailable():  # whose sentence may name a folder of this machine
             return 503, "The memory cannot be used at the moment", {}
     return 500, "Internal server error", {}

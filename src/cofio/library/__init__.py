@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .delta import CheckpointMetadata, DeltaCheckpoint, DeltaCheckpointer, DeltaStorage, InMemoryDeltaStorage
     from .durable import CofioCheckpointer
     from .events import StreamEvent, observe
-    from .manager import BaseMemoryManager, LLMMemoryManager, Memory, MemoryType, NoopMemoryManager
+    from .extracting import llm_extractor
+    from .manager import BaseMemoryManager, ExtractFn, LLMMemoryManager, Memory, MemoryType, NoopMemoryManager
     from .messages import Message, Role, ToolCall, ToolResult
     from .providers.file import FileCheckpointer
     from .providers.http import HTTPCheckpointer
@@ -47,7 +48,8 @@ _HOMES = {
     "delta": ("CheckpointMetadata", "DeltaCheckpoint", "DeltaCheckpointer", "DeltaStorage", "InMemoryDeltaStorage"),
     "durable": ("CofioCheckpointer",),
     "events": ("StreamEvent", "observe"),
-    "manager": ("BaseMemoryManager", "LLMMemoryManager", "Memory", "MemoryType", "NoopMemoryManager"),
+    "extracting": ("llm_extractor",),
+    "manager": ("BaseMemoryManager", "ExtractFn", "LLMMemoryManager", "Memory", "MemoryType", "NoopMemoryManager"),
     "messages": ("Message", "Role", "ToolCall", "ToolResult"),
     "providers.file": ("FileCheckpointer",),
     "providers.http": ("HTTPCheckpointer",),
@@ -66,12 +68,12 @@ _HOMES = {
 __all__ = [
     "AgentState", "BaseCheckpointer", "BaseMemoryManager", "BaseStore", "CheckpointMetadata",
     "CheckpointerCapabilities", "CofioCheckpointer", "CofioStore", "ConversationManager", "DeltaCheckpoint",
-    "DeltaCheckpointer", "DeltaStorage", "FileCheckpointer", "HTTPCheckpointer", "InMemoryDeltaStorage",
+    "DeltaCheckpointer", "DeltaStorage", "ExtractFn", "FileCheckpointer", "HTTPCheckpointer", "InMemoryDeltaStorage",
     "InMemoryStore", "LLMCompactor", "LLMMemoryManager", "Memory", "MemoryCheckpointer", "MemoryType", "Message",
     "NamespacedStore", "NoopMemoryManager", "NullManager", "PostgreSQLCheckpointer", "ReasoningStep",
     "RedisCheckpointer", "Role", "S3Checkpointer", "SemanticSearchResult", "SlidingWindowManager",
     "StoreCapabilities", "StoreCapabilityError", "StoreContext", "StoreItem", "StreamEvent", "SummarizingManager",
-    "ToolCall", "ToolExecution", "ToolResult", "get_checkpointer", "list_checkpointers", "observe",
+    "ToolCall", "ToolExecution", "ToolResult", "get_checkpointer", "list_checkpointers", "llm_extractor", "observe",
     "register_checkpointer",
 ]  # fmt: skip
 
@@ -86,3 +88,7 @@ def __getattr__(name: str) -> object:
             globals()[name] = value
             return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -56,7 +56,7 @@ class BaseCheckpointer(ABC):
         checkpoint_id: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> str:
-        """Keep the state, and return the id of its checkpoint: the given one, or a new one.
+        """Keep the state, and return the id of its checkpoint: the given one, or without one (or an empty one) a new.
 
         A checkpoint of that id in the thread is replaced, and becomes the newest.
         """

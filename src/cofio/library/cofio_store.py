@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from ..backends import Change, Delete, Put
+from ..backends import Change, Delete, Put, Vacant
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
-from ..model import Json, Kind, Record, Scope, checked_vector
+from ..model import Json, Kind, Record, Scope, check_int, checked_vector
 from ..query import MAX_LIMIT, MAX_LIST, Hit, Query
 from . import items
 from .crossing import across
@@ -30,8 +30,10 @@ from .stores import (
     check_namespace,
     check_query,
 )
+from .transcripts import question, searched
 
 Ttl: TypeAlias = float | timedelta | None
+_Place: TypeAlias = tuple[Namespace, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +195,8 @@ class CofioStore(BaseStore):
         scope = items.place(namespace)
         if not query:
             return await across(self._listed, scope, limit)
-        asked = Query(query, scope=scope, exact=True, kinds=items.KINDS, limit=min(limit, MAX_LIMIT))
-        page = await across(self._engine.search, asked)
+        asked = Query(question(query), scope=scope, exact=True, kinds=items.KINDS, limit=min(limit, MAX_LIMIT))
+        page = await across(searched, self._engine, asked)
         return [_item(record) for record in items.keyed(hit.record for hit in page)]
 
     async def search_by_meaning(
@@ -202,7 +204,8 @@ class CofioStore(BaseStore):
     ) -> list[SemanticSearchResult]:
         """Items of the namespace that mean what the query does, by vectors that the engine makes itself.
 
-        What was put a moment ago may not have its vector yet; `search` finds that by its words.
+        Of what was put a moment ago a few items get their vectors on the way; after many puts at once some may have
+        none yet, and `search` finds those by their words.
 
         Raises:
             Unavailable: the engine has nothing to make vectors with.
@@ -211,8 +214,10 @@ class CofioStore(BaseStore):
         check_limit(limit)
         _check_threshold(threshold)
         scope, most = items.place(namespace), max(1, min(limit, MAX_LIMIT))
-        asked = Query(query, scope=scope, exact=True, kinds=items.KINDS, mode="semantic", limit=most, floor=0.0)
-        page = await across(self._engine.search, asked)
+        asked = Query(
+            question(query), scope=scope, exact=True, kinds=items.KINDS, mode="semantic", limit=most, floor=0.0
+        )
+        page = await across(searched, self._engine, asked)
         if self._engine.embedder() is None:
             raise Unavailable(page.degraded or "this store has no embedder")
         near = [(hit, hit.why.semantic.score) for hit in page if hit.why.semantic is not None]
@@ -250,12 +255,33 @@ class CofioStore(BaseStore):
     def _change(self, changes: Sequence[_ToPut | _ToDelete]) -> int:
         """Make the changes in one transaction; how many items were deleted."""
         while True:
-            made = [change for each in changes for change in self._made(each)]
+            made = [change for each in self._settled(changes) for change in self._made(each)]
             try:
                 answers = self._engine.apply(made) if made else []
             except NotFound:  # what was to be deleted is gone meanwhile, and may have come again
                 continue
             return sum(answer for answer in answers if isinstance(answer, int))
+
+    def _settled(self, changes: Sequence[_ToPut | _ToDelete]) -> Iterator[_ToPut | _ToDelete]:
+        """The changes that come to something: what was to happen to a key before it is deleted does not.
+
+        Every `if_version` is of what the key held before all of them, and so it goes with the first that is left.
+        """
+        deleted: dict[_Place, int] = {}
+        relied: dict[_Place, int] = {}
+        for at, change in enumerate(changes):
+            place = (change.namespace, change.key)
+            if isinstance(change, _ToDelete):
+                deleted[place] = at
+            if change.if_version is not None and relied.setdefault(place, change.if_version) != change.if_version:
+                record = self._engine.get(items.place(change.namespace), change.key)
+                found = 0 if record is None else record.version
+                wrong = relied[place] if relied[place] != found else change.if_version
+                raise Conflict(change.key, expected=wrong, found=found)
+        for at, change in enumerate(changes):
+            place = (change.namespace, change.key)
+            if at >= deleted.get(place, 0):
+                yield replace(change, if_version=relied.pop(place, None))
 
     def _made(self, change: _ToPut | _ToDelete) -> Iterator[Change]:
         if isinstance(change, _ToPut):
@@ -270,6 +296,9 @@ class CofioStore(BaseStore):
             yield Delete(id=record.id, if_version=change.if_version)
         elif change.if_version:
             raise Conflict(change.key, expected=change.if_version, found=0)
+        elif change.if_version == 0:
+            past = f"{change.key}\x01"  # no key has a NUL, so it is this one alone
+            yield Vacant(scope=items.place(change.namespace), kind=Kind.ITEM, first=change.key, past=past)
 
     def _expiry(self, ttl: Ttl) -> datetime | None:
         chosen = self._ttl if ttl is None else ttl
@@ -329,7 +358,9 @@ class StoreTransaction:
     """Changes that are collected, and made in one transaction when the `async with` block ends.
 
     If it ends with an error none is made, and neither if one cannot be: then the block raises that, a Conflict for a
-    key that is not at its `if_version`. The store's own reads do not see the changes before.
+    key that is not at its `if_version`. That is always the version that the store holds before the transaction, or 0
+    for a key that holds nothing there: changes of the same key within the transaction do not count, and two of them
+    with different versions are a Conflict. The store's own reads do not see the changes before the end.
     """
 
     def __init__(self, store: CofioStore) -> None:
@@ -361,7 +392,10 @@ class StoreTransaction:
         ttl: float | timedelta | None = None,
         if_version: int | None = None,
     ) -> None:
-        """Store a value at the end. With `if_version`, the key must then hold that version, or nothing for 0."""
+        """Store a value at the end.
+
+        With `if_version`, the key must hold that version in the store, or nothing for 0.
+        """
         self._add(_to_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version))
 
     async def put_with_embedding(
@@ -379,14 +413,11 @@ class StoreTransaction:
         self._add(_to_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version))
 
     async def delete(self, namespace: tuple[str, ...], key: str, *, if_version: int | None = None) -> None:
-        """Forget a value at the end, if there is one."""
-        change = _to_delete(namespace, key, if_version)
-        # What was to happen to the key before comes to nothing, but for what its first change relies on.
-        before = [each for each in self._changes if (each.namespace, each.key) == (namespace, key)]
-        if before:
-            change = _to_delete(namespace, key, before[0].if_version)
-        self._add(change)
-        self._changes = [each for each in self._changes if each not in before or each is change]
+        """Forget a value at the end, if there is one, and what this transaction puts there before.
+
+        With `if_version`, the key must hold that version in the store, or nothing for 0.
+        """
+        self._add(_to_delete(namespace, key, if_version))
 
     def _add(self, change: _ToPut | _ToDelete) -> None:
         if not self._open:
@@ -411,6 +442,7 @@ def _to_put(
     check_namespace(namespace)
     check_key(key)
     check_metadata(metadata)
+    _check_version(if_version)
     return _ToPut(
         namespace=namespace,
         key=key,
@@ -425,6 +457,7 @@ def _to_put(
 def _to_delete(namespace: Namespace, key: str, if_version: int | None = None) -> _ToDelete:
     check_namespace(namespace)
     check_key(key)
+    _check_version(if_version)
     return _ToDelete(namespace=namespace, key=key, if_version=if_version)
 
 
@@ -447,6 +480,11 @@ def _result(hit: Hit, cosine: float) -> SemanticSearchResult:
 def _likeness(cosine: float) -> float:
     # No more digits than float32 bears out: a vector is quite like itself, whatever the threshold.
     return min(1.0, max(0.0, round(cosine, 9)))
+
+
+def _check_version(version: object) -> None:
+    if version is not None:
+        check_int("if_version", version, 0, 2**53)
 
 
 def _check_threshold(threshold: object) -> None:

@@ -53,7 +53,7 @@ class NullManager(ConversationManager):
 
 
 class SlidingWindowManager(ConversationManager):
-    """Keeps the last messages, and the system messages that the conversation begins with."""
+    """Keeps the last messages, and every system message."""
 
     def __init__(
         self,
@@ -63,7 +63,8 @@ class SlidingWindowManager(ConversationManager):
         preserve_first_user: bool = False,
         slide_step: int = 1,
     ) -> None:
-        """Set the window; the system messages at the beginning are not counted.
+        """Set the window; system messages are not counted, unless `preserve_system` is false: then they are messages
+        like all others.
 
         `preserve_first_user` keeps the user's first message, which often says what all is about, as one of the
         `window_size`. With a `slide_step` the window moves that many messages at a time and is a little shorter in
@@ -84,20 +85,24 @@ class SlidingWindowManager(ConversationManager):
             raise ValueError("slide_step must not be larger than the window")
 
     def apply(self, messages: list[Message]) -> list[Message]:
-        """The system messages at the beginning and then at most `window_size` messages.
+        """At most `window_size` messages, and the system messages: those before the window come first.
 
         Only where the last exchange with tools is longer than the window by itself is there more: it stays whole.
-        Results of tools that nobody called for are left out. Later system messages are messages like all others.
+        Results of tools that nobody called for are left out. A system message within the window stays in its place.
         """
-        leading, spoken = divided(messages) if self.preserve_system else ([], list(messages))
-        talk = without_orphans(spoken)
+        whole = without_orphans(messages)
+        places = [place for place, message in enumerate(whole) if not self._exempt(message)]
+        talk = [whole[place] for place in places]
         start = self._start(talk, self.window_size)
-        kept = talk[start:]
+        opening: list[Message] = []
         if self.preserve_first_user and start:
             first = next((place for place, message in enumerate(talk) if message.role == Role.USER), None)
             if first is not None and first < start:
-                kept = [talk[first], *talk[max(start, self._start(talk, self.window_size - 1)) :]]
-        removed = len(spoken) - len(kept)
+                opening = [talk[first]]
+                start = max(start, self._start(talk, self.window_size - 1))
+        cut = places[start] if start else 0
+        kept = [*filter(self._exempt, whole[:cut]), *opening, *whole[cut:]]
+        removed = len(messages) - len(kept)
         if removed:
             emit(
                 CONVERSATION_PRUNED,
@@ -105,7 +110,10 @@ class SlidingWindowManager(ConversationManager):
                 window_size=self.window_size,
                 removed_count=removed,
             )
-        return [*leading, *kept]
+        return kept
+
+    def _exempt(self, message: Message) -> bool:
+        return self.preserve_system and message.role == Role.SYSTEM
 
     def _start(self, talk: Sequence[Message], size: int) -> int:
         over = len(talk) - size

@@ -7,17 +7,24 @@ import json
 import zlib
 from abc import ABC, abstractmethod
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 from ..deltas import RADIX, base_place, diff, patch
-from ..errors import Unavailable
+from ..errors import Invalid, Unavailable
+from .crossing import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .state import AgentState
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 CACHED = 64  # states
+CACHED_BYTES = 32 * 2**20
+LARGE = 100_000  # bytes of JSON; to work on more would hold up everything else that the event loop has to do
 ALL = 2**31  # more than a thread has
 
 
@@ -57,11 +64,18 @@ class DeltaCheckpoint:
 
 
 class DeltaStorage(ABC):
-    """Where the checkpoints of a DeltaCheckpointer are."""
+    """Where the checkpoints of a DeltaCheckpointer are.
+
+    They are listed newest first by their `created_at`. A checkpointer gives each save of a thread a later one than all
+    before it; what it stores anew only as a change of something else keeps its own.
+    """
 
     @abstractmethod
     async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
-        """Store a checkpoint; one that is there already is replaced, and stays where it is among the others."""
+        """Store a checkpoint; one that is there already is replaced, at once or not at all.
+
+        Stored again with another `created_at` it is the newest; with the same, it stays where it is among the others.
+        """
 
     @abstractmethod
     async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
@@ -84,7 +98,11 @@ class InMemoryDeltaStorage(DeltaStorage):
 
     async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
         """Store a checkpoint."""
-        self._storage.setdefault(thread_id, {})[checkpoint_id] = checkpoint
+        thread = self._storage.setdefault(thread_id, {})
+        there = thread.get(checkpoint_id)
+        if there is not None and there.metadata.created_at != checkpoint.metadata.created_at:
+            del thread[checkpoint_id]
+        thread[checkpoint_id] = checkpoint
 
     async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
         """The checkpoint with this id."""
@@ -131,19 +149,33 @@ class DeltaCheckpointer:
         # What is stored and the state as JSON text. What a caller does to a state that it was given cannot reach into
         # it, and what another process stores under the same id is told from what is known here.
         self._cache: OrderedDict[tuple[str, str], tuple[bytes, bytes]] = OrderedDict()
+        self._cached_bytes = 0
         self._changing = asyncio.Lock()
 
     async def save(self, state: AgentState, thread_id: str, checkpoint_id: str | None = None) -> str:
-        """Keep a state under a new id, or under this one in place of what it held; the id."""
+        """Keep a state under a new id, or under this one in place of what it held; the id.
+
+        A save that breaks off leaves every state as it was.
+        """
         _check_id("thread_id", thread_id)
-        if checkpoint_id is not None:
+        if checkpoint_id not in (None, ""):
             _check_id("checkpoint_id", checkpoint_id)
         saved_id = checkpoint_id or uuid4().hex
-        plain = _dumped(state.to_checkpoint())
+        document = state.to_checkpoint()
+        try:
+            plain = await _worked(_larger(document, LARGE), _dumped, document)
+        except RecursionError:
+            raise Invalid("state", "is nested too deep to be written as JSON") from None
         async with self._changing:
-            if checkpoint_id is not None and await self.storage.retrieve(thread_id, saved_id) is not None:
-                await self._delete(thread_id, saved_id)
-            checkpoint = await self._made(thread_id, saved_id, plain, await self._parent(thread_id))
+            if checkpoint_id:
+                await self._leave(thread_id, saved_id)
+            before = await self.storage.list_checkpoints(thread_id, 2)
+            newest = next((each for each in before if each.checkpoint_id != saved_id), None)
+            checkpoint = await self._made(thread_id, saved_id, plain, await self._parent(thread_id, newest))
+            # Also where the clock stands still or goes back: the storage goes by it.
+            latest = max((each.created_at + timedelta(microseconds=1) for each in before), default=None)
+            if latest is not None and latest > checkpoint.metadata.created_at:
+                checkpoint.metadata.created_at = latest
             await self.storage.store(thread_id, saved_id, checkpoint)
             self._remember(checkpoint, plain)
         emit(CHECKPOINT_SAVED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=saved_id)
@@ -151,15 +183,15 @@ class DeltaCheckpointer:
 
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState | None:
         """The state with this id, else the newest; None when there is none."""
-        if checkpoint_id is None:
-            newest = await self.storage.list_checkpoints(thread_id, limit=1)
-            if not newest:
-                return None
-            checkpoint_id = newest[0].checkpoint_id
-        plain = await self._plain(thread_id, checkpoint_id)
-        if plain is None:
+        try:
+            found = await self._found(thread_id, checkpoint_id)
+        except _Moved:  # by a save or a delete at the same time: not a second time while none can begin
+            async with self._changing:
+                found = await self._found(thread_id, checkpoint_id)
+        if found is None:
             return None
-        state = AgentState.from_checkpoint(json.loads(plain))
+        checkpoint_id, plain = found
+        state = await _worked(len(plain) > LARGE, _state, plain)
         emit(CHECKPOINT_LOADED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=checkpoint_id)
         return state
 
@@ -182,7 +214,7 @@ class DeltaCheckpointer:
             if checkpoint_id is not None:
                 return await self._delete(thread_id, checkpoint_id)
             for key in [key for key in self._cache if key[0] == thread_id]:
-                del self._cache[key]
+                self._forget(key)
             return await self.storage.delete(thread_id)
 
     async def get_storage_stats(self, thread_id: str) -> dict[str, Any]:
@@ -201,6 +233,13 @@ class DeltaCheckpointer:
         }
 
     async def _delete(self, thread_id: str, checkpoint_id: str) -> bool:
+        if not await self._leave(thread_id, checkpoint_id):
+            return False
+        self._forget((thread_id, checkpoint_id))
+        return await self.storage.delete(thread_id, checkpoint_id)
+
+    async def _leave(self, thread_id: str, checkpoint_id: str) -> bool:
+        """Store what is a change of this checkpoint as changes of something else; whether the checkpoint is there."""
         going = await self.storage.retrieve(thread_id, checkpoint_id)
         if going is None:
             return False
@@ -219,17 +258,16 @@ class DeltaCheckpointer:
             moved = await self._made(thread_id, child.checkpoint_id, plain, parent)
             moved.metadata = replace(moved.metadata, created_at=child.created_at, place=child.place)
             await self.storage.store(thread_id, child.checkpoint_id, moved)
+            self._remember(moved, plain)
             parent = parent or moved.metadata  # its siblings become changes of the first one that is whole
-        self._cache.pop((thread_id, checkpoint_id), None)
-        return await self.storage.delete(thread_id, checkpoint_id)
+        return True
 
-    async def _parent(self, thread_id: str) -> CheckpointMetadata | None:
-        """The checkpoint that the next is to be a change of, with the place that the next one then has."""
-        newest = await self.storage.list_checkpoints(thread_id, limit=1)
-        if not newest or newest[0].place + 1 >= RADIX**self.max_chain_depth:
+    async def _parent(self, thread_id: str, newest: CheckpointMetadata | None) -> CheckpointMetadata | None:
+        """The checkpoint that the one after `newest` is to be a change of, with the place that it then has."""
+        if newest is None or newest.place + 1 >= RADIX**self.max_chain_depth:
             return None
-        place = newest[0].place + 1
-        step: CheckpointMetadata | None = newest[0]
+        place = newest.place + 1
+        step: CheckpointMetadata | None = newest
         best = None
         while step is not None:  # along the chain: `base_place` is always on it, unless something was deleted
             if step.chain_depth < self.max_chain_depth:
@@ -242,21 +280,29 @@ class DeltaCheckpointer:
 
     async def _made(self, thread_id: str, id: str, plain: bytes, parent: CheckpointMetadata | None) -> DeltaCheckpoint:
         """A checkpoint of the state, as a change of its parent unless that is no smaller."""
-        whole: bytes | None = None
         before = await self._plain(thread_id, parent.checkpoint_id) if parent else None
-        if parent is not None and before is not None:
-            change = zlib.compress(_dumped(diff(json.loads(before), json.loads(plain))), self.compression_level)
-            if len(change) * 4 > len(plain):  # perhaps no smaller than the whole
-                whole = zlib.compress(plain, self.compression_level)
-            if whole is None or len(change) < len(whole):
-                known = CheckpointMetadata(
-                    id, thread_id, parent.checkpoint_id, False, parent.chain_depth + 1, size_bytes=len(plain),
-                    compressed_size_bytes=len(change), place=parent.place + 1,
-                )  # fmt: skip
-                return DeltaCheckpoint(known, change)
-        whole = whole or zlib.compress(plain, self.compression_level)
-        known = CheckpointMetadata(id, thread_id, size_bytes=len(plain), compressed_size_bytes=len(whole))
-        return DeltaCheckpoint(known, whole, is_delta=False)
+        large = len(plain) > LARGE or (before is not None and len(before) > LARGE)
+        data, is_change = await _worked(large, _packed, before, plain, self.compression_level)
+        known = CheckpointMetadata(id, thread_id, size_bytes=len(plain), compressed_size_bytes=len(data))
+        if parent is not None and is_change:
+            known = replace(
+                known, parent_id=parent.checkpoint_id, is_full=False, chain_depth=parent.chain_depth + 1,
+                place=parent.place + 1,
+            )  # fmt: skip
+        return DeltaCheckpoint(known, data, is_delta=is_change)
+
+    async def _found(self, thread_id: str, checkpoint_id: str | None) -> tuple[str, bytes] | None:
+        """The id of a checkpoint, or of the newest, and its state as JSON text; None when it is not there."""
+        if checkpoint_id is not None:
+            plain = await self._plain(thread_id, checkpoint_id)
+            return None if plain is None else (checkpoint_id, plain)
+        newest = await self.storage.list_checkpoints(thread_id, limit=1)
+        if not newest:
+            return None
+        plain = await self._plain(thread_id, newest[0].checkpoint_id)
+        if plain is None:
+            raise _Moved(f"checkpoint {newest[0].checkpoint_id!r} is listed, and not in the storage")
+        return newest[0].checkpoint_id, plain
 
     async def _plain(self, thread_id: str, checkpoint_id: str) -> bytes | None:
         """A checkpoint's state as JSON text; None when it is not there."""
@@ -272,29 +318,85 @@ class DeltaCheckpointer:
             changes.append(checkpoint.data)
             checkpoint = await self.storage.retrieve(thread_id, checkpoint.metadata.parent_id)
             if checkpoint is None:
-                raise Unavailable(f"checkpoint {checkpoint_id!r}: one that it is a change of is not in the storage")
+                raise _Moved(f"checkpoint {checkpoint_id!r}: one that it is a change of is not in the storage")
         try:
-            plain = zlib.decompress(checkpoint.data)
-            if changes:
-                state = json.loads(plain)
-                for change in reversed(changes):
-                    state = patch(state, json.loads(zlib.decompress(change)))
-                plain = _dumped(state)
-        except (zlib.error, ValueError) as error:
-            raise Unavailable(f"checkpoint {checkpoint_id!r} is damaged ({error})") from error
+            plain = await _worked(asked.metadata.size_bytes > LARGE, _unpacked, checkpoint.data, changes)
+        except (zlib.error, ValueError, TypeError, RecursionError) as error:
+            raise _Moved(f"checkpoint {checkpoint_id!r} is damaged ({error})") from error
         self._remember(asked, plain)
         return plain
 
     def _remember(self, checkpoint: DeltaCheckpoint, plain: bytes) -> None:
         key = (checkpoint.metadata.thread_id, checkpoint.metadata.checkpoint_id)
+        self._forget(key)
         self._cache[key] = (checkpoint.data, plain)
-        self._cache.move_to_end(key)
-        if len(self._cache) > CACHED:
-            self._cache.popitem(last=False)
+        self._cached_bytes += len(checkpoint.data) + len(plain)
+        while self._cache and (len(self._cache) > CACHED or self._cached_bytes > CACHED_BYTES):
+            self._forget(next(iter(self._cache)))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        stored, known = self._cache.pop(key, (b"", b""))
+        self._cached_bytes -= len(stored) + len(known)
+
+
+class _Moved(Unavailable):
+    """What was read does not fit together: it was changed in between, or is damaged."""
+
+
+async def _worked(large: bool, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What `call` returns; where it has much to do, beside the event loop."""
+    return await across(call, *args, **kwargs) if large else call(*args, **kwargs)
+
+
+def _packed(before: bytes | None, plain: bytes, level: int) -> tuple[bytes, bool]:
+    """What is to be stored of a state, and whether that is a change of the one before: whichever is smaller."""
+    if before is None:
+        return zlib.compress(plain, level), False
+    # With a sum of the state that it leads to: what it is a change of may have been replaced while it was read.
+    change = zlib.compress(_dumped([zlib.crc32(plain), diff(json.loads(before), json.loads(plain))]), level)
+    if len(change) * 4 > len(plain):  # perhaps no smaller than the whole
+        whole = zlib.compress(plain, level)
+        if len(whole) <= len(change):
+            return whole, False
+    return change, True
+
+
+def _unpacked(whole: bytes, changes: list[bytes]) -> bytes:
+    """The state that changes of a whole one lead to, the last change first; ValueError when they do not fit it."""
+    plain = zlib.decompress(whole)
+    if changes:
+        state = json.loads(plain)
+        for data in reversed(changes):
+            sum_of_it, change = json.loads(zlib.decompress(data))
+            state = patch(state, change)
+        plain = _dumped(state)
+        if zlib.crc32(plain) != sum_of_it:
+            raise ValueError("it is a change of something else than what is there")
+    return plain
+
+
+def _state(plain: bytes) -> AgentState:
+    return AgentState.from_checkpoint(json.loads(plain))
 
 
 def _dumped(state: Any) -> bytes:
     return json.dumps(state, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _larger(value: Any, size: int) -> bool:
+    """Whether a JSON value takes more than about so many bytes; found out without writing it."""
+    left = [value]
+    while left and size > 0:
+        each = left.pop()
+        size -= 8
+        if isinstance(each, str):
+            size -= len(each)
+        elif isinstance(each, dict):
+            left.extend(each)
+            left.extend(each.values())
+        elif isinstance(each, list):
+            left.extend(each)
+    return size <= 0
 
 
 def _check_id(name: str, id: object) -> None:

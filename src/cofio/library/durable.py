@@ -10,8 +10,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from ..checkpoints import Checkpoint, Measure
+from ..checkpoints import Checkpoint, Measure, lifetime
 from ..engine import Engine
+from ..errors import Invalid
 from .checkpointers import BaseCheckpointer, CheckpointerCapabilities
 from .crossing import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from .messages import Message
 
 SPACE = "library"
-THREADS = 64
+MESSAGES = 20_000  # that are kept, of the states that were saved last, to find out quickly what is new in the next
+ALWAYS = 3_000_000  # days
 
 
 class _Last(NamedTuple):
@@ -40,10 +42,13 @@ class CofioCheckpointer(BaseCheckpointer):
     """
 
     def __init__(self, engine: Engine, *, ttl: float | timedelta | None = None) -> None:
+        if ttl is not None:
+            lifetime(ttl)  # one that is none is refused here, and not at the first save
         self.engine = engine
         self.ttl = ttl
         self._own = False
         self._last: OrderedDict[str, _Last] = OrderedDict()
+        self._kept = 0
         self._lock = Lock()
 
     @classmethod
@@ -71,7 +76,7 @@ class CofioCheckpointer(BaseCheckpointer):
         metadata: dict[str, Any] | None = None,
     ) -> str:
         """Keep the state, durably, and return the id of its checkpoint: the given one, or a new one."""
-        saved_id = uuid4().hex if checkpoint_id is None else checkpoint_id
+        saved_id = uuid4().hex if checkpoint_id in (None, "") else checkpoint_id
         await across(self._save, state, thread_id, saved_id, metadata)
         emit(CHECKPOINT_SAVED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=saved_id)
         return saved_id
@@ -121,9 +126,12 @@ class CofioCheckpointer(BaseCheckpointer):
 
     async def vacuum(self, older_than_days: int = 30) -> int:
         """Forget the checkpoints that were saved longer ago than this, and return how many."""
-        if isinstance(older_than_days, bool) or not isinstance(older_than_days, int | float) or older_than_days < 0:
-            raise ValueError("older_than_days must be a number that is not negative")
-        return await across(self.engine.checkpoints.vacuum, SPACE, timedelta(days=older_than_days))
+        days = older_than_days
+        if isinstance(days, bool) or not isinstance(days, int | float) or not days >= 0:
+            raise Invalid("older_than_days", f"expected a number of days, got {days!r}")
+        if days > ALWAYS:
+            return 0
+        return await across(self.engine.checkpoints.vacuum, SPACE, timedelta(days=days))
 
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
         """Save every checkpoint of a thread in another one too, under the same ids and in the same order.
@@ -161,10 +169,11 @@ class CofioCheckpointer(BaseCheckpointer):
         dump = self._dump(state, thread_id)
         self.engine.checkpoints.save(SPACE, thread_id, id, dump, metadata=metadata, ttl=self.ttl, owned=True)
         with self._lock:
+            before = self._last.pop(thread_id, None)
             self._last[thread_id] = _Last(state.messages, dump["messages"])
-            self._last.move_to_end(thread_id)
-            if len(self._last) > THREADS:
-                self._last.popitem(last=False)
+            self._kept += len(state.messages) - (len(before.messages) if before else 0)
+            while self._kept > MESSAGES:
+                self._kept -= len(self._last.popitem(last=False)[1].messages)
 
     def _dump(self, state: AgentState, thread_id: str) -> dict[str, Any]:
         """What `to_checkpoint` gives. Messages that the thread's last state had are not made again: they cannot have
@@ -177,14 +186,16 @@ class CofioCheckpointer(BaseCheckpointer):
             return state.to_checkpoint()
         known = last.made[: len(state.messages)]
         loose = [
-            at for at, message in enumerate(state.messages[: len(known)]) if message.tool_calls or message.metadata
+            at
+            for at, (message, made) in enumerate(zip(state.messages, known, strict=False))
+            if message.tool_calls or message.metadata or made["tool_calls"] or made["metadata"]
         ]
         again = tuple(state.messages[at] for at in loose)
         dump = state.model_copy(update={"messages": again + state.messages[len(known) :]}).to_checkpoint()
-        made: list[Any] = dump["messages"]
-        for at, each in zip(loose, made, strict=False):
+        dumped: list[Any] = dump["messages"]
+        for at, each in zip(loose, dumped, strict=False):
             known[at] = each
-        dump["messages"] = known + made[len(loose) :]
+        dump["messages"] = known + dumped[len(loose) :]
         return dump
 
 

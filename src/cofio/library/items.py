@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ..errors import Invalid, LimitExceeded
-from ..model import MAX_DATA_DEPTH, Draft, Json, Kind, Record, Scope, check_json, encode_json
+from ..model import (
+    MAX_DATA,
+    MAX_DATA_DEPTH,
+    MAX_SCOPE_DEPTH,
+    Draft,
+    Json,
+    Kind,
+    Record,
+    Scope,
+    check_json,
+    check_text,
+    encode_json,
+)
 from ..query import MAX_LIST, AllOf, Filter, Operator, Where
 
 T = TypeVar("T")
@@ -24,8 +37,14 @@ _ORDERED: dict[str, Operator] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "
 
 
 def place(namespace: Namespace) -> Scope:
-    """The scope of a namespace."""
-    return Scope(ROOT, *namespace)
+    """The scope of a namespace; raises Invalid for one that cannot be."""
+    try:
+        return Scope(ROOT, *namespace)
+    except LimitExceeded as error:
+        most = MAX_SCOPE_DEPTH - 1 if error.unit == "names" else error.limit
+        raise LimitExceeded("namespace", most, error.unit) from None
+    except Invalid as error:
+        raise Invalid("namespace", error.problem) from None
 
 
 def namespace_of(scope: Scope) -> Namespace:
@@ -34,18 +53,27 @@ def namespace_of(scope: Scope) -> Namespace:
 
 
 def plain(name: str, value: Any, depth: int = 1) -> Json:
-    """A copy of a value that is JSON, tuples as lists; raises Invalid, naming the field, for anything else."""
+    """A copy of a value that is JSON, tuples as lists and times in ISO's form; raises Invalid, naming the field, for
+    anything else."""
     if depth > MAX_DATA_DEPTH:
         raise LimitExceeded(name, MAX_DATA_DEPTH - 1, "levels")
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise Invalid(name, f"the key {key!r} is not a string")
-        return {key: plain(name, inner, depth + 1) for key, inner in value.items()}
+            check_text(name, key, MAX_DATA)
+        return {key: plain(f"{name}.{key}", inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(name, inner, depth + 1) for inner in value]
-    if value is None or isinstance(value, str | bool | int | float):
+        return [plain(f"{name}[{at}]", inner, depth + 1) for at, inner in enumerate(value)]
+    if isinstance(value, str):
+        check_text(name, value, MAX_DATA)
         return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Invalid(name, f"{value} is not JSON")
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, date):  # a datetime is one, too
+        return value.isoformat()
     raise Invalid(name, f"{type(value).__name__} is not JSON")
 
 

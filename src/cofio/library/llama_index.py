@@ -18,7 +18,7 @@ from ..errors import Invalid
 from ..model import Json, Record, Scope, check_int
 from ..query import MAX_LIMIT, Query
 from .crossing import across
-from .transcripts import Item, Said, Transcript, clean, question, recalled, shortened
+from .transcripts import Item, Said, Transcript, clean, question, recalled, searched, shortened
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ThinkingBlock, ToolCallBlock
@@ -34,6 +34,7 @@ __all__ = ["SOURCE", "CofioBufferStore", "CofioChatStore", "CofioMemoryBlock"]
 
 SOURCE = "llama-index"
 HOME = Scope(SOURCE)
+KEPT: dict[str, Json] = {"kept_by": "block"}  # beside what a block put, and no chat store
 Messages: TypeAlias = list[ChatMessage]
 
 
@@ -194,7 +195,7 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
     the short-term memory has no room for is kept in `scope / session_id`, unless it is there already.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True)
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     name: str = "recalled"
     engine: InstanceOf[Engine] = Field(exclude=True)
@@ -214,7 +215,7 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
         seen = {clean(_text(message)) for message in messages or []}
         # The chat itself is found by its own words, and is no news to the model.
         query = Query(asked, scope=scope, limit=min(MAX_LIMIT, self.limit + len(seen)))
-        page = await across(self.engine.search, query)
+        page = await across(searched, self.engine, query)
         return recalled(page, without=seen, most=self.limit)
 
     async def _aput(self, messages: Messages) -> None:
@@ -228,7 +229,7 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
 
     def _keep(self, session: str, messages: Messages) -> None:
         chat = _Chats(self.engine, self.scope).of(session)
-        chat.append([each for each in _said(messages, MessageStatus.ARCHIVED) if not chat.holds(each.text)])
+        chat.append_news(_said(messages, MessageStatus.ARCHIVED), KEPT)
 
     def _scope(self, session_id: str | None) -> Scope | None:
         return self.scope / session_id if session_id else None

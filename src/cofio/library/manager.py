@@ -22,6 +22,7 @@ from .extracting import heuristic_extract
 from .memories import ExtractFn, Memory, MemoryType
 from .messages import Message, Role
 from .recalling import is_memory_block, memory_block
+from .transcripts import clean
 
 if TYPE_CHECKING:
     from .state import AgentState
@@ -48,6 +49,9 @@ logger = logging.getLogger(__name__)
 
 class BaseMemoryManager(ABC):
     """Remembers across sessions: a subclass says what to extract, how to keep it and what to retrieve."""
+
+    raise_errors: bool = False
+    """Whether `on_session_end` raises what goes wrong."""
 
     @abstractmethod
     async def extract(self, messages: list[Message]) -> list[Memory]:
@@ -89,7 +93,7 @@ class BaseMemoryManager(ABC):
         """Extract what is worth remembering and save it.
 
         The run is over and its result must not be lost here: what goes wrong is logged, and told to observers as
-        `memory.manager.failed`, and is not raised. Call `extract` and `save` to have it raised.
+        `memory.manager.failed`, and is not raised, unless `raise_errors` is set. Observers are told in both cases.
         """
         stage = "extract"
         try:
@@ -99,8 +103,10 @@ class BaseMemoryManager(ABC):
             stage = "save"
             await self.save(memories)
         except Exception as error:
-            logger.warning("the memories of run %s could not be kept (%s)", state.run_id, stage, exc_info=True)
             emit(MANAGER_FAILED, run_id=state.run_id, stage=stage, error=f"{type(error).__name__}: {error}")
+            if self.raise_errors:
+                raise
+            logger.warning("the memories of run %s could not be kept (%s)", state.run_id, stage, exc_info=True)
             return
         emit(
             MANAGER_EXTRACTED,
@@ -147,11 +153,13 @@ class LLMMemoryManager(BaseMemoryManager):
         namespace_prefix: tuple[str, ...] = ("locus_memory",),
         max_memories: int = 50,
         retrieve_limit: int = 20,
+        raise_errors: bool = False,
     ) -> None:
         """Name the store, and what is to be kept and recalled.
 
         Without an `extract_fn`, certain words in what the user says make a memory of it. Of each type the
-        `max_memories` most recent are kept. `retrieve_limit` is the most that is recalled, over all types.
+        `max_memories` most recent are kept. `retrieve_limit` is the most that is recalled, over all types. With
+        `raise_errors`, `on_session_end` raises what `extract_fn` or the store does; otherwise that is logged.
 
         Raises:
             ValueError: `max_memories` is less than 1, or `retrieve_limit` less than 0.
@@ -166,6 +174,7 @@ class LLMMemoryManager(BaseMemoryManager):
         self.namespace_prefix = namespace_prefix
         self.max_memories = at_least("max_memories", max_memories, 1)
         self.retrieve_limit = at_least("retrieve_limit", retrieve_limit, 0)
+        self.raise_errors = raise_errors
 
     async def extract(self, messages: list[Message]) -> list[Memory]:
         """What is worth remembering, by `extract_fn` or by the words that the user used.
@@ -223,6 +232,7 @@ class LLMMemoryManager(BaseMemoryManager):
             if not isinstance(memory, Memory):
                 raise TypeError(f"save takes a list of Memory, not of {type(memory).__name__}")
             value = memory.to_store_value()
+            value["content"] = clean(memory.content)  # one bad character must not cost the others
             value["metadata"]["updated_at"] = now
             kept = fresh.setdefault(self._namespace(memory.type), {})
             kept.pop(memory.key, None)

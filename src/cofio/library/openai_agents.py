@@ -18,7 +18,7 @@ from ..errors import Invalid
 from ..model import Scope, check_int
 from ..query import MAX_LIMIT, Page, Query
 from .crossing import across
-from .transcripts import Said, Transcript, clean, question, recalled, shortened
+from .transcripts import Said, Transcript, clean, question, recalled, searched, shortened
 
 try:
     from agents import FunctionTool, RunContextWrapper, function_tool
@@ -60,7 +60,7 @@ class CofioSession:
         """`session_settings` may limit how many of the latest items a run is given.
 
         Raises:
-            Invalid: the id is no name of 1 to 256 characters.
+            Invalid: the id is no name of 1 to 256 characters, or the scope is no Scope.
         """
         self._transcript = Transcript(_checked(engine), scope, session_id, source=SOURCE)
         self.session_id = session_id
@@ -121,7 +121,7 @@ def recall_tool(engine: Engine, scope: Scope, *, name: str = "recall", limit: in
         # The conversation itself is found by its own words, and is no news to the model.
         seen = {clean(_said(index, item).text) for index, item in enumerate(context.turn_input)}
         asked = Query(question(query), scope=scope, limit=min(MAX_LIMIT, limit + len(seen)))
-        page = await across(engine.search, asked)
+        page = await across(searched, engine, asked)
         return recalled(page, without=seen, most=limit) or "Nothing else about that is in the memory."
 
     return function_tool(recall, name_override=name)

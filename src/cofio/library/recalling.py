@@ -27,21 +27,41 @@ _JOINERS = "\u200c\u200d"  # several scripts are written with them
 
 
 def is_memory_block(message: Message) -> bool:
-    """Whether a message is the block of memories, by its tag or, where tags were lost, by its first line."""
+    """Whether a message is the block of memories: by its tag or, where tags were lost, by its fence.
+
+    The first line alone says nothing: a program's own prompt may begin with it.
+    """
     if message.role != Role.SYSTEM:
         return False
-    return message.metadata.get("cofio") == TAG or (message.content or "").split("\n", 1)[0] == HEADING
+    return message.metadata.get("cofio") == TAG or _is_fenced(message.content or "")
 
 
 def memory_block(memories: Sequence[Memory]) -> Message:
     """The system message that tells a model what is remembered, one line for each, between two lines that no memory
     can hold."""
     told = "\n".join(map(_told, memories))
-    mark = hashlib.sha256(told.encode()).hexdigest()[:16]
-    while mark in told:
-        mark = hashlib.sha256(mark.encode()).hexdigest()[:16]
+    mark = _mark(told)
     content = f"{HEADING}\n{_NOTE.format(mark=mark)}\n<<< {mark}\n{told}\n{mark} >>>"
     return Message(role=Role.SYSTEM, content=content, metadata={"cofio": TAG})
+
+
+def _mark(told: str) -> str:
+    """The mark of the two lines, which is made of what stands between them and is not in it."""
+    mark = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
+    while mark in told:
+        mark = hashlib.sha256(mark.encode()).hexdigest()[:16]
+    return mark
+
+
+def _is_fenced(content: str) -> bool:
+    heading, *lines = content.split("\n")
+    if heading != HEADING or len(lines) < 4:
+        return False
+    _, begin, *told, end = lines
+    if not begin.startswith("<<< "):
+        return False
+    mark = begin.removeprefix("<<< ")
+    return end == f"{mark} >>>" and mark == _mark("\n".join(told))
 
 
 def _told(memory: Memory) -> str:

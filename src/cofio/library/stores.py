@@ -239,7 +239,8 @@ class BaseStore(ABC):
 class InMemoryStore(BaseStore):
     """A store that lasts as long as it is referred to, for tests and for trying things out.
 
-    It keeps copies, so what a caller does to a value after the put, or to one that it got, changes nothing here.
+    It keeps copies, so what a caller does to a value after the put, or to one that it got, changes nothing here. What
+    cannot be copied, such as a lock or a client with open connections, is kept and given back itself.
     It may be used from many threads and event loops.
     """
 
@@ -268,7 +269,8 @@ class InMemoryStore(BaseStore):
         check_namespace(namespace)
         check_key(key)
         with self._lock:
-            return deepcopy(self._items.get(namespace, {}).get(key))
+            item = self._items.get(namespace, {}).get(key)
+        return None if item is None else _apart(item)
 
     async def exists(self, namespace: tuple[str, ...], key: str) -> bool:
         """Whether the key holds a value, be it None."""
@@ -307,13 +309,13 @@ class InMemoryStore(BaseStore):
         with self._lock:
             held = list(self._items.get(namespace, {}).values())
         found = (item for item in held if not sought or _holds(item, sought))
-        return [deepcopy(item) for item, _ in zip(found, range(limit), strict=False)]
+        return [_apart(item) for item, _ in zip(found, range(limit), strict=False)]
 
     async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
         """Store all of the (namespace, key, value, metadata) items, or none when one of them is wrong."""
         now = datetime.now(UTC)
         fresh = [
-            StoreItem(namespace, key, deepcopy(value), deepcopy(metadata or {}), now, now)
+            _apart(StoreItem(namespace, key, value, metadata or {}, now, now))
             for namespace, key, value, metadata in check_batch(items)
         ]
         with self._lock:
@@ -531,6 +533,48 @@ def check_batch(items: Sequence[ItemToPut]) -> list[ItemToPut]:
         check_key(item[1])
         check_metadata(item[3])
     return batch
+
+
+def _apart(item: StoreItem) -> StoreItem:
+    """The item with copies of its value and metadata."""
+    return replace(item, value=_copied(item.value), metadata=_copied(item.metadata))
+
+
+def _copied(value: Any) -> Any:
+    """A copy of a value, in which what cannot be copied is itself."""
+    try:
+        return _part_copied(value, {})
+    except RecursionError:
+        return value
+
+
+def _part_copied(value: Any, made: dict[int, Any]) -> Any:
+    try:
+        return deepcopy(value)
+    except RecursionError:
+        raise
+    except Exception:  # whatever anybody's class raises when it is copied
+        return _parts_copied(value, made)
+
+
+def _parts_copied(value: Any, made: dict[int, Any]) -> Any:
+    """A copy of a list, dict, tuple or set with copies of those parts that can be copied; anything else itself."""
+    if id(value) in made:
+        return made[id(value)]
+    copy: Any
+    if type(value) is dict:
+        copy = made[id(value)] = {}
+        copy.update((key, _part_copied(inner, made)) for key, inner in value.items())
+    elif type(value) is list:
+        copy = made[id(value)] = []
+        copy.extend(_part_copied(inner, made) for inner in value)
+    elif type(value) is tuple:
+        copy = tuple(_part_copied(inner, made) for inner in value)
+    elif type(value) is set:
+        copy = {_part_copied(inner, made) for inner in value}
+    else:
+        copy = value
+    return copy
 
 
 def _holds(item: StoreItem, sought: str) -> bool:

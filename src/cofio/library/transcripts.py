@@ -10,6 +10,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
@@ -41,6 +42,7 @@ TRIES = 200
 PART = 1_000_000
 LARGEST = 64 * PART
 SHOWN = 600
+FEW = 128  # records that are embedded on the way to a search: half a second's work
 NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 
@@ -61,6 +63,8 @@ class Transcript:
     """
 
     def __init__(self, engine: Engine, root: Scope, name: str, *, source: str, field: str = "session_id") -> None:
+        if not isinstance(root, Scope):
+            raise Invalid("scope", f"expected a Scope, got {type(root).__name__}")
         check_text(field, name, MAX_SCOPE_NAME, empty=False)
         self.scope = root / name
         self._engine = engine
@@ -102,14 +106,30 @@ class Transcript:
         """
         ready = _ready(said)
         if ready:
-            self._tried(lambda: self._engine.apply(self._additions(ready)))
+            self._tried(lambda: self._engine.apply(self._additions(ready, self._ledger())))
+
+    def append_news(self, said: Sequence[Said], mark: Mapping[str, Json]) -> None:
+        """Add those of the messages that no one else has put here, with a mark by which they are known as ours.
+
+        A message that was said twice is two messages. What others put is told by its author and text.
+        """
+        ready = _ready([each._replace(beside={**each.beside, **mark}) for each in said])
+
+        def once() -> None:
+            kept = self._ledger()  # before we look: whoever adds something meanwhile is found out
+            news = [each for each in ready if not self._has_from_others(each, mark)]
+            if news:
+                self._engine.apply(self._additions(news, kept))
+
+        if ready:
+            self._tried(once)
 
     def replace(self, said: Sequence[Said]) -> None:
         """Put messages in place of all that was said, in one step."""
         ready = _ready(said)
 
         def once() -> None:
-            self._engine.apply([*self._additions(ready), *self._whole(self.read())])
+            self._engine.apply([*self._additions(ready, self._ledger()), *self._whole(self.read())])
 
         self._tried(once)
 
@@ -148,16 +168,13 @@ class Transcript:
 
     def search(self, query: str, *, limit: int) -> Page:
         """What was said here that answers a query, best first."""
-        return self._engine.search(Query(query, scope=self.scope, exact=True, kinds=(Kind.TURN,), limit=limit))
+        asked = Query(question(query), scope=self.scope, exact=True, kinds=(Kind.TURN,), limit=limit)
+        return searched(self._engine, asked)
 
     def exists(self) -> bool:
         """Whether anything was said here."""
         mine = Where("source", "=", self._source)
         return bool(self._engine.headings(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine, limit=1))
-
-    def holds(self, text: str) -> bool:
-        """Whether just this was said here."""
-        return self._engine.same(self.scope, clean(text), kind=Kind.TURN) is not None
 
     def _clear_some(self) -> bool:
         """Forget the last ten thousand messages; whether there are more."""
@@ -181,8 +198,17 @@ class Transcript:
         turns: list[Change] = [Delete(id=record.id, if_version=record.version) for record in records]
         return [*turns, *(Delete(id=part.id) for part in parts)]
 
-    def _additions(self, ready: Sequence[_Ready]) -> list[Change]:
-        kept = self._ledger()
+    def _has_from_others(self, each: _Ready, mark: Mapping[str, Json]) -> bool:
+        """Whether a message is here that does not have our mark."""
+        oldest = self._engine.same(self.scope, each.text, kind=Kind.TURN)
+        if oldest is None:
+            return False
+        if oldest.author == each.author and not mark.items() <= _data(oldest).items():
+            return True
+        theirs = self._listed(*(Where(("data", name), "!=", cast(str, value)) for name, value in mark.items()))
+        return any((record.author, record.text) == (each.author, each.text) for record in theirs)
+
+    def _additions(self, ready: Sequence[_Ready], kept: Record | None) -> list[Change]:
         start = _next(kept) if kept is not None else self._after_last()
         number: dict[str, Json] = {"next": start + len(ready)}
         ledger = Draft(scope=self._root, kind=Kind.LEDGER, key=self._name, data=number, source=self._source)
@@ -250,6 +276,13 @@ class Transcript:
         raise Unavailable(f"too many are writing to the conversation {self._name!r} at once; try again")
 
 
+def searched(engine: Engine, query: Query) -> Page:
+    """What answers a query, with what was only just written: a few records are embedded on the way, if need be."""
+    with suppress(Unavailable):  # the search finds out, too, and says so
+        engine.settle(limit=FEW)
+    return engine.search(query)
+
+
 def clean(text: str) -> str:
     """`text` as a record can hold it: without NUL and halves of characters, and no longer than it may be."""
     return text[:MAX_TEXT].replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -284,7 +317,13 @@ def recalled(page: Page, *, without: Container[str] = (), most: int | None = Non
 
 
 def question(text: str) -> str:
-    """A text as a query: its end, if it is longer than a query may be."""
+    """A text as a query: its end, if it is longer than a query may be.
+
+    Raises:
+        Invalid: it is no text.
+    """
+    if not isinstance(text, str):
+        raise Invalid("query", f"expected a string, got {type(text).__name__}")
     return clean(text.strip()[-MAX_QUERY:])
 
 

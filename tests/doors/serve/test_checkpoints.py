@@ -118,7 +118,11 @@ def test_a_checkpoint_is_saved_listed_loaded_and_forgotten(client: Client) -> No
 
 
 def test_without_an_id_one_is_made(client: Client) -> None:
-    for body in ({"state": STATE}, {"state": STATE, "checkpoint_id": None, "metadata": None}):
+    for body in (
+        {"state": STATE},
+        {"state": STATE, "checkpoint_id": None, "metadata": None},
+        {"state": STATE, "checkpoint_id": ""},
+    ):
         made = client.save("t", body).json()["checkpoint_id"]
         assert len(made) == 32
         assert client.ask("GET", path("t", made)).json()["state"] == STATE
@@ -181,7 +185,8 @@ def test_other_methods_are_refused_with_those_that_are_taken(client: Client) -> 
         ({"state": [1]}, "state: expected an object"), ({"state": "x"}, "state: expected an object"),
         ({"state": {}, "metadata": [1]}, "metadata: expected a dict"),
         ({"state": {}, "checkpoint_id": 7}, "id: expected"),
-        ({"state": {}, "checkpoint_id": ""}, "id: is empty"), ({"state": {}, "checkpoint_id": "a\0"}, "NUL"),
+        ({"state": {}, "checkpoint_id": False}, "id: expected"), ({"state": {}, "checkpoint_id": "a\0"}, "NUL"),
+        ({"state": {}, "checkpoint_id": "\ud800"}, "id: "),
         ({"state": {}, "checkpoint_id": "x" * 1025}, "id: longer"),
         ({"state": {}, "thread_id": "other"}, "thread_id: is not the thread of the address"),
     ],
@@ -202,7 +207,7 @@ def test_what_can_be_no_thread_is_refused(client: Client, thread: str) -> None:
 def test_a_limit_is_how_many_are_listed(client: Client) -> None:
     for number in range(12):
         client.save("t", {"checkpoint_id": f"{number}", "state": STATE})
-    for query, count in {"": 10, "?limit=3": 3, "?limit=0": 0, "?limit=100": 12, "?limit=2147483647": 12}.items():
+    for query, count in {"": 10, "?limit=3": 3, "?limit=0": 0, "?limit=100": 12, "?limit=10000": 12}.items():
         assert len(client.ask("GET", path("t") + query).json()["checkpoints"]) == count
     for query in (
         "limit=-1",
@@ -215,6 +220,36 @@ def test_a_limit_is_how_many_are_listed(client: Client) -> None:
         "%ff",
     ):
         failed(client.ask("GET", f"{path('t')}?{query}"), 422)
+    assert "from 0 to 10,000" in failed(client.ask("GET", f"{path('t')}?limit=10001"), 422)
+
+
+def test_half_of_a_surrogate_pair_comes_back_in_an_answer_that_is_utf_8(client: Client) -> None:
+    state = {"half": "\ud83d", "whole": "🦓", "\udc00": 1}
+    answer = client.save("t", b'{"checkpoint_id": "c", "state": ' + json.dumps(state).encode() + b"}")
+    assert answer.status_code == 201
+    content = client.ask("GET", path("t", "c")).content
+    assert json.loads(content.decode("utf-8"))["state"] == state
+    client.save("t", {"checkpoint_id": "é", "state": STATE})
+    assert client.ask("GET", path("t", "é")).content.isascii()
+
+
+@pytest.mark.parametrize("depth", [50, 200, 330, 480, 700, 900, 960, 980, 990, 1000, 5000])
+def test_a_state_that_is_nested_deep_is_kept_or_refused(client: Client, depth: int) -> None:
+    client.save("t", {"checkpoint_id": "before", "state": {"x": [1]}})
+    answer = client.ask("POST", path("t"), b'{"checkpoint_id":"c","state":{"x":' + b"[" * depth + b"]" * depth + b"}}")
+    assert answer.status_code in (201, 422), answer.text
+    found = client.ask("GET", path("t", "c")).status_code
+    assert found in ((200, 422) if answer.status_code == 201 else (404,))
+
+
+def test_too_deep_for_the_engine_is_told_as_such(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deep(*_: object, **__: object) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(client.engine.checkpoints, "save", deep)
+    monkeypatch.setattr(client.engine.checkpoints, "load", deep)
+    assert "too deep" in failed(client.save("t", {"state": STATE}), 422)
+    assert "too deep" in failed(client.ask("GET", path("t", "c")), 422)
 
 
 def test_a_body_that_is_too_long_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,14 +150,68 @@ def test_a_block_keeps_what_another_store_lets_go(memory: Engine) -> None:
     wait(block.aput(user("The keeper is Tove."), from_short_term_memory=True, session_id="ada"))
     wait(block.aput(user("The keeper is Ola."), session_id="bob"))
     kept = wait(CofioChatStore(memory).get_messages("ada", ARCHIVED))
-    assert words(kept) == ["The keeper is Tove.", "I like pears."]
+    assert words(kept) == ["The keeper is Tove.", "I like pears.", "The keeper is Tove."]
     assert kept[0].additional_kwargs == {}
     told = wait(block.aget(user("Who is the keeper?"), session_id="ada"))
     assert "Tove" in told
     assert "Ola" not in told
     closed = CofioMemoryBlock(memory, accept_short_term_memory=False)
     wait(closed.aput(user("Not to be kept."), from_short_term_memory=True, session_id="ada"))
-    assert len(wait(CofioChatStore(memory).get_messages("ada", None))) == 2
+    assert len(wait(CofioChatStore(memory).get_messages("ada", None))) == 3
+
+
+@pytest.mark.requirement("llama.block")
+def test_a_block_keeps_all_that_was_said_and_nothing_twice(memory: Engine) -> None:
+    said = [
+        ChatMessage(role=role, content=text)
+        for role, text in (("user", "yes"), ("assistant", "yes"), ("user", "yes"), ("user", "no"), ("user", "yes"))
+    ]
+    block, store = CofioMemoryBlock(memory), CofioChatStore(memory)
+    wait(block.aput(said, from_short_term_memory=True, session_id="elsewhere"))
+    wait(block.aput(said[:2], from_short_term_memory=True, session_id="elsewhere"))
+    kept = wait(store.get_messages("elsewhere", ARCHIVED))
+    assert [(each.role.value, each.content) for each in kept] == [
+        (each.role.value, each.content) for each in [*said, *said[:2]]
+    ]
+    wait(store.add_messages("here", said[:4]))
+    wait(block.aput(said[:4], from_short_term_memory=True, session_id="here"))
+    assert len(wait(store.get_messages("here", None))) == 4
+    news = [ChatMessage(role="assistant", content="no"), ChatMessage(role="user", content="new")]
+    wait(block.aput([*said, *news], from_short_term_memory=True, session_id="here"))
+    assert words(wait(store.get_messages("here", ARCHIVED))) == ["no", "new"]
+
+
+@pytest.mark.requirement("llama.block")
+def test_a_block_looks_and_keeps_in_one_step(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    block, store = CofioMemoryBlock(memory), CofioChatStore(memory)
+    same = memory.same
+    raced: list[bool] = []
+
+    def slow(*args: Any, **named: Any) -> Any:
+        found = same(*args, **named)
+        if not raced:  # after we have looked, and before we keep it, another does
+            raced.append(True)
+            wait(store.add_messages("ada", user("The keeper is Tove.")))
+        return found
+
+    monkeypatch.setattr(memory, "same", slow)
+    wait(block.aput(user("The keeper is Tove."), from_short_term_memory=True, session_id="ada"))
+    assert words(wait(store.get_messages("ada", None))) == ["The keeper is Tove."]
+
+
+@pytest.mark.requirement("llama.recall")
+def test_a_block_finds_what_was_only_just_said(memory: Engine) -> None:
+    block = CofioMemoryBlock(memory)
+    wait(block.aput(user("The keepers of the lighthouse."), session_id="ada"))
+    wait(block.aget(user("lighthouses?"), session_id="ada"))
+    assert memory.stats()["waiting_for_vectors"] == 0
+
+
+@pytest.mark.requirement("llama.refused")
+def test_a_block_refuses_what_it_does_not_know(memory: Engine) -> None:
+    for wrong in ({"limits": 3}, {"scopes": Scope("a")}, {"scope": "a"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CofioMemoryBlock(memory, **wrong)
 
 
 @pytest.mark.requirement("llama.recall")

@@ -156,6 +156,24 @@ def test_a_session_searches_only_itself(memory: Engine) -> None:
         wait(ada.search("harbour", limit=0))
 
 
+@pytest.mark.requirement("agents.search")
+def test_a_session_finds_what_was_only_just_said_by_any_question(memory: Engine) -> None:
+    session = CofioSession("ada", memory)
+    asyncio.run(session.add_items([{"role": "user", "content": "The keeper of the lighthouse is Tove."}]))
+    for query in ("lighthouse", "lighthouse " * 4_000, "\0 lighthouse", "\ud800 lighthouse"):
+        assert len(list(asyncio.run(session.search(query)))) == 1
+    assert memory.stats()["waiting_for_vectors"] == 0
+    with pytest.raises(Invalid, match="query: expected a string"):
+        asyncio.run(session.search(5))  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("agents.refused")
+def test_a_scope_that_is_none_is_refused(memory: Engine) -> None:
+    for wrong in ("x", None, ("a",)):
+        with pytest.raises(Invalid, match="scope: expected a Scope, got"):
+            CofioSession("ada", memory, scope=wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.requirement("agents.protocol")
 def test_it_is_what_the_sdk_calls_a_session(memory: Engine) -> None:
     session: Session = CofioSession("ada", memory)

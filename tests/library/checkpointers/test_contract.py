@@ -218,11 +218,33 @@ def test_what_can_be_no_id_is_refused_and_nothing_is_changed(make: Make, bad: An
         ):
             with pytest.raises(WRONG):
                 await call()
-        if bad is not None:
+        if bad not in (None, ""):
             name = thread()
             with pytest.raises(WRONG):
                 await checkpointer.save(said("x"), name, bad)
             assert await checkpointer.list_checkpoints(name) == []
+
+    run(make, test)
+
+
+@pytest.mark.requirement("checkpointers.empty-id")
+def test_an_empty_id_means_that_one_is_made(make: Make) -> None:
+    async def test(checkpointer: BaseCheckpointer) -> None:
+        name = thread()
+        made = [await checkpointer.save(said(f"{n}"), name, none) for n, none in enumerate((None, "", ""))]
+        assert len(set(made)) == 3
+        assert all(len(bytes.fromhex(each)) == 16 for each in made)
+        assert await checkpointer.list_checkpoints(name) == made[::-1]
+        wrong: Any
+        for wrong in (0, False, b"", []):
+            with pytest.raises(WRONG):
+                await checkpointer.save(said("x"), name, wrong)
+        for call in (checkpointer.load, checkpointer.delete, checkpointer.exists):
+            try:  # to take it for the newest, or for the whole thread, would be worse than to refuse it
+                assert not await call(name, "")
+            except WRONG:
+                continue
+        assert await checkpointer.list_checkpoints(name) == made[::-1]
 
     run(make, test)
 
@@ -531,7 +553,7 @@ def test_saving_and_loading_are_told_to_observers(make: Make) -> None:
         with observe(lambda event: told.append((event.event_type, event.data))):
             await checkpointer.load(name)
             with pytest.raises(WRONG):
-                await checkpointer.save(said("x"), name, "")
+                await checkpointer.save(said("x"), name, "a\0")
             await checkpointer.save(said("x"), name, "c")
             await checkpointer.load(name)
         data = {"thread_id": name, "checkpoint_id": "c"}

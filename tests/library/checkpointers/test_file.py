@@ -8,12 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cofio.errors import Unavailable
+from cofio.errors import Invalid, Unavailable
 from cofio.library.messages import Message
 from cofio.library.providers import file as module
 from cofio.library.providers.file import FileCheckpointer
@@ -216,6 +217,57 @@ def test_unfinished_and_foreign_files_are_not_seen_and_old_leftovers_are_swept(t
         assert not (tmp_path / "gone").exists()
         assert await checkpointer.list_checkpoints("t") == ["c"]
         assert (tmp_path / "t" / "notes.txt").exists()
+
+    asyncio.run(test())
+
+
+@pytest.mark.requirement("names.foreign")
+def test_a_foreign_file_hides_no_checkpoint_and_lets_no_copy_over_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        checkpointer = FileCheckpointer(tmp_path)
+        await checkpointer.save(said("mine"), "t", "c")
+        for name in ("0-notes.json", "0" * 32 + ".json", "0.c.json", "00.json"):
+            (tmp_path / "t" / name).write_text("{}")
+        loaded = await checkpointer.load("t")
+        assert loaded is not None
+        assert loaded.messages[0].content == "mine"
+        assert await checkpointer.exists("t") is True
+        await checkpointer.save(said("other"), "u", "c")
+        with pytest.raises(Invalid, match="dest_thread_id"):
+            await checkpointer.copy_thread("u", "t")
+        assert await checkpointer.load("t", "c") == loaded
+        newest = await checkpointer.save(said("newer"), "t")
+        assert await checkpointer.list_checkpoints("t") == [newest, "c"]
+
+    asyncio.run(test())
+
+
+@pytest.mark.requirement("names.listings")
+def test_vacuum_and_copy_list_a_folder_a_fixed_number_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, listings = Clock(), 0
+    listing = FileCheckpointer._names
+
+    def counted(self: FileCheckpointer, folder: str | None, few: int | None) -> Iterator[tuple[str, str]]:
+        nonlocal listings
+        listings += 1
+        return listing(self, folder, few)
+
+    async def test() -> None:
+        nonlocal listings
+        checkpointer = FileCheckpointer(tmp_path, clock=clock)
+        for number in range(20):
+            await checkpointer.save(said(f"{number}"), "t", f"{number}")
+        monkeypatch.setattr(FileCheckpointer, "_names", counted)
+        assert await checkpointer.copy_thread("t", "u") is True
+        assert listings <= 2
+        assert await checkpointer.list_checkpoints("u", 100) == [f"{number}" for number in reversed(range(20))]
+        clock.advance(40 * 86_400)
+        await checkpointer.save(said("new"), "t", "3")
+        listings = 0
+        assert await checkpointer.vacuum() == 39
+        assert listings <= 2
+        assert await checkpointer.list_checkpoints("t") == ["3"]
+        assert await checkpointer.list_threads() == ["t"]
 
     asyncio.run(test())
 

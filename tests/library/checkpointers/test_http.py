@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -243,6 +244,63 @@ def test_health_is_asked_for_and_told(server: Scripted) -> None:
 
     run(server.url, test)
     assert {asked[1] for asked in server.asked} == {"/health"}
+
+
+@pytest.mark.requirement("http.many")
+def test_more_than_a_server_lists_at_once_is_refused_where_a_part_would_look_like_all(server: Scripted) -> None:
+    few, many = [f"{n}" for n in range(9_999)], [f"{n}" for n in range(10_000)]
+    server.answers = [(200, few), (200, many), (200, many), (200, []), (200, many)]
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert await checkpointer.list_checkpoints("t", limit=10**6) == few
+        assert await checkpointer.list_checkpoints("t", limit=10_000) == many
+        with pytest.raises(Invalid, match="10,000 checkpoints or more"):
+            await checkpointer.list_checkpoints("t", limit=10_001)
+        with pytest.raises(Invalid, match="source_thread_id: has 10,000 checkpoints or more"):
+            await checkpointer.copy_thread("t", "u")
+
+    run(server.url, test)
+    assert [asked[1].rpartition("=")[2] for asked in server.asked] == ["10000"] * 3 + ["1", "10000"]
+    assert {asked[0] for asked in server.asked} == {"GET"}
+
+
+@pytest.mark.requirement("http.secrets")
+def test_a_password_in_the_address_is_sent_and_shown_nowhere(server: Scripted) -> None:
+    server.answers = [(200, []), (500, b""), (200, [])]
+    secret = server.url.replace("//", "//us%40er:open%20sesame@") + "/v1/"
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert checkpointer.base_url == f"{server.url}/v1"
+        assert "sesame" not in repr(checkpointer)
+        assert await checkpointer.list_checkpoints("t") == []
+        with pytest.raises(Unavailable) as told:
+            await checkpointer.load("t")
+        assert "sesame" not in "".join(traceback.format_exception(told.value))
+
+    run(secret, test)
+    sent = [asked[2]["authorization"].removeprefix("Basic ") for asked in server.asked]
+    assert {base64.b64decode(each).decode() for each in sent} == {"us@er:open sesame"}
+
+    async def down(checkpointer: HTTPCheckpointer) -> None:
+        with pytest.raises(Unavailable, match="cannot be reached") as told:
+            await checkpointer.load("t")
+        assert "sesame" not in "".join(traceback.format_exception(told.value))
+
+    run(f"http://user:sesame@127.0.0.1:{servers.free_port()}", down)
+    given = HTTPCheckpointer("http://user:sesame@h", auth=("other", "word"))
+    assert (given.base_url, given.auth) == ("http://h", ("other", "word"))
+    assert HTTPCheckpointer("http://token@h").auth == ("token", "")
+    for wrong in (
+        "ftp://u:sesame@h",
+        "http://u:sesame/1@h",
+        "http://u:sesame#@h",
+        "http://",
+        "http://[::sesame",
+        "sesame",
+    ):
+        with pytest.raises(ValueError, match=r"^base_url: ") as told:
+            HTTPCheckpointer(wrong)
+        assert "sesame" not in str(told.value)
 
 
 @pytest.mark.requirement("http.settings")

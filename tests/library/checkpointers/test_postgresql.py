@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from cofio.errors import Invalid
+from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.postgresql import PostgreSQLCheckpointer
 from cofio.library.registry import get_checkpointer
 
@@ -153,7 +154,7 @@ def test_a_connection_that_was_lost_is_an_error_once_and_made_again(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                     " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
                 )
-            with pytest.raises(psycopg.OperationalError):
+            with pytest.raises(Unavailable, match=r"cannot be reached: .*; check host"):
                 await checkpointer.save(said("x"), "t", "b")
             await checkpointer.save(said("x"), "t", "c")
             assert await checkpointer.list_checkpoints("t") == ["c", "a"]
@@ -164,9 +165,54 @@ def test_a_connection_that_was_lost_is_an_error_once_and_made_again(
 @pytest.mark.requirement("postgresql.down")
 def test_a_server_that_is_not_there_is_an_error_and_not_an_empty_one() -> None:
     async def test() -> None:
-        async with PostgreSQLCheckpointer("127.0.0.1", servers.free_port()) as checkpointer:
+        async with PostgreSQLCheckpointer("127.0.0.1", servers.free_port(), password="sesame") as checkpointer:
             for call in (checkpointer.load("t"), checkpointer.save(said("x"), "t"), checkpointer.list_checkpoints("t")):
-                with pytest.raises(psycopg.OperationalError):
+                with pytest.raises(Unavailable, match="cannot be reached: Connection refused; check host") as told:
                     await call
+                assert "sesame" not in "".join(traceback.format_exception(told.value)) + repr(checkpointer)
+
+    asyncio.run(test())
+
+
+@pytest.mark.requirement("postgresql.down")
+def test_a_server_that_refuses_is_told_with_what_to_check(server: str) -> None:
+    parts = urlsplit(server)
+
+    async def test() -> None:
+        nobody = f"postgresql://nobody:sesame@{parts.hostname}:{parts.port}/postgres"
+        absent = f"postgresql://postgres:sesame@{parts.hostname}:{parts.port}/absent"
+        for dsn in (nobody, absent):
+            async with PostgreSQLCheckpointer(dsn=dsn) as checkpointer:
+                with pytest.raises(Unavailable, match=r"cannot be reached: .*does not exist.*; check host") as told:
+                    await checkpointer.load("t")
+                assert "sesame" not in "".join(traceback.format_exception(told.value))
+        async with PostgreSQLCheckpointer(dsn=server, table_name="pg_class", schema_name="pg_catalog") as checkpointer:
+            with pytest.raises(Unavailable, match=r"column .* does not exist"):
+                await checkpointer.load("t")
+        async with PostgreSQLCheckpointer(dsn=server, sesame="open") as checkpointer:
+            with pytest.raises(Invalid, match=r"^options: "):
+                await checkpointer.load("t")
+
+    asyncio.run(test())
+
+
+@pytest.mark.requirement("postgresql.secrets")
+@pytest.mark.parametrize(
+    "dsn", ["sesame", "host=h password=open sesame", "postgresql://u:sesame%zz@h/db", "postgresql://u:sesame/1@h/db", 7]
+)
+def test_a_connection_string_that_is_none_is_refused_and_not_shown(dsn: Any) -> None:
+    with pytest.raises(ValueError, match=r"^dsn: expected postgresql://") as told:
+        PostgreSQLCheckpointer(dsn=dsn)
+    assert "sesame" not in str(told.value)
+    assert told.value.__suppress_context__ or told.value.__context__ is None
+
+
+@pytest.mark.requirement("checkpointers.bad-input")
+def test_metadata_that_the_table_cannot_hold_is_refused(server: str) -> None:
+    async def test() -> None:
+        async with PostgreSQLCheckpointer(dsn=server, table_name=own()) as checkpointer:
+            with pytest.raises(Invalid, match=r"PostgreSQL cannot hold it|metadata"):
+                await checkpointer.save(said("x"), "t", "c", {"text": "NUL \0"})
+            assert await checkpointer.list_checkpoints("t") == []
 
     asyncio.run(test())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 import redis
 
-from cofio.errors import Invalid
+from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.redis import RedisCheckpointer
 
 from . import servers
@@ -124,12 +125,34 @@ def test_the_newest_of_many_threads_are_found_without_reading_all(make_of: Calla
 @pytest.mark.requirement("redis.down")
 def test_a_server_that_is_not_there_is_an_error_and_not_an_empty_one() -> None:
     async def test() -> None:
-        async with RedisCheckpointer(f"redis://127.0.0.1:{servers.free_port()}", retry=None) as checkpointer:
+        async with RedisCheckpointer(f"redis://u:sesame@127.0.0.1:{servers.free_port()}", retry=None) as checkpointer:
             for call in (checkpointer.load("t"), checkpointer.save(said("x"), "t"), checkpointer.list_checkpoints("t")):
-                with pytest.raises(redis.ConnectionError):
+                with pytest.raises(Unavailable, match=r"Redis cannot be reached: .*; check the URL") as told:
                     await call
+                assert "sesame" not in "".join(traceback.format_exception(told.value)) + repr(checkpointer)
 
     asyncio.run(test())
+
+
+@pytest.mark.requirement("redis.down")
+def test_a_server_that_refuses_is_told_with_what_to_check(address: Callable[[str], str]) -> None:
+    async def test() -> None:
+        wrong = address("redis").replace("//", "//someone:sesame@")
+        async with RedisCheckpointer(wrong) as checkpointer:
+            for call in (checkpointer.load("t"), checkpointer.exists("t", "c"), checkpointer.list_threads()):
+                with pytest.raises(Unavailable, match="check the URL, the user and the password") as told:
+                    await call
+                assert "sesame" not in "".join(traceback.format_exception(told.value))
+
+    asyncio.run(test())
+
+
+@pytest.mark.requirement("redis.bad-settings")
+@pytest.mark.parametrize("url", ["redis://u:sesame/1@h:1", "redis://u:sesame#1@h", "ftp://u:sesame@h", "sesame", None])
+def test_a_url_that_is_none_is_refused_and_not_shown(url: Any) -> None:
+    with pytest.raises(ValueError, match=r"^url: expected redis://") as told:
+        RedisCheckpointer(url)
+    assert "sesame" not in "".join(traceback.format_exception(told.value, limit=0))
 
 
 @pytest.mark.requirement("redis.bad-settings")

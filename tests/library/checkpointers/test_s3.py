@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -10,9 +11,8 @@ from uuid import uuid4
 
 import boto3
 import pytest
-from botocore.exceptions import BotoCoreError, ClientError
 
-from cofio.errors import Invalid
+from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.s3 import S3Checkpointer
 
 from ...conftest import Clock
@@ -98,6 +98,27 @@ def test_lists_go_on_over_pages(bucket: Bucket) -> None:
         bucket(page_size=0)
 
 
+@pytest.mark.requirement("names.foreign")
+@pytest.mark.parametrize("page_size", [1, 2, 1000])
+def test_foreign_objects_hide_no_checkpoint(bucket: Bucket, address: Callable[[str], str], page_size: int) -> None:
+    async def test() -> None:
+        async with bucket(page_size=page_size) as checkpointer:
+            await checkpointer.save(said("mine"), "t", "c")
+            client = boto3.client("s3", endpoint_url=address("s3"), **KEYS)
+            for name in ("0-notes.json", "00.json", "000.txt", "0/0000000000000000.c.json", "0000.c.json"):
+                client.put_object(Bucket=BUCKET, Key=f"{checkpointer.prefix}/t/{name}", Body=b"{}")
+            client.close()
+            loaded = await checkpointer.load("t")
+            assert loaded is not None
+            assert loaded.messages[0].content == "mine"
+            assert await checkpointer.exists("t") is True
+            await checkpointer.save(said("other"), "u", "c")
+            with pytest.raises(Invalid, match="dest_thread_id"):
+                await checkpointer.copy_thread("u", "t")
+
+    asyncio.run(test())
+
+
 @pytest.mark.requirement("s3.clocks")
 def test_a_machine_whose_clock_is_behind_still_saves_after_what_it_could_see(bucket: Bucket) -> None:
     ahead, behind = Clock(), Clock()
@@ -151,11 +172,15 @@ def test_a_bucket_or_a_server_that_is_not_there_is_an_error_and_not_an_empty_one
     async def test() -> None:
         async with S3Checkpointer("no-such-bucket", endpoint_url=address("s3"), **KEYS) as checkpointer:
             for call in (checkpointer.load("t"), checkpointer.save(said("x"), "t"), checkpointer.list_checkpoints("t")):
-                with pytest.raises(ClientError, match="NoSuchBucket"):
+                with pytest.raises(Unavailable, match=r"'no-such-bucket' cannot .* NoSuchBucket; check endpoint_url"):
                     await call
-        nowhere = f"http://127.0.0.1:{servers.free_port()}"
+        nowhere = f"http://nobody:sesame@127.0.0.1:{servers.free_port()}"
         async with S3Checkpointer(BUCKET, endpoint_url=nowhere, config=once, **KEYS) as checkpointer:
-            with pytest.raises(BotoCoreError):
+            with pytest.raises(Unavailable, match="EndpointConnectionError; check") as told:
+                await checkpointer.load("t")
+            assert "sesame" not in "".join(traceback.format_exception(told.value))
+        async with S3Checkpointer("no bucket", endpoint_url=address("s3"), **KEYS) as checkpointer:
+            with pytest.raises(Invalid, match=r"^bucket: 'no bucket'"):
                 await checkpointer.load("t")
 
     asyncio.run(test())

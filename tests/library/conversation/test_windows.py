@@ -102,12 +102,30 @@ def test_a_window_keeps_the_system_messages_in_front_and_the_last_messages() -> 
     assert messages == [SYSTEM, rules, *said(10)]
 
 
-@pytest.mark.requirement("window.leading")
-def test_a_later_system_message_stays_in_its_place_and_slides_out_like_all_others() -> None:
-    note = Message.system("the user has left")
+@pytest.mark.requirement("window.system")
+def test_no_system_message_is_dropped_or_counted() -> None:
+    note, rule = Message.system("the user has left"), Message.system("answer in French")
     manager = SlidingWindowManager(window_size=3)
-    assert manager.apply([SYSTEM, *said(4), note, *said(1)]) == [SYSTEM, *said(1, 3), note, *said(1)]
-    assert manager.apply([SYSTEM, note, *said(4), note, *said(3)]) == [SYSTEM, note, *said(3)]
+    # One within the window stays in its place, ...
+    assert manager.apply([SYSTEM, *said(4), note, *said(1)]) == [SYSTEM, *said(2, 2), note, *said(1)]
+    assert manager.apply([SYSTEM, *said(2), note, *said(1)]) == [SYSTEM, *said(2), note, *said(1)]
+    # ... and those that fell out of it stand behind the first ones, in their order.
+    fallen = [SYSTEM, *said(2), note, *said(2), rule, *said(3)]
+    assert manager.apply(fallen) == [SYSTEM, note, rule, *said(3)]
+    assert manager.apply([*said(2), note, *said(3)]) == [note, *said(3)]
+    call, result = used("a")
+    assert manager.apply([*said(4), call, note, result, *said(1)]) == [call, note, result, *said(1)]
+    opened = SlidingWindowManager(window_size=3, preserve_first_user=True)
+    assert opened.apply(fallen) == [SYSTEM, note, rule, *said(1), *said(2, 1)]
+
+
+@pytest.mark.requirement("window.event")
+def test_system_messages_are_not_among_those_that_were_removed() -> None:
+    events: list[StreamEvent] = []
+    with observe(events.append):
+        SlidingWindowManager(window_size=3).apply([SYSTEM, *said(2), SYSTEM, *said(3)])
+        SlidingWindowManager(window_size=3).apply([SYSTEM, *said(1), *[SYSTEM] * 9, *said(2)])
+    assert [event.data["removed_count"] for event in events] == [2]
 
 
 @pytest.mark.requirement("window.unpreserved")
@@ -115,6 +133,9 @@ def test_without_preserve_system_the_system_message_slides_out() -> None:
     manager = SlidingWindowManager(window_size=3, preserve_system=False)
     assert manager.apply([SYSTEM, *said(4)]) == said(3, 1)
     assert manager.apply([SYSTEM, *said(2)]) == [SYSTEM, *said(2)]
+    note = Message.system("the user has left")
+    assert manager.apply([SYSTEM, *said(4), note, *said(1)]) == [*said(1, 3), note, *said(1)]
+    assert manager.apply([SYSTEM, *said(4), note, *said(3)]) == said(3)
 
 
 @pytest.mark.requirement("window.tools")
@@ -214,14 +235,20 @@ def test_a_window_is_always_a_short_part_of_the_conversation_with_its_calls_and_
         return
     manager = SlidingWindowManager(size, system, slide_step=step, preserve_first_user=first)
     kept = manager.apply(messages)
-    rest = iter(messages)
-    assert all(any(message is other for other in rest) for message in kept)  # in their order
+    exempt = [message for message in messages if system and message.role == Role.SYSTEM]
+    assert [message for message in kept if system and message.role == Role.SYSTEM] == exempt
+    spoken = [message for message in messages if not system or message.role != Role.SYSTEM]
+    window = [message for message in kept if not system or message.role != Role.SYSTEM]
+    rest = iter(spoken)
+    assert all(any(message is other for other in rest) for message in window)  # in their order
     assert paired(kept)
     leading = next((n for n, each in enumerate(messages) if each.role != Role.SYSTEM), len(messages)) if system else 0
     assert kept[:leading] == messages[:leading]
-    window = kept[leading:]
-    longest = SlidingWindowManager(1, False).apply(messages[leading:])  # the last exchange, which is never cut
+    if not first:  # what is not before the window is as it was
+        tail = kept[next((n for n, each in enumerate(kept) if each in window), len(kept)) :]
+        assert not window or tail == SlidingWindowManager(1_000).apply(messages)[-len(tail) :]
+    longest = SlidingWindowManager(1, False).apply(spoken)  # the last exchange, which is never cut
     assert len(window) <= size or len(window) <= len(longest) + first
     assert manager.apply(kept) == kept or step > 1 or first
-    if any(message.role != Role.TOOL for message in messages[leading:]):
+    if any(message.role != Role.TOOL for message in spoken):
         assert window  # a model is never sent nothing

@@ -6,8 +6,9 @@ import asyncio
 import inspect
 import json
 import random
+import threading
 import zlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from cofio import Unavailable
+from cofio import Invalid, Unavailable
 from cofio.library import (
     AgentState,
     CheckpointMetadata,
@@ -24,6 +25,7 @@ from cofio.library import (
     DeltaStorage,
     InMemoryDeltaStorage,
     Message,
+    delta,
 )
 
 T = TypeVar("T")
@@ -99,10 +101,13 @@ def test_states_come_back_newest_first() -> None:
 
 @pytest.mark.requirement("delta.id")
 def test_a_new_id_is_a_hex_number() -> None:
-    assert len(bytes.fromhex(run(DeltaCheckpointer().save(chat(1), "t")))) == 16
+    made = DeltaCheckpointer()
+    for none in (None, ""):
+        assert len(bytes.fromhex(run(made.save(chat(1), "t", none)))) == 16
+    assert len(run(made.list_checkpoints("t"))) == 2
 
 
-@pytest.mark.parametrize(("thread", "checkpoint"), [("", None), (None, None), ("t", ""), ("t", 5)])
+@pytest.mark.parametrize(("thread", "checkpoint"), [("", None), (None, None), ("t", 5), ("t", 0), ("t", b"c")])
 def test_bad_ids_are_refused_and_nothing_is_stored(thread: Any, checkpoint: Any) -> None:
     made = DeltaCheckpointer()
     with pytest.raises(ValueError, match="_id must be a string"):
@@ -229,6 +234,58 @@ def test_a_delete_that_breaks_off_loses_no_state(changes: int) -> None:
     assert all(run(afresh.load("t", f"c{turn}")) == chat(turn + 1) for turn in range(12))
 
 
+@pytest.mark.requirement("delta.resave")
+@pytest.mark.parametrize("which", ["c0", "c4", "c11"])
+def test_a_save_to_an_id_again_that_breaks_off_loses_no_state(which: str) -> None:
+    before, after = chat(int(which[1:]) + 1), chat(2)
+    for changes in range(20):
+        storage = Failing()
+        made = filled(12, storage=storage)
+        storage.left = changes
+        try:
+            run(made.save(after, "t", which))
+        except OSError:
+            expected = before
+        else:
+            expected = after
+        afresh = DeltaCheckpointer(storage)
+        for turn in range(12):
+            own = f"c{turn}" == which
+            assert run(afresh.load("t", f"c{turn}")) == (expected if own else chat(turn + 1))
+            assert run(made.load("t", f"c{turn}")) == (expected if own else chat(turn + 1))
+        if expected is after:
+            return
+    pytest.fail("it never came to its end")
+
+
+class Sorted(InMemoryDeltaStorage):
+    """A storage that lists by time alone."""
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
+        known = await super().list_checkpoints(thread_id, 10**9)
+        return sorted(known, key=lambda each: each.created_at, reverse=True)[:limit]
+
+
+@pytest.mark.requirement("delta.resave")
+@pytest.mark.parametrize("storage", [InMemoryDeltaStorage, Sorted])
+def test_the_order_is_that_of_the_saves_also_where_the_clock_goes_back(
+    storage: type[InMemoryDeltaStorage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Backwards(datetime):
+        left = 100
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            cls.left -= 1
+            return datetime(2026, 3, 1, 0, cls.left // 60, cls.left % 60, tzinfo=tz)
+
+    monkeypatch.setattr("cofio.library.delta.datetime", Backwards)
+    made = filled(8, storage=storage())
+    run(made.save(chat(1), "t", "c3"))
+    run(made.delete("t", "c0"))
+    assert run(made.list_checkpoints("t")) == ["c3", "c7", "c6", "c5", "c4", "c2", "c1"]
+
+
 def test_an_id_is_saved_to_again_and_is_the_newest_then() -> None:
     made = filled(12)
     run(made.save(chat(2), "t", "c0"))
@@ -249,6 +306,65 @@ def test_the_cache_is_bounded_and_believes_the_storage() -> None:
     assert run(one.load("t99", "c")) == chat(5)
 
 
+@pytest.mark.requirement("delta.cache")
+def test_the_cache_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delta, "CACHED_BYTES", 20_000)
+    made = filled(40)
+
+    def held() -> int:
+        return sum(len(stored) + len(known) for stored, known in made._cache.values())
+
+    assert 0 < held() == made._cached_bytes <= 20_000
+    run(made.save(chat(200), "t", "large"))
+    assert made._cached_bytes == held() == 0  # a state that is larger than all of it is not kept
+    assert run(made.load("t", "large")) == chat(200)
+    run(made.save(chat(1), "t", "c0"))
+    run(made.delete("t", "c1"))
+    run(made.delete("t"))
+    assert made._cached_bytes == held() == 0
+
+
+@pytest.mark.requirement("delta.large")
+def test_a_large_state_does_not_hold_up_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, beside = threading.get_ident(), set()
+
+    def noted(name: str) -> Callable[..., Any]:
+        call = getattr(delta, name)
+
+        def note(*args: Any) -> Any:
+            if threading.get_ident() != loop:
+                beside.add(name)
+            return call(*args)
+
+        return note
+
+    for name in ("_dumped", "_packed", "_unpacked", "_state"):
+        monkeypatch.setattr(delta, name, noted(name))
+    made = filled(3)
+    made._cache.clear()
+    assert run(made.load("t", "c2")) == chat(3)
+    assert beside == set()
+    large = chat(1).with_metadata("text", "words " * 20_000)
+    run(made.save(large, "t", "large"))
+    assert run(DeltaCheckpointer(made.storage).load("t")) == large
+    assert beside == {"_dumped", "_packed", "_unpacked", "_state"}
+    many = chat(1).with_metadata("numbers", list(range(30_000)))
+    beside.clear()
+    run(made.save(many, "t", "many"))
+    assert "_dumped" in beside
+
+
+def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deep(_: object) -> bytes:
+        raise RecursionError
+
+    made = DeltaCheckpointer()
+    monkeypatch.setattr(delta, "_dumped", deep)
+    with pytest.raises(Invalid, match="too deep"):
+        run(made.save(chat(1), "t", "c"))
+    assert run(made.list_checkpoints("t")) == []
+
+
 def test_a_missing_parent_is_said_to_be_missing() -> None:
     made = filled(6)
     run(made.storage.delete("t", "c0"))
@@ -257,19 +373,87 @@ def test_a_missing_parent_is_said_to_be_missing() -> None:
         run(made.load("t", "c5"))
 
 
-def test_saves_and_deletes_at_once_lose_nothing() -> None:
-    made = filled(20)
+class Slow(InMemoryDeltaStorage):
+    """A storage during whose calls others go on."""
 
-    async def work() -> None:
-        await asyncio.gather(
-            *(made.save(chat(turn + 1), "t", f"c{turn}") for turn in range(20, 30)),
-            *(made.delete("t", f"c{turn}") for turn in range(0, 20, 2)),
-        )
+    async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
+        await asyncio.sleep(0)
+        await super().store(thread_id, checkpoint_id, checkpoint)
+        await asyncio.sleep(0)
 
-    run(work())
-    made._cache.clear()
+    async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
+        await asyncio.sleep(0)
+        return await super().retrieve(thread_id, checkpoint_id)
+
+    async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
+        await asyncio.sleep(0)
+        return await super().list_checkpoints(thread_id, limit)
+
+    async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
+        await asyncio.sleep(0)
+        return await super().delete(thread_id, checkpoint_id)
+
+
+async def crowd(made: DeltaCheckpointer) -> None:
+    """Saves, saves to the same ids again, and deletes, all at once; then every state is looked at."""
+    await asyncio.gather(
+        *(made.save(chat(turn + 1), "t", f"c{turn}") for turn in range(20, 30)),
+        *(made.save(chat(turn + 2), "t", f"c{turn}") for turn in range(1, 20, 4)),
+        *(made.delete("t", f"c{turn}") for turn in range(0, 20, 2)),
+    )
+    afresh = DeltaCheckpointer(made.storage)
     for turn in [*range(1, 20, 2), *range(20, 30)]:
-        assert run(made.load("t", f"c{turn}")) == chat(turn + 1)
+        again = turn in range(1, 20, 4)
+        assert await afresh.load("t", f"c{turn}") == chat(turn + 2 if again else turn + 1)
+
+
+def test_saves_and_deletes_at_once_lose_nothing() -> None:
+    run(crowd(filled(20, storage=Slow())))
+
+
+def test_without_the_lock_they_would() -> None:
+    class Open:
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    made: Any = filled(20, storage=Slow())
+    made._changing = Open()
+    with pytest.raises((AssertionError, Unavailable)):
+        run(crowd(made))
+
+
+class Meddled(InMemoryDeltaStorage):
+    """A storage to which something happens just before a checkpoint is retrieved."""
+
+    meddle: Callable[[], Coroutine[Any, Any, Any]] | None = None
+
+    async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
+        if checkpoint_id == "c0" and self.meddle is not None:
+            happening, self.meddle = self.meddle, None
+            await happening()
+        return await super().retrieve(thread_id, checkpoint_id)
+
+
+@pytest.mark.requirement("delta.resave")
+@pytest.mark.parametrize("turn", [1, 3, 5, 11])
+def test_a_load_while_what_it_rests_on_is_saved_again_gives_the_state(turn: int) -> None:
+    storage = Meddled()
+    made = filled(12, storage=storage)
+    shifted = chat(12).model_copy(update={"messages": chat(12).messages[3:]})
+    for meddle in (lambda: made.save(shifted, "t", "c0"), lambda: made.delete("t", "c0")):
+        reader = DeltaCheckpointer(storage)
+        storage.meddle = meddle
+        assert run(reader.load("t", f"c{turn}")) == chat(turn + 1)
+
+
+@pytest.mark.requirement("delta.resave")
+def test_the_newest_is_found_though_the_one_that_was_it_goes_meanwhile() -> None:
+    storage = Meddled()
+    made = filled(3, storage=storage)
+    run(made.save(chat(7), "t", "c0"))
+    storage.meddle = lambda: made.delete("t", "c0")
+    assert run(DeltaCheckpointer(storage).load("t")) == chat(3)
 
 
 class Chains(RuleBasedStateMachine):

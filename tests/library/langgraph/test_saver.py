@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import math
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -579,7 +580,83 @@ def test_bad_input_is_refused_with_its_name_and_changes_nothing(saver: CofioSave
         saver.prune("ada")
     with pytest.raises(Invalid, match="run_ids: expected several"):
         saver.delete_for_runs("run")
+    saver.put(config_of("bob"), checkpoint_with("1"), {}, {})
+    for source in ("ada", "bob"):
+        with pytest.raises(Invalid, match="target_thread_id: the thread 'bob' has checkpoints already"):
+            saver.copy_thread(source, "bob")
+    saver.delete_thread("bob")
     assert [*saver.list(None)] == [kept]
+
+
+@pytest.mark.requirement("langgraph.saver.errors")
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"allow": "Order"}, "allow: expected a list of types, got str"), ({"allow": 5}, "allow: expected a list"),
+        ({"allow": [5]}, "allow: expected types"), ({"allow": [("a",)]}, "allow: expected types"),
+        ({"allow": [("a", 5)]}, "allow: expected types"), ({"allow": ["Order"]}, "allow: expected types"),
+        ({"serde": 5}, "serde: expected a serializer"), ({"serde": "msgpack"}, "serde: expected a serializer"),
+    ],
+)  # fmt: skip
+def test_options_that_name_nothing_are_refused(saver: CofioSaver, options: Any, match: str) -> None:
+    with pytest.raises(Invalid, match=match):
+        CofioSaver(saver.engine, **options)
+
+
+STRANGE: dict[str, Any] = {
+    "inf": math.inf, "nested": {"a": [{"b": -math.inf}]}, "half": {"a": ["\ud83d"]}, "key": {"\u00e9": {1: 2}},
+    "uuid": UUID(int=5), "time": datetime(2026, 1, 1, tzinfo=UTC),
+}  # fmt: skip
+
+
+@pytest.mark.requirement("langgraph.saver.metadata")
+@pytest.mark.parametrize("name", STRANGE)
+def test_metadata_that_json_cannot_hold_are_kept_and_found(saver: CofioSaver, name: str) -> None:
+    theirs = InMemorySaver()
+    for each in (saver, theirs):
+        each.put(config_of(), checkpoint_with("1"), {"step": 1}, {})
+        each.put(config_of(), checkpoint_with("2"), {"step": 2, "strange": STRANGE[name]}, {})  # type: ignore[typeddict-unknown-key]
+    mine, found = saver.get_tuple(config_of()), theirs.get_tuple(config_of())
+    assert mine is not None
+    assert found is not None
+    assert repr(mine.metadata) == repr(found.metadata)
+    if name == "half":  # what it comes back as is not what it was
+        return
+    for value in (STRANGE[name], 1, None, "x"):
+        wanted = {"strange": value}
+        assert [each.config for each in saver.list(None, filter=wanted)] == [
+            each.config for each in theirs.list(None, filter=wanted)
+        ]
+    assert len([*saver.list(None, filter={"strange": STRANGE[name], "step": 2}, limit=1)]) == 1
+    assert [*saver.list(None, filter={"strange": STRANGE[name], "step": 1})] == []
+
+
+@pytest.mark.requirement("langgraph.saver.metadata")
+def test_a_number_that_is_none_is_kept_beside_the_others(saver: CofioSaver) -> None:
+    config = config_of()
+    config["configurable"]["most"] = math.nan
+    config["metadata"] = {"budget": math.inf, "\ud800bad": math.nan}
+    saver.put(config, checkpoint_with("1", {"a": 1}, versions_seen={"n": {"v": math.inf, "t": "\ud800"}}), {}, {})
+    found = saver.get_tuple(config_of())
+    assert found is not None
+    assert repr(found.metadata) == "{'budget': inf, 'bad': nan, 'most': nan}"
+    assert found.checkpoint["versions_seen"] == {"n": {"v": math.inf, "t": "?"}}
+
+
+@pytest.mark.requirement("langgraph.saver.delete")
+def test_runs_are_deleted_by_what_names_them(saver: CofioSaver) -> None:
+    run = UUID(int=7)
+    for number, name in enumerate((run, str(run), 5, "5", "other", UUID(int=8))):
+        saver.put(config_of(), checkpoint_with(str(number)), {"run_id": name}, {})  # type: ignore[typeddict-item]
+    assert [each.metadata["run_id"] for each in saver.list(None)][-1] == run
+    saver.delete_for_runs([run, 99, "none"])  # type: ignore[list-item]
+    assert [each.checkpoint["id"] for each in saver.list(None)] == ["5", "4", "3", "2"]
+    saver.delete_for_runs([5])  # type: ignore[list-item]
+    assert [each.checkpoint["id"] for each in saver.list(None)] == ["5", "4"]
+    saver.delete_for_runs([str(UUID(int=8))])
+    assert [each.checkpoint["id"] for each in saver.list(None)] == ["4"]
+    with pytest.raises(Invalid, match="run_ids: expected several"):
+        saver.delete_for_runs(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("langgraph.saver.errors")

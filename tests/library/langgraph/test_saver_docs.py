@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
 
-from cofio import checkpoints
+from cofio import checkpoints, model
 from cofio.library.langgraph import CofioSaver
 
 from .saving import QUIET
@@ -91,4 +91,9 @@ def test_the_limits_are_those_of_the_page() -> None:
     assert f"{checkpoints.MAX_NAME:,} characters" in PAGE
     assert f"{checkpoints.MAX_NS:,};" in PAGE
     assert f"{checkpoints.MAX_STATE // 2**20} MiB" in PAGE
-    assert {name for name in vars(CofioSaver) if name in PAGE} >= {"put", "copy_thread", "prune", "delete_for_runs"}
+    table = PAGE.partition("### What it can do\n")[2].partition("\n### ")[0]
+    methods = {name for row in table.splitlines() if row.startswith("| ") for name in re.findall(r"`(\w+)`", row)}
+    assert {name for name in vars(CofioSaver) if f"a{name}" in vars(CofioSaver)} <= methods
+    limits = PAGE.partition("## The store\n")[2]
+    assert f"{model.MAX_SCOPE_DEPTH - 1} names of up to {model.MAX_SCOPE_NAME} characters" in limits
+    assert f"keys up to {model.MAX_KEY:,}" in limits

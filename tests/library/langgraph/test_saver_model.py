@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -33,9 +34,15 @@ from .saving import QUIET, checkpoint_with, config_of
 THREADS = st.sampled_from(["ada", "bob", "çe'd\"a"])
 SPACES = st.sampled_from(["", "child:1"])
 EXTRAS = st.dictionaries(st.text(max_size=3), st.integers(0, 3), max_size=2)
-MESSAGES = st.builds(HumanMessage, st.text(max_size=20), id=st.text(max_size=3)) | st.builds(
-    AIMessage, st.text(max_size=20), additional_kwargs=EXTRAS
-)
+ARRAYS = st.sampled_from([{"vector": np.array([1.0, 2.0])}, {"in": [np.zeros((2, 1), dtype=np.float32)]}])
+MESSAGES = (
+    st.builds(HumanMessage, st.text(max_size=20), id=st.text(max_size=3))
+    | st.builds(AIMessage, st.text(max_size=20), additional_kwargs=EXTRAS | ARRAYS)
+    | st.builds(
+        ToolMessage, st.text(max_size=20), tool_call_id=st.just("1"),
+        artifact=st.sampled_from([None, 1, True, 1.0, 0, False, "1"]) | ARRAYS,
+    )
+)  # fmt: skip
 PLAIN = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=80)
     | st.binary(max_size=80) | st.just(datetime(2026, 1, 1, tzinfo=UTC)) | st.just(UUID(int=5))
@@ -154,6 +161,12 @@ class Model(RuleBasedStateMachine):
         del self.theirs.storage[thread][ns][name]
         self.theirs.writes.pop((thread, ns, name), None)
 
+    def lost(self, found: CheckpointTuple | None) -> bool:
+        """Whether one of a checkpoint's ancestors is no more."""
+        while found is not None and found.parent_config is not None:
+            found = self.theirs.get_tuple(found.parent_config)
+        return found is None
+
     @invariant()
     def same(self) -> None:
         if not hasattr(self, "mine"):
@@ -170,7 +183,7 @@ class Model(RuleBasedStateMachine):
                 try:
                     found = self.mine.get_delta_channel_history(**history)  # type: ignore[arg-type]
                 except Unavailable:  # what it leans on was deleted: the other then begins with nothing
-                    pass
+                    assert self.lost(two)
                 else:
                     assert repr(found) == repr(self.theirs.get_delta_channel_history(**history))  # type: ignore[arg-type]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
@@ -27,9 +26,10 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
-from cofio import Engine, Invalid, Kind, LimitExceeded, Scope, Settings
+from cofio import Engine, Invalid, Kind, LimitExceeded, Query, Scope, Settings
 from cofio.library.cofio_store import CofioStore
 from cofio.library.langgraph import CofioLangGraphStore
+from cofio.library.langgraph import store as store_module
 
 T = TypeVar("T")
 QUIET = Settings(background=False, embedder="none", sync="normal")
@@ -223,15 +223,25 @@ def test_bad_operations_are_refused_and_change_nothing(store: CofioLangGraphStor
         with pytest.raises(TypeError, match="ttl"):
             store.put(("a",), "k", {"a": 1}, ttl=bad)
     for bad in (0, -1, math.nan, math.inf):
-        with pytest.raises(Invalid, match="ttl"):
+        with pytest.raises(Invalid, match="ttl: expected minutes"):
             store.put(("a",), "k", {"a": 1}, ttl=bad)
-    for bad in ({"a": {1}}, {"a": datetime.now()}, {1: 2}, {"a": math.nan}, {"a": "\ud800"}):
-        with pytest.raises(Invalid):
+    for bad in ({"a": {1}}, {"a": object()}, {1: 2}, {"a": math.nan}, {"a": "\ud800"}):
+        with pytest.raises(Invalid, match=r"^value"):
             store.put(("a",), "k", bad)
-    with pytest.raises(LimitExceeded, match="scope"):
-        store.put(("a",) * 16, "k", {"a": 1})
-    with pytest.raises(LimitExceeded, match="scope"):
-        store.put(("a" * 257,), "k", {"a": 1})
+    with pytest.raises(LimitExceeded, match="value: longer than the limit of 1,048,576 characters"):
+        store.put(("a",), "k", {"a": "x" * 2**20})
+    for use in (
+        lambda names: store.put(names, "k", {"a": 1}), lambda names: store.get(names, "k"),
+        lambda names: store.delete(names, "k"), lambda names: store.search(names),
+    ):  # fmt: skip
+        with pytest.raises(LimitExceeded, match="namespace: longer than the limit of 15 names"):
+            use(("a",) * 16)
+        with pytest.raises(LimitExceeded, match="namespace: longer than the limit of 256 characters"):
+            use(("a" * 257,))
+        with pytest.raises(Invalid, match="namespace: holds a NUL"):
+            use(("a\0",))
+    store.put(("a",) * 15, "k", {"a": 1})
+    store.delete(("a",) * 15, "k")
     with pytest.raises(LimitExceeded, match="key"):
         store.put(("a",), "k" * 1025, {"a": 1})
     for bad in (-1, "1", 1.5, True):
@@ -342,8 +352,64 @@ def test_a_question_is_answered_without_any_configuration(store: CofioLangGraphS
     )
     assert store.search(("memories",), query="mountain", offset=2_000, limit=5) == []
     assert len(store.search(("memories",), query="mountain", limit=5_000)) == 2
-    with pytest.raises(LimitExceeded, match="query"):
-        store.search((), query="x" * 10_001)
+    for dirty in ("mountain " * 4_000, "mountain\0", "\ud800 mountain \udc00", "  mountain  "):
+        assert keys(store.search(("memories", "u1"), query=dirty)) == ["a"]
+    assert store.search((), query="\0") == []
+    assert len(store.search((), query="  \n ")) == 3
+    with pytest.raises(TypeError, match="query: expected a string"):
+        store.search((), query=5)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("langgraph-store.own-search")
+def test_what_was_just_put_is_found_by_its_meaning(store: CofioLangGraphStore, tmp_path: Path) -> None:
+    for number in range(3):
+        store.put(("a",), str(number), {"text": f"I like hiking in the mountains, {number}"})
+        found = store.search(("a",), query="hike mountain liking")
+        assert {hit.record.key for hit in store.engine.search(Query("hike mountain liking", mode="semantic"))} == set(
+            keys(found)
+        )
+        assert store.engine.stats()["waiting_for_vectors"] == 0
+    with Engine.open(tmp_path / "none", settings=QUIET) as engine:
+        plain = CofioLangGraphStore(engine)
+        plain.put(("a",), "k", {"text": "mountains"})
+        assert keys(plain.search((), query="mountains")) == ["k"]
+
+
+@pytest.mark.requirement("langgraph-store.pages")
+@pytest.mark.parametrize("small", [False, True])
+def test_a_question_has_as_many_answers_as_there_are(
+    store: CofioLangGraphStore, memory: Engine, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    if small:  # the same as with a thousand, but for the time that it takes
+        monkeypatch.setattr(store_module, "MAX_LIMIT", 20)
+        monkeypatch.setattr(store_module, "_AT_ONCE", 10)
+    count = 60 if small else 1_100
+    store.batch(
+        [
+            PutOp(("u",), f"k{i:04}", {"text": f"boats {i % 7}", "tags": ["rare"] if i % 400 == 5 or i < 3 else ["x"]})
+            for i in range(count)
+        ]
+    )
+    memory.write(Scope("store", "u"), text="boats without a key", kind=Kind.ITEM)
+    every = {f"k{i:04}" for i in range(count)}
+    rare = {f"k{i:04}" for i in range(count) if i % 400 == 5 or i < 3}
+    memory.settle()
+    found = keys(store.search(("u",), query="boats", limit=2 * count))
+    assert len(found) == count
+    assert set(found) == every
+    pages = [
+        keys(store.search(("u",), query="boats", limit=count // 4, offset=at)) for at in range(0, count, count // 4)
+    ]
+    assert [key for page in pages[1:] for key in page] == found[count // 4 :]
+    assert len(pages[0]) == count // 4
+    assert keys(store.search(("u",), query="boats", limit=5, offset=count)) == []
+    assert len(store.search(("u",), query="boats", limit=7)) == 7
+    assert set(keys(store.search(("u",), query="boats", filter={"tags": ["rare"]}))) == rare
+    assert len(store.search(("u",), query="boats", filter={"tags": ["rare"]}, limit=2, offset=2)) == min(
+        2, len(rare) - 2
+    )
+    assert len(store.search(("u",), query="boats", filter={"none": None}, limit=2 * count)) == count
+    assert store.search(("u",), query="boats", filter={"tags": ["none"]}) == []
 
 
 @pytest.mark.requirement("langgraph-store.index")
@@ -483,6 +549,41 @@ def test_an_item_lasts_from_its_last_read(memory: Engine, advance: Callable[[flo
     assert store.list_namespaces() == [("a",)]
 
 
+@pytest.mark.requirement("langgraph-store.ttl")
+def test_an_item_lasts_as_long_as_it_says_from_each_read(memory: Engine, advance: Callable[[float], None]) -> None:
+    store = CofioLangGraphStore(memory)
+    store.put(("a",), "short", {"n": 1}, ttl=1.5 / 60)
+    store.put(("a",), "long", {"n": 2}, ttl=100)
+    for _ in range(6):
+        advance(0.4)
+        assert store.get(("a",), "short") is not None
+    advance(1.4)
+    assert store.get(("a",), "short") is not None
+    before = memory.get(Scope("store", "a"), "long")
+    store.get(("a",), "long")
+    advance(30)  # less than a hundredth of its time: nothing is written
+    kept = memory.get(Scope("store", "a"), "long")
+    store.get(("a",), "long")
+    assert before is not None
+    assert kept is not None
+    assert memory.get(Scope("store", "a"), "long") == kept
+
+
+@pytest.mark.requirement("langgraph-store.bad-input")
+def test_options_that_make_no_sense_are_refused(memory: Engine) -> None:
+    bad: Any
+    for bad in ("text", ["text", 5], {"text": 1}):
+        with pytest.raises(TypeError, match="index: expected a list of paths for fields"):
+            CofioLangGraphStore(memory, index={"embed": embed, "dims": 4, "fields": bad})
+    for bad in (0, -1, math.inf):
+        with pytest.raises(Invalid, match="ttl: expected minutes"):
+            CofioLangGraphStore(memory, ttl={"default_ttl": bad})
+    for name in ("index", "ttl"):
+        bad = {name: 5}
+        with pytest.raises(TypeError, match=f"{name}: expected a dict"):
+            CofioLangGraphStore(memory, **bad)
+
+
 @pytest.mark.requirement("langgraph-store.ttl-config")
 def test_the_configuration_says_how_long_items_last(memory: Engine, advance: Callable[[float], None]) -> None:
     store = CofioLangGraphStore(memory, ttl={"default_ttl": 1, "refresh_on_read": False})
@@ -552,7 +653,7 @@ def test_both_stores_and_every_search_see_the_same_items(store: CofioLangGraphSt
     assert keys(store.search(("users",), query="oolong")) == ["from store"]
     found = store.get(("users", "u1"), "scalar")
     assert found is not None
-    assert found.value == 5  # type: ignore[comparison-overlap]
+    assert found.value == {"value": 5}
     assert [item.key for item in run(other.search(("users", "u1"), "chamomile"))] == ["from graph"]
     assert [hit.record.key for hit in memory.search("chamomile")] == ["from graph"]
     indexed = CofioLangGraphStore(memory, index={"dims": 4, "embed": embed})
@@ -561,6 +662,12 @@ def test_both_stores_and_every_search_see_the_same_items(store: CofioLangGraphSt
     assert run(other.get_embedding(("users", "u1"), "indexed")) == [1.0, 0.0, 0.0, 0.0]
     nearest = run(other.search_by_embedding(("users", "u1"), [1.0, 0.0, 0.0, 0.0]))
     assert {result.item.key for result in nearest} == {"vector", "indexed"}
+    memory.put(Scope("store", "other"), "note", text="matcha")
+    memory.put(Scope("store", "other"), "data", text="sencha", data=["s"])
+    run(other.put(("other",), "nothing", None))
+    assert {item.key: item.value for item in store.search(("other",))} == {
+        "note": {"text": "matcha"}, "data": {"value": ["s"]}, "nothing": {"value": None},
+    }  # fmt: skip
     memory.write(Scope("store", "users", "u1"), text="an oolong without a key", kind=Kind.ITEM)
     assert keys(store.search(("users",), query="oolong")) == ["from store"]
     assert len(store.search(("users",))) == 5

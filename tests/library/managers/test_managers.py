@@ -91,8 +91,9 @@ def test_managers_have_the_signatures_of_the_page() -> None:
         "namespace_prefix": ("locus_memory",),
         "max_memories": 50,
         "retrieve_limit": 20,
+        "raise_errors": False,
     }
-    assert [each.kind for each in parameters.values()][1:] == [inspect.Parameter.KEYWORD_ONLY] * 4
+    assert [each.kind for each in parameters.values()][1:] == [inspect.Parameter.KEYWORD_ONLY] * 5
     for kind in (BaseMemoryManager, LLMMemoryManager, NoopMemoryManager):
         for name, wanted in (
             ("extract", ["self", "messages"]),
@@ -308,11 +309,29 @@ def test_a_block_is_replaced_and_taken_away_with_its_last_memory() -> None:
     again = run(manager.on_session_start(restored))
     assert blocks(again) == ["USER [a]: second"]
     assert len(again.messages) == 4
-    old = Message.system("[Long-term Memory]\nUSER [b]: from the reference")
+    old = Message.system(state.messages[1].content or "")  # as a format that knows no metadata gives it back
     stacked = AgentState(messages=(SYSTEM, old, *again.messages[1:], old))
     assert run(manager.on_session_start(stacked)).messages == again.messages
     run(store.delete(("locus_memory", "user"), "a"))
     assert run(manager.on_session_start(again)).messages == (SYSTEM, Message.user("hello"), Message.assistant("hi"))
+
+
+@pytest.mark.requirement("block.own-prompt")
+def test_a_prompt_that_begins_like_a_block_is_kept() -> None:
+    seen: list[list[Message]] = []
+
+    def extract(messages: list[Message]) -> list[Memory]:
+        seen.append(messages)
+        return [user("a")]
+
+    manager = LLMMemoryManager(InMemoryStore(), extract_fn=extract)
+    prompt = Message.system("[Long-term Memory]\nUse what you know of the user.")
+    state = AgentState(messages=(prompt, Message.user("hello")))
+    run(manager.on_session_end(state))
+    assert seen == [list(state.messages)]
+    started = run(manager.on_session_start(state))
+    assert [message for message in started.messages if not is_memory_block(message)] == list(state.messages)
+    assert len(started.messages) == 3
 
 
 said = st.builds(Message, role=st.sampled_from([Role.SYSTEM, Role.USER, Role.ASSISTANT]), content=st.text(max_size=5))
@@ -406,6 +425,37 @@ def test_a_store_that_fails_at_the_end_does_not_end_the_run() -> None:
         run(manager.save([user("a")]))
 
 
+@pytest.mark.requirement("manager.raise-errors")
+def test_what_goes_wrong_at_the_end_can_be_raised() -> None:
+    def broken(messages: list[Message]) -> Any:
+        raise LookupError("no model")
+
+    class Full(InMemoryStore):
+        async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
+            raise OSError("no space")
+
+    state = AgentState(run_id="r1", messages=(Message.user("I'm a baker"),))
+    managers: list[tuple[LLMMemoryManager, type[Exception], str]] = [
+        (LLMMemoryManager(InMemoryStore(), extract_fn=broken, raise_errors=True), LookupError, "extract"),
+        (LLMMemoryManager(Full(), raise_errors=True), OSError, "save"),
+    ]
+    for manager, error, stage in managers:
+        events: list[StreamEvent] = []
+        with observe(events.append), pytest.raises(error):
+            run(manager.on_session_end(state))
+        assert [(event.event_type, event.data["stage"]) for event in events] == [("memory.manager.failed", stage)]
+
+    class Own(NoopMemoryManager):
+        raise_errors = True
+        on_session_end = BaseMemoryManager.on_session_end
+
+        async def extract(self, messages: list[Message]) -> list[Memory]:
+            raise LookupError("no model")
+
+    with pytest.raises(LookupError):
+        run(Own().on_session_end(state))
+
+
 @pytest.mark.requirement("manager.events")
 def test_injections_and_extractions_are_told() -> None:
     manager = LLMMemoryManager(InMemoryStore())
@@ -444,3 +494,14 @@ def test_times_of_the_store_count_and_not_what_a_memory_says_of_itself() -> None
     run(store.put(("locus_memory", "user"), "old", old))
     run(manager.save([user("new")]))
     assert keys(run(manager.retrieve())) == ["new", "old"]
+
+
+@pytest.mark.requirement("manager.bad-text")
+def test_a_memory_with_a_bad_character_does_not_cost_the_others(memory: Engine) -> None:
+    manager = LLMMemoryManager(CofioStore(memory))
+    asyncio.run(
+        manager.save([Memory(MemoryType.USER, "n", "has NUL \0 in it"), Memory(MemoryType.USER, "ok", "fine \ud800")])
+    )
+    assert {each.key: each.content for each in asyncio.run(manager.retrieve())} == {
+        "n": "has NUL \ufffd in it", "ok": "fine \ufffd",
+    }  # fmt: skip

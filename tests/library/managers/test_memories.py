@@ -175,13 +175,43 @@ def test_any_memories_make_as_many_lines(texts: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.requirement("block.known")
-def test_a_block_is_known_by_its_tag_or_its_first_line() -> None:
-    assert is_memory_block(memory_block([Memory(MemoryType.USER, "k", "c")]))
-    assert is_memory_block(Message.system("[Long-term Memory]\nUSER [k]: c"))
+def test_a_block_is_known_by_its_tag_or_where_that_was_lost_by_its_fence() -> None:
+    memories = [Memory(MemoryType.USER, "k", "c"), Memory(MemoryType.PROJECT, "l", "")]
+    block = memory_block(memories)
+    assert is_memory_block(block)
+    assert is_memory_block(Message.system(block.content or ""))
+    assert is_memory_block(Message(role=Role.SYSTEM, content="edited", metadata=block.metadata))
     for other in (
-        Message.user("[Long-term Memory]\nUSER [k]: c"),
-        Message.system("[Long-term Memory] is what you have"),
+        Message.user(block.content or ""),
         Message.system("be kind"),
+        Message(role=Role.SYSTEM),
         Message(role=Role.SYSTEM, metadata={"cofio": "other"}),
     ):
         assert not is_memory_block(other)
+
+
+@pytest.mark.requirement("block.own-prompt")
+def test_a_prompt_that_begins_like_a_block_is_none() -> None:
+    content = memory_block([Memory(MemoryType.USER, "k", "c")]).content or ""
+    mark = content.split("\n")[2].removeprefix("<<< ")
+    for prompt in (
+        "[Long-term Memory]",
+        "[Long-term Memory]\nUse what you know of the user.",
+        "[Long-term Memory]\nUSER [k]: c",
+        "[Long-term Memory]\n\n<<< \n >>>",
+        "[Long-term Memory]\n\n<<< \ud800\n\ud800\n\ud800 >>>",
+        content.replace(mark, "0" * 16),
+        content.replace(": c", ": d"),
+        content.replace("<<< ", ""),
+        content.removesuffix(" >>>"),
+        content + "\n",
+        "Be kind.\n" + content,
+    ):
+        assert not is_memory_block(Message.system(prompt)), prompt
+
+
+@pytest.mark.requirement("block.known")
+@given(st.lists(st.tuples(st.text(min_size=1), st.text()), min_size=1, max_size=4))
+def test_any_block_is_known_without_its_tag(texts: list[tuple[str, str]]) -> None:
+    block = memory_block([Memory(MemoryType.PROJECT, key, content) for key, content in texts])
+    assert is_memory_block(Message.system(block.content or ""))

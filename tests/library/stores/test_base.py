@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Any, TypeVar
 
 import pytest
@@ -190,6 +191,46 @@ def test_the_store_in_memory_takes_any_value_and_none_breaks_a_search() -> None:
     assert run(store.get(NS, "time")) == datetime(2026, 1, 2, tzinfo=UTC)
     assert [item.key for item in run(store.search(NS, "needle"))] == ["set", "pairs"]
     assert [item.key for item in run(store.search(NS, "2026-01-02"))] == ["time"]
+
+
+@pytest.mark.requirement("store-memory.uncopied")
+def test_the_store_in_memory_keeps_what_cannot_be_copied_itself() -> None:
+    class Stubborn:
+        def __deepcopy__(self, memo: dict[int, Any]) -> Stubborn:
+            raise RuntimeError("there is only one of me")
+
+    store = InMemoryStore()
+    lock, stubborn = Lock(), Stubborn()
+    generator = (number for number in range(3))
+    for value in (lock, stubborn, generator):
+        run(store.put(NS, "k", value, {"by": value}))
+        assert run(store.get(NS, "k")) is value
+        item = run(store.get_item(NS, "k"))
+        assert item is not None
+        assert item.metadata["by"] is value
+        assert run(store.search(NS))[0].value is value
+        assert run(store.get_batch([(NS, "k")]))[NS, "k"] is value
+    # What is around it is copied all the same.
+    numbers, more = [1], [2]
+    run(store.put(NS, "k", {"list": numbers, "pair": (more, lock), "several": {lock}, "deep": [[stubborn, [3]]]}))
+    numbers.append(2)
+    more.append(3)
+    for _ in range(2):
+        got: Any = run(store.get(NS, "k"))
+        assert got == {"list": [1], "pair": ([2], lock), "several": {lock}, "deep": [[stubborn, [3]]]}
+        got["deep"][0][1].append(4)
+    knot: list[Any] = [lock]
+    knot.append(knot)
+    run(store.put(NS, "knot", knot))
+    tied: Any = run(store.get(NS, "knot"))
+    assert tied is not knot
+    assert tied[0] is lock
+    assert tied[1] is tied
+    deep: list[Any] = [lock]
+    for _ in range(100_000):
+        deep = [deep]
+    run(store.put(NS, "deep", deep))
+    assert run(store.get(NS, "deep")) is deep
 
 
 @pytest.mark.requirement("store-memory.loops")

@@ -247,9 +247,12 @@ class SqliteBackend:
         at = micros(now)
         with self._database.reading() as connection:
             updated = State.read(connection).updated
-            ended = connection.execute(
-                "SELECT 1 FROM record WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
-            ).get
+            ended = any(
+                connection.execute(
+                    f"SELECT 1 FROM {table} WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
+                ).get
+                for table in ("record", "checkpoint")
+            )
         if ended:
             sql = "UPDATE state SET updated = max(updated, ?)"
             self._database.write(lambda connection: connection.execute(sql, (at,)).get)

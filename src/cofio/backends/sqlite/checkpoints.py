@@ -124,9 +124,9 @@ class Rows:
         link = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
         return [Link._make(self._connection.execute(link, (no,)).get) for no in built]
 
-    def expired(self, before: int, limit: int) -> list[tuple[int, int]]:
+    def expired(self, before: int, limit: int) -> list[tuple[int, int, str]]:
         """Some of the checkpoints that expired before then."""
-        sql = "SELECT thread, no FROM checkpoint WHERE expires_at <= ? LIMIT ?"
+        sql = "SELECT thread, no, id FROM checkpoint WHERE expires_at <= ? LIMIT ?"
         return fetch(self._connection, sql, (before, limit))
 
     def pending(self, thread: int, id: str) -> list[PendingWrite]:
@@ -141,15 +141,14 @@ class Rows:
         created_at: int, expires_at: int | None, metadata: str, body: bytes,
     ) -> int:  # fmt: skip
         """Add a checkpoint with its base, depth and place; its number."""
-        # By the clock, so that the number of one that was deleted is not given to another state.
-        made: int = self._connection.execute(
-            "INSERT INTO checkpoint"
-            " (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
-            " VALUES (max((SELECT ifnull(max(no), 0) FROM checkpoint) + 1, ?7),"
-            " ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING no",
+        self._connection.execute(
+            "INSERT INTO checkpoint (thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (thread, id, parent, *base, created_at, expires_at, metadata, body),
-        ).get
-        return made
+        )
+        if expires_at is not None:  # a clock that is set back must not bring it to life again
+            self._connection.execute("UPDATE state SET updated = ? WHERE updated < ?", (created_at, created_at))
+        return self._connection.last_insert_rowid()
 
     def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
         """Write a checkpoint's state as a change of another."""
@@ -179,7 +178,7 @@ class Rows:
             self.tidy(thread)
         return count
 
-    def copy(self, space: str, name: str, target: str, created_at: int) -> int:
+    def copy(self, space: str, name: str, target: str) -> int:
         """Add to `target` a copy of every checkpoint of the thread, and of what is pending; how many."""
         count = 0
         for thread, ns in fetch(
@@ -195,10 +194,9 @@ class Rows:
                 (thread,),
             ):
                 numbers[no] = self.insert(
-                    copied, which, parent, (numbers[base], depth, place), created_at=max(made, created_at),
+                    copied, which, parent, (numbers[base], depth, place), created_at=made,
                     expires_at=expires, metadata=metadata, body=body,
                 )  # fmt: skip
-                self._connection.execute("UPDATE checkpoint SET created_at = ? WHERE no = ?", (made, numbers[no]))
                 count += 1
             self._connection.execute(
                 f"INSERT INTO pending (thread, id, {_PENDING}) SELECT ?, id, {_PENDING} FROM pending WHERE thread = ?",
@@ -222,39 +220,53 @@ class Rows:
 
     # Searching.
 
-    def unsought(self, space: str, limit: int) -> tuple[list[Link], int]:
-        """The next checkpoints whose words were not taken in, and how far one then is."""
-        upto: int = self._connection.execute("SELECT upto FROM checkpoint_sought").get
+    def space(self, thread: int) -> str:
+        """The space that a thread is in."""
+        return str(self._connection.execute("SELECT space FROM thread WHERE no = ?", (thread,)).get)
+
+    def unsought(self, space: str, limit: int) -> tuple[list[tuple[Link, str]], int]:
+        """The next checkpoints whose words were not taken in, each with its metadata, and how far one then is."""
+        upto = int(self._connection.execute("SELECT upto FROM checkpoint_sought WHERE space = ?", (space,)).get or 0)
         rows = fetch(
             self._connection,
-            f"SELECT {_LINK} {_FROM} WHERE checkpoint.no > ? AND space = ? ORDER BY checkpoint.no LIMIT ?",
+            f"SELECT {_LINK}, metadata {_FROM} WHERE checkpoint.no > ? AND space = ? ORDER BY checkpoint.no LIMIT ?",
             (upto, space, limit),
         )
-        if len(rows) < limit:
-            upto = max(upto, int(self._connection.execute("SELECT ifnull(max(no), 0) FROM checkpoint").get))
-        else:
-            upto = rows[-1][0]
-        return [Link._make(row) for row in rows], upto
+        return [(Link._make(row[:-1]), row[-1]) for row in rows], rows[-1][0] if rows else upto
 
-    def take_in(self, words: Sequence[tuple[int, str]], upto: int | None) -> None:
-        """Keep the words of checkpoints, in place of those they had."""
+    def take_in(self, space: str, words: Sequence[tuple[int, str]], upto: int | None) -> None:
+        """Keep the words of checkpoints, in place of those they had, in a space that is searched."""
+        searched = self._connection.execute("SELECT 1 FROM checkpoint_sought WHERE space = ?", (space,)).get
+        if upto is None and not searched:
+            return
         for no, text in words:
             self._connection.execute("INSERT OR REPLACE INTO checkpoint_word (rowid, words) VALUES (?, ?)", (no, text))
         if upto is not None:
-            self._connection.execute("UPDATE checkpoint_sought SET upto = max(upto, ?)", (upto,))
+            self._connection.execute(
+                "INSERT INTO checkpoint_sought (space, upto) VALUES (?, ?)"
+                " ON CONFLICT (space) DO UPDATE SET upto = max(upto, excluded.upto)",
+                (space, upto),
+            )
 
-    def sought(self, words: Sequence[str], limit: int) -> list[tuple[CheckpointRow, float]]:
-        """The checkpoints that brought these words, best first."""
-        match = " OR ".join('"' + word.replace('"', '""') + '"' for word in words)
-        rows = fetch(
+    def bringing(self, space: str, word: str) -> list[tuple[int, int]]:
+        """Of each thread that has come to hold the word its number, and that of the first checkpoint that did."""
+        return fetch(
             self._connection,
-            f"SELECT {_ROW}, -bm25(checkpoint_word) FROM checkpoint_word"
+            "SELECT thread.no, min(checkpoint.no) FROM checkpoint_word"
             " CROSS JOIN checkpoint ON checkpoint.no = checkpoint_word.rowid"
             " CROSS JOIN thread ON thread.no = checkpoint.thread"
-            f" WHERE checkpoint_word MATCH ?2 AND {_ALIVE} ORDER BY bm25(checkpoint_word), checkpoint.no LIMIT ?3",
-            (self._now, match, limit),
+            f" WHERE checkpoint_word MATCH ?2 AND space = ?3 AND {_ALIVE} GROUP BY thread.no",
+            (self._now, '"' + word.replace('"', '""') + '"', space),
         )
-        return [(CheckpointRow._make(row[:-1]), row[-1]) for row in rows]
+
+    def numbered(self, no: int) -> CheckpointRow | None:
+        """The checkpoint with this number."""
+        return self._one(f"SELECT {_ROW} {_FROM} WHERE checkpoint.no = ?2 AND {_ALIVE}", no)
+
+    def every(self) -> Iterator[CheckpointRow]:
+        """Every checkpoint of every space, also what has expired, in the order of their numbers."""
+        for row in self._connection.execute(f"SELECT {_ROW} {_FROM} ORDER BY checkpoint.no"):
+            yield CheckpointRow._make(row)
 
     def _one(self, sql: str, *values: Any) -> CheckpointRow | None:
         row = self._connection.execute(sql, (self._now, *values)).fetchone()

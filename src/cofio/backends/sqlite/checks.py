@@ -21,9 +21,7 @@ def check(
     database: Database, words: WordIndex, folder: Path, embedder: str | None, progress: Progress | None
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
-    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [
-        _integrity, _counters, _tags, _chains, partial(_stuck, embedder),
-    ]  # fmt: skip
+    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
     found: list[str] = []
     with database.fresh() as connection:
         for number, part in enumerate(parts):
@@ -131,15 +129,6 @@ def _counters(connection: apsw.Connection) -> Iterator[str]:
     records, words = connection.execute("SELECT count(*), ifnull(sum(words), 0) FROM record").get
     if (records, words) != (state.records, state.words):
         yield f"the counters say {state.records} records of {state.words} words; there are {records} of {words}"
-
-
-def _chains(connection: apsw.Connection) -> Iterator[str]:
-    """Checkpoints that cannot be read: what they are a change of is not there."""
-    for thread, which in connection.execute(
-        "SELECT name, id FROM checkpoint JOIN thread ON thread.no = checkpoint.thread"
-        " WHERE base NOTNULL AND base NOT IN (SELECT no FROM checkpoint) LIMIT 20"
-    ):
-        yield f"checkpoints: {which!r} of the thread {thread!r} cannot be read; restore a backup, or delete it"
 
 
 def _tags(connection: apsw.Connection) -> Iterator[str]:

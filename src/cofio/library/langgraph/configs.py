@@ -60,8 +60,8 @@ def config_of(thread: Any, ns: str, id: str) -> RunnableConfig:
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": id}}
 
 
-def several(field: str, names: Iterable[str]) -> list[str]:
+def several(field: str, names: Iterable[Any]) -> list[Any]:
     """Names, and not the letters of one."""
-    if isinstance(names, str | bytes):
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise Invalid(field, "expected several, not one: put it into a list")
-    return [str(name) for name in names]
+    return [*names]

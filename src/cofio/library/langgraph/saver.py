@@ -54,6 +54,8 @@ LISTED_AT_ONCE = 100  # checkpoints without their states, to begin with
 LISTED_AT_MOST = 6_400
 STREAMED_AT_ONCE = 10  # checkpoints with their states
 _COUNTERS = "counters_since_delta_snapshot"
+_RUN = "run_id"
+_SERDES = (("dumps_typed", "loads_typed"), ("dumps", "loads"))  # LangGraph takes either
 _ASIDE = "metadata"  # in the state: what is in the metadata that JSON cannot hold
 
 Tuples: TypeAlias = list[CheckpointTuple]  # inside of CofioSaver, `list` is a verb
@@ -82,18 +84,22 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         """`ttl`, in seconds, is how long each checkpoint is kept; `allow` are your own types that channels hold.
 
         Raises:
-            Invalid: `engine` is no Engine, or `ttl` is not positive.
+            Invalid: `engine` is no Engine, `serde` no serializer, `ttl` not positive, or `allow` no list of types.
         """
         if not isinstance(engine, Engine):
             raise Invalid("engine", f"expected an Engine, got {type(engine).__name__}; see CofioSaver.open")
         if ttl is not None and (isinstance(ttl, bool) or not _positive(ttl)):
             raise Invalid("ttl", "expected seconds or a timedelta, more than none")
-        super().__init__(serde=serde or StrictSerializer())
-        if allow:
+        if serde is not None and not any(all(hasattr(serde, verb) for verb in verbs) for verbs in _SERDES):
+            raise Invalid(
+                "serde", f"expected a serializer with dumps_typed and loads_typed, got {type(serde).__name__}"
+            )
+        super().__init__(serde=serde if serde is not None else StrictSerializer())
+        if _allowed(allow):
             self.serde = self.with_allowlist(cast("Collection[tuple[str, ...]]", allow)).serde
         self.engine = engine
         self.ttl = ttl
-        self._messages = Messages(self.serde)
+        self._known = self.serde, Messages(self.serde)
 
     # Opening and closing.
 
@@ -177,7 +183,11 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             Invalid: there are checkpoints in the target already.
         """
         source = thread_named("source_thread_id", source_thread_id)
-        self._checkpoints.copy(SPACE, source, thread_named("target_thread_id", target_thread_id))
+        target = thread_named("target_thread_id", target_thread_id)
+        try:
+            self._checkpoints.copy(SPACE, source, target)
+        except Invalid as error:
+            raise Invalid("target_thread_id", error.problem) from None
 
     # Reading.
 
@@ -212,15 +222,19 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         if only is not None and past is not None and only >= past:
             return
         left = limit
+        wanted = _Wanted(filter or {})
         for header in self._headers(thread, options.get("checkpoint_ns"), past if only is None else _after(only)):
             if (left is not None and left <= 0) or (only is not None and header.id != only):
                 return
-            if filter and any(header.metadata.get(key) != value for key, value in filter.items()):
+            if not wanted.may_hold(header.metadata):
                 continue
             found = self._load(header.thread, header.ns, header.id)
-            if found is not None:  # else it was deleted meanwhile
+            if found is None:  # it was deleted meanwhile
+                continue
+            told = self._tuple(found)
+            if wanted.holds(told.metadata):
                 left = None if left is None else left - 1
-                yield self._tuple(found)
+                yield told
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -254,13 +268,17 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         self._checkpoints.delete(SPACE, thread_named("thread_id", thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete, from every thread, the checkpoints whose metadata name one of these runs, and what is pending."""
-        places: Places = []
+        """Delete, from every thread, the checkpoints whose metadata name one of these runs, and what is pending.
+
+        Runs that are no texts, such as UUIDs and numbers, are taken as they are and as their texts.
+        """
+        places: dict[tuple[str, str, str], None] = {}
         for run in dict.fromkeys(several("run_ids", run_ids)):
-            found = self._checkpoints.list(SPACE, where={"run_id": run}, limit=None)
-            places += [(header.thread, header.ns, header.id) for header in found]
+            for name in dict.fromkeys((run, str(run)) if isinstance(run, int) else (str(run),)):
+                found = self._checkpoints.list(SPACE, where={_RUN: name}, limit=None)
+                places.update(dict.fromkeys((header.thread, header.ns, header.id) for header in found))
         if places:
-            self._checkpoints.remove(SPACE, places)
+            self._checkpoints.remove(SPACE, [*places])
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Leave each thread the latest checkpoint of each namespace, or with the strategy "delete" nothing.
@@ -340,6 +358,15 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
     def _checkpoints(self) -> Checkpoints:
         return self.engine.checkpoints
 
+    @property
+    def _messages(self) -> Messages:
+        """What is known of messages, by the serializer that there is now: another makes other objects."""
+        serde, messages = self._known
+        if serde is not self.serde:
+            messages = Messages(self.serde)
+            self._known = self.serde, messages
+        return messages
+
     def _described(self, config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[dict[str, Any], dict[str, str]]:
         """The metadata that JSON can hold, which a filter sees, and the rest of it as text."""
         described: dict[str, Any] = {}
@@ -348,7 +375,9 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             try:
                 described[_whole(key)] = json_of(_whole(value) if isinstance(value, str) else value)
             except ValueError:
-                aside[key] = typed(value, self.serde)
+                aside[_whole(key)] = typed(value, self.serde)
+                if key == _RUN:
+                    described[_RUN] = _whole(str(value))  # what the run's checkpoints are found by, to be deleted
         return described, aside
 
     def _load(self, thread: str, ns: str, id: str | None) -> Saved | None:
@@ -450,6 +479,27 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             )
 
 
+class _Wanted:
+    """What a checkpoint's metadata must hold, asked before its state is read, and after that."""
+
+    def __init__(self, filter: Mapping[str, Any]) -> None:
+        self._plain: dict[str, Any] = {}
+        self._strange: dict[str, Any] = {}
+        for key, value in filter.items():
+            try:
+                self._plain[key] = json_of(value)
+            except ValueError:  # it is kept aside where it is
+                self._strange[key] = value
+
+    def may_hold(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether the part of the metadata that JSON can hold leaves it possible."""
+        return all(metadata.get(key) == value for key, value in self._plain.items())
+
+    def holds(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether the whole metadata hold it."""
+        return self.may_hold(metadata) and all(metadata.get(key) == value for key, value in self._strange.items())
+
+
 @contextmanager
 def _readable(found: Saved) -> Iterator[None]:
     """Say which checkpoint it is that cannot be read."""
@@ -472,6 +522,17 @@ def _after(id: str) -> str:
 def _whole(text: str) -> str:
     """The text without halves of surrogate pairs, which metadata cannot hold."""
     return text.encode("utf-8", "ignore").decode()
+
+
+def _allowed(allow: object) -> bool:
+    """Whether any types are allowed; raises Invalid for what names none."""
+    if isinstance(allow, str | bytes) or not isinstance(allow, Collection):
+        raise Invalid("allow", f"expected a list of types, got {type(allow).__name__}")
+    for each in allow:
+        named = isinstance(each, tuple) and len(each) == 2 and all(isinstance(name, str) for name in each)
+        if not named and not isinstance(each, type):
+            raise Invalid("allow", f'expected types, or pairs such as ("shop.models", "Customer"), got {each!r}')
+    return bool(allow)
 
 
 def _positive(ttl: float | timedelta) -> bool:

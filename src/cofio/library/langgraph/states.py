@@ -16,8 +16,10 @@ kept as the characters with the same numbers.
 from __future__ import annotations
 
 import marshal
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from sys import getsizeof
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -39,6 +41,8 @@ from ...errors import Invalid
 _ONE = b"\x91"  # the header of a list of one
 _TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_PLAIN = _SCALARS | {bytes}
+_TEXTS = frozenset({str, type(None)})
 _GROWING = frozenset({list, dict})
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _MESSAGES = frozenset({AIMessage, AIMessageChunk, FunctionMessage, HumanMessage, SystemMessage, ToolMessage})
@@ -52,8 +56,9 @@ _MARKING = (
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
 OBJECTS = 4096  # messages that are known by which object they are, twice
-_Known: TypeAlias = tuple[Any, dict[str, Any], str]
-"""A message, a copy of its fields, and its text."""
+LARGE = 64 * 1024  # characters of packed text: a message with more is not kept for which object it is
+_Known: TypeAlias = tuple[Any, "_Mould"]
+"""A message, and what it was when it was last looked at."""
 
 
 class StrictSerializer(JsonPlusSerializer):
@@ -85,7 +90,7 @@ class Messages:
     that is read again is a copy, which costs a quarter of making it: what a caller does to it is done to it alone.
     """
 
-    LIMIT = 32 * 1024 * 1024  # characters of packed text; all is forgotten when there is more
+    LIMIT = 32 * 1024 * 1024  # bytes of texts and fields; all is forgotten when there is more
 
     def __init__(self, serde: SerializerProtocol) -> None:
         self._lock = Lock()
@@ -95,9 +100,10 @@ class Messages:
 
     def _forget(self) -> None:
         self._size = 0
+        self._held = 0
         self._by_object: dict[int, _Known] = {}
         self._older: dict[int, _Known] = {}
-        """Messages by their ids; the older half goes when there are too many: they stay in memory for it."""
+        """Messages by their ids; the older half goes when there are too many, or too large: they stay in memory."""
         self._by_mark: dict[bytes, tuple[str, bool]] = {}
         """By all that a message holds its text, and whether it is whole."""
         self._by_text: dict[str, _Mould | None] = {}
@@ -112,8 +118,8 @@ class Messages:
         if type(value) not in _MESSAGES:
             return _packed(value, serde)
         known = self._by_object.get(id(value)) or self._older.get(id(value))
-        if known and known[0] is value and value.__dict__ == known[1] and not value.__pydantic_extra__:
-            return known[2]
+        if known and known[0] is value and _is_as(known[1], value):
+            return known[1].text
         try:
             mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
         except TypeError:  # it holds something else than plain data
@@ -121,11 +127,11 @@ class Messages:
         text, whole = self._by_mark.get(mark, ("", False))
         if not text:
             text, whole = self._by_mark[mark] = (_packed(value, serde), _is_whole(value))
-            self._grow(len(text))
-        mould = _mould(value) if whole else None
-        if mould is not None:
-            self._by_object[id(value)] = (value, mould.message.__dict__, text)
-            self._age()
+            self._grow(len(mark) + len(text))
+        mould = _mould(value, text) if whole and len(text) <= LARGE else None
+        if mould is not None and mould.whole:
+            self._by_object[id(value)] = (value, mould)
+            self._age(mould.size)
         return text
 
     def made(self, texts: list[str], serde: SerializerProtocol) -> list[Any]:
@@ -137,15 +143,17 @@ class Messages:
         missing = [at for at, each in enumerate(kept) if each is None]
         read = iter(serde.loads_typed(("msgpack", _array(texts[at] for at in missing))) if missing else ())
         values = []
-        for text, each in zip(texts, kept, strict=True):
+        held = 0
+        for each in kept:
             if each is None:
                 values.append(next(read))
             else:
                 copy = _cast(each)
                 if each.whole:
-                    by_object[id(copy)] = (copy, each.message.__dict__, text)
+                    by_object[id(copy)] = (copy, each)
+                    held += each.size
                 values.append(copy)
-        self._age()
+        self._age(held)
         for at in missing:
             self._note(texts[at], values[at])
         return values
@@ -155,7 +163,8 @@ class Messages:
             self._by_text[text] = None
             self._grow(len(text))
         elif type(value) in _MESSAGES:
-            self._by_text[text] = _mould(value)
+            mould = self._by_text[text] = _mould(value, text)
+            self._grow(mould.size if mould else 0)
 
     def _grow(self, size: int) -> None:
         with self._lock:
@@ -163,9 +172,11 @@ class Messages:
             if self._size > self.LIMIT:
                 self._forget()  # new dictionaries: another thread may be reading those that there were
 
-    def _age(self) -> None:
-        if len(self._by_object) > OBJECTS:
-            self._older, self._by_object = self._by_object, {}
+    def _age(self, size: int) -> None:
+        with self._lock:
+            self._held += size
+            if len(self._by_object) > OBJECTS or self._held > self.LIMIT // 2:
+                self._older, self._by_object, self._held = self._by_object, {}, 0
 
 
 class _Mould(NamedTuple):
@@ -173,30 +184,67 @@ class _Mould(NamedTuple):
 
     message: Any
     parts: tuple[tuple[str, Callable[[], Any]], ...]
+    text: str
+    kinds: list[type]
+    """The types of its fields."""
+    size: int
+    """The bytes of its text and fields."""
     whole: bool
-    """Whether these are empty lists and dictionaries alone, so that equal fields are the same fields."""
+    """Whether it is small, and its fields are texts, and empty lists and dictionaries, so that to be equal is to be
+    the same."""
+
+
+def _is_as(mould: _Mould, message: Any) -> bool:
+    """Whether a message is what one that is whole was: what Python calls equal may be of another type."""
+    fields = message.__dict__
+    return (
+        fields == mould.message.__dict__
+        and [*map(type, fields.values())] == mould.kinds
+        and not message.__pydantic_extra__
+    )
 
 
 def _is_whole(message: Any) -> bool:
-    """Whether a message holds nothing that could be changed in it, but for empty lists and dictionaries."""
-    return all(type(each) in _SCALARS or (not each and type(each) in _GROWING) for each in message.__dict__.values())
+    """Whether a message holds nothing but texts, and empty lists and dictionaries."""
+    return all(type(each) in _TEXTS or (not each and type(each) in _GROWING) for each in message.__dict__.values())
 
 
-def _mould(message: Any) -> _Mould | None:
+def _is_plain(value: Any) -> bool:
+    """Whether a value is made of Python's own plain types, and no type like them: `marshal` would make it one."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    if kind is dict:
+        return all(type(key) in _PLAIN and _is_plain(inner) for key, inner in value.items())
+    return (kind is list or kind is tuple) and all(map(_is_plain, value))
+
+
+def _mould(message: Any, text: str) -> _Mould | None:
     """What copies of a message are made from; None when it holds something that cannot be copied so."""
     if message.__pydantic_extra__ or message.__pydantic_private__:
         return None
     parts: list[tuple[str, Callable[[], Any]]] = []
+    size = getsizeof(text)
     for name, value in message.__dict__.items():
         kind = type(value)
-        if kind in _GROWING:
-            try:
-                parts.append((name, partial(marshal.loads, marshal.dumps(value, 2)) if value else kind))
-            except ValueError:  # not plain data
-                return None
-        elif kind not in _SCALARS:
+        if kind in _SCALARS:
+            size += getsizeof(value)
+        elif kind not in _GROWING:
             return None
-    mould = _Mould(message, tuple(parts), _is_whole(message))
+        elif not value:
+            parts.append((name, kind))
+        else:
+            try:
+                if not _is_plain(value):
+                    return None
+                written = marshal.dumps(value, 2)
+            except (ValueError, RecursionError):  # it is too deep
+                return None
+            parts.append((name, partial(marshal.loads, written)))
+            size += 2 * len(written)  # it is there in the message, too
+    whole = len(text) <= LARGE and _is_whole(message)
+    kinds = [*map(type, message.__dict__.values())]
+    mould = _Mould(message, tuple(parts), text, kinds, size, whole)
     return mould._replace(message=_cast(mould))
 
 
@@ -277,7 +325,13 @@ def json_of(value: Any) -> Any:
 
 def _json(value: Any) -> Any:
     kind = type(value)
+    if kind is str:
+        if not value.isascii() and not _encodes(value):
+            raise _Unfit
+        return value
     if kind in _SCALARS:
+        if kind is float and not math.isfinite(value):
+            raise _Unfit
         return value
     if kind is list or kind is tuple:
         return [_json(each) for each in value]
@@ -307,10 +361,16 @@ def _packed(value: Any, serde: SerializerProtocol) -> str:
 
 def _names(value: dict[Any, Any]) -> bool:
     """Whether all keys are plain text."""
+    return all(type(key) is str and (key.isascii() or _encodes(key)) for key in value)
+
+
+def _encodes(text: str) -> bool:
+    """Whether a text holds no halves of characters."""
     try:
-        return all(type(key) is str and (key.isascii() or key.encode()) for key in value)
+        text.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def _array(elements: Iterable[str]) -> bytes:

@@ -9,22 +9,25 @@ embeddings make. Every method is there for graphs that run with `invoke` and for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
 from ...backends import Change, Delete, Extend, Put
 from ...engine import Engine
-from ...errors import NotFound
+from ...errors import Invalid, LimitExceeded, NotFound
 from ...model import Json, Record
-from ...query import MAX_LIMIT, Query
+from ...query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
 from ...settings import Settings
 from .. import items
 from ..crossing import across
+from ..transcripts import question, searched
 from .opening import Closing, connected, opened
 
 try:
@@ -59,7 +62,8 @@ Found: TypeAlias = tuple[Record, float | None]
 Vectors: TypeAlias = Mapping[str, Sequence[float]]
 """What each text was embedded as."""
 
-_SOONEST = timedelta(seconds=1)  # a read that would let an item last less than this longer writes nothing
+_LEAST = 0.01  # of its time: a read that would let an item last less than this longer writes nothing
+_AT_ONCE = MAX_FILTER_TESTS - 2  # items that a search can be told to look at, beside two more
 
 
 @dataclass(slots=True)
@@ -73,18 +77,20 @@ class _Batch:
     puts: dict[Place, PutOp] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, ops: Iterable[Op]) -> _Batch:
-        """Raises ValueError or TypeError for what is no operation."""
+    def of(cls, ops: Iterable[Op], *, own: bool) -> _Batch:
+        """With questions for the engine's `own` search, or else as they are; raises for what is no operation."""
         batch = cls()
         for op in ops:
             if not isinstance(op, GetOp | SearchOp | PutOp | ListNamespacesOp):
                 raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
+            if not isinstance(op, ListNamespacesOp):
+                items.place(op.namespace_prefix if isinstance(op, SearchOp) else op.namespace)
             if isinstance(op, GetOp):
                 batch.gets.append((batch.size, op))
             elif isinstance(op, SearchOp):
                 _check_page(op.limit, op.offset)
-                batch.searches.append((batch.size, op, items.Wanted("value", op.filter)))
+                batch.searches.append((batch.size, _asked(op, own), items.Wanted("value", op.filter)))
             elif isinstance(op, PutOp):
                 batch.puts.pop((op.namespace, op.key), None)
                 batch.puts[op.namespace, op.key] = _checked(op)
@@ -108,12 +114,17 @@ class CofioLangGraphStore(Closing, BaseStore):
     def __init__(self, engine: Engine, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None) -> None:
         if not isinstance(engine, Engine):
             raise TypeError(f"engine: expected an Engine, got {type(engine).__name__}")
+        for name, config in (("index", index), ("ttl", ttl)):
+            if config is not None and not isinstance(config, Mapping):
+                raise TypeError(f"{name}: expected a dict, got {type(config).__name__}")
         super().__init__()
         self.engine = engine
         self.ttl_config = ttl
         self.index_config = index
         self.embeddings = ensure_embeddings(index.get("embed")) if index else None
         fields = (index.get("fields") if index else None) or [items.WHOLE]
+        if not isinstance(fields, list | tuple) or not all(isinstance(path, str) for path in fields):
+            raise TypeError('index: expected a list of paths for fields, such as ["text"]')
         self._fields = [(path, _tokens(path)) for path in fields]
         if ttl and ttl.get("default_ttl") is not None:
             self._lasting(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
@@ -151,7 +162,7 @@ class CofioLangGraphStore(Closing, BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """The result of each operation. Reads see the state before the puts, of which the last of a key counts."""
-        batch = _Batch.of(ops)
+        batch = _Batch.of(ops, own=self.embeddings is None)
         vectors: Vectors = {}
         if self.embeddings:
             vectors = {query: self.embeddings.embed_query(query) for query in self._queries(batch)}
@@ -164,7 +175,7 @@ class CofioLangGraphStore(Closing, BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same, with embeddings that are awaited."""
-        batch = _Batch.of(ops)
+        batch = _Batch.of(ops, own=self.embeddings is None)
         vectors: Vectors = {}
         if self.embeddings:
             vectors = {query: await self.embeddings.aembed_query(query) for query in self._queries(batch)}
@@ -219,15 +230,14 @@ class CofioLangGraphStore(Closing, BaseStore):
         if not op.query:
             found = items.paged(lambda limit, offset: self._listed(op, wanted, limit, offset), size, start)
         elif self.embeddings is None:
-            start, found = 0, iter(self._searched(op, wanted))
+            return islice(self._searched(op, wanted), op.offset, op.offset + op.limit)
         elif any(vectors[op.query]):
             vector = self._sized(vectors[op.query])
             found = items.paged(lambda limit, offset: self._nearest(op, wanted, vector, limit, offset), size, start)
         else:
             return iter(())  # what has no direction is like nothing
-        fitting = (each for each in found if wanted.exact or wanted.holds(items.value_of(each[0])))
-        keyed = (each for each in fitting if each[0].key is not None)
-        return islice(keyed, op.offset - start, op.offset - start + op.limit)
+        fitting = (each for each in found if _fits(each[0], wanted))
+        return islice(fitting, op.offset - start, op.offset - start + op.limit)
 
     def _listed(self, op: SearchOp, wanted: items.Wanted, limit: int, offset: int) -> list[Found]:
         scope = items.place(op.namespace_prefix)
@@ -235,12 +245,38 @@ class CofioLangGraphStore(Closing, BaseStore):
         return [(record, None) for record in records]
 
     def _searched(self, op: SearchOp, wanted: items.Wanted) -> list[Found]:
-        limit = min(op.offset + op.limit, MAX_LIMIT) if wanted.exact else MAX_LIMIT
+        """The best, as many as are asked for at least, if there are so many that fit."""
+        enough = op.offset + op.limit
+        hits: list[Hit] = []
+        found: list[Found] = []
+        first = enough if wanted.exact and not op.offset else MAX_LIMIT  # so that one page goes on where another ends
+        for size in dict.fromkeys((min(first, MAX_LIMIT), MAX_LIMIT)):
+            hits = list(searched(self.engine, self._query(op, wanted.filter, size)))
+            found = [(hit.record, hit.score) for hit in hits if _fits(hit.record, wanted)]
+            if len(hits) < size or len(found) >= enough:
+                return found
+        return [*found, *self._beyond(op, wanted, hits)]
+
+    def _beyond(self, op: SearchOp, wanted: items.Wanted, hits: Sequence[Hit]) -> list[Found]:
+        """What answers a search after as many hits as one can have: all that fit are looked at, some at a time.
+
+        Scores are shares of the best one's. So that they can be compared, these are looked at each time.
+        """
+        by_words = max(hits, key=lambda hit: _strength(hit.why.keyword)).record.id
+        by_meaning = max(hits, key=lambda hit: _strength(hit.why.semantic)).record.id
+        seen = {hit.record.id for hit in hits}
+        listed = items.paged(lambda limit, offset: self._listed(op, wanted, limit, offset), items.PAGE)
+        left = [record.id for record, _ in listed if record.id not in seen and _fits(record, wanted)]
+        found: list[Found] = []
+        for at in range(0, len(left), _AT_ONCE):
+            ids = (by_words, by_meaning, *left[at : at + _AT_ONCE])
+            page = self.engine.search(self._query(op, Where("id", "in", ids), MAX_LIMIT))
+            found += [(hit.record, hit.score) for hit in page if hit.record.id not in seen]
+        return sorted(found, key=lambda each: -cast(float, each[1]))
+
+    def _query(self, op: SearchOp, filter: Filter | None, limit: int) -> Query:
         scope = items.place(op.namespace_prefix)
-        page = self.engine.search(
-            Query(cast(str, op.query), scope=scope, kinds=items.KINDS, filter=wanted.filter, limit=limit)
-        )
-        return [(hit.record, hit.score) for hit in page]
+        return Query(cast(str, op.query), scope=scope, kinds=items.KINDS, filter=filter, limit=limit)
 
     def _nearest(
         self, op: SearchOp, wanted: items.Wanted, vector: Sequence[float], limit: int, offset: int
@@ -265,7 +301,7 @@ class CofioLangGraphStore(Closing, BaseStore):
             ttl = items.ttl_of(record)
             if ttl is not None and record.expires_at is not None:
                 later = self.engine.expiry(ttl)
-                if later - record.expires_at >= _SOONEST:
+                if (later - record.expires_at).total_seconds() >= _LEAST * ttl:
                     changes[record.id] = Extend(id=record.id, expires_at=later)
         return list(changes.values())
 
@@ -287,14 +323,20 @@ class CofioLangGraphStore(Closing, BaseStore):
     def _put(self, op: PutOp, vectors: Vectors) -> Put:
         seconds = None if op.ttl is None else op.ttl * 60
         given = {part: self._sized(vectors[text]) for part, text in self._parts(op) if any(vectors[text])}
-        draft = items.draft(
-            op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None,
-            expires_at=None if op.ttl is None else self._lasting(op.ttl),
-        )  # fmt: skip
+        lasting = None if op.ttl is None else self._lasting(op.ttl)
+        with _naming("data", "value"):
+            draft = items.draft(
+                op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None, expires_at=lasting
+            )
         return Put(draft=draft, how="key")
 
     def _lasting(self, minutes: float) -> datetime:
-        return self.engine.expiry(minutes * 60)
+        try:
+            return self.engine.expiry(minutes * 60)
+        except Invalid:
+            raise Invalid(
+                "ttl", f"expected minutes, more than 0 and up to 1,000 years of them, got {minutes}"
+            ) from None
 
     # Embedding.
 
@@ -333,12 +375,24 @@ def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[st
     return dict(zip(texts, vectors, strict=True))
 
 
+def _strength(signal: Signal | None) -> float:
+    return signal.score if signal is not None else -math.inf
+
+
+def _fits(record: Record, wanted: items.Wanted) -> bool:
+    """Whether a record is an item, as one without a key is not, and passes a filter."""
+    return record.key is not None and (wanted.exact or wanted.holds(items.value_of(record)))
+
+
 def _fields_of(record: Record) -> dict[str, Any]:
-    """What an item has; `value` is a dict unless CofioStore put another."""
+    """What an item has; what another door put need not be a dict, as LangGraph's programs expect, and is put in one."""
+    value = items.value_of(record)
+    if not isinstance(value, dict):
+        value = {"text" if record.source != items.SOURCE and record.data is None else "value": value}
     return {
         "namespace": items.namespace_of(record.scope),
         "key": record.key,
-        "value": items.value_of(record),
+        "value": value,
         "created_at": record.created_at,
         "updated_at": record.updated_at,
     }
@@ -351,6 +405,24 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
         raise ValueError(f"Unsupported match type: {condition.match_type}")
     part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
     return len(namespace) >= len(path) and all(one in ("*", name) for name, one in zip(part, path, strict=True))
+
+
+@contextmanager
+def _naming(field: str, named: str) -> Iterator[None]:
+    """Name a field as the caller does, in what is said of it."""
+    try:
+        yield
+    except LimitExceeded as error:
+        raise LimitExceeded(named if error.field == field else error.field, error.limit, error.unit) from None
+    except Invalid as error:
+        raise Invalid(named if error.field == field else error.field, error.problem) from None
+
+
+def _asked(op: SearchOp, own: bool) -> SearchOp:
+    """A search with a question that the engine can search for; white space is none."""
+    if op.query is not None and not isinstance(op.query, str):
+        raise TypeError(f"query: expected a string, got {type(op.query).__name__}")
+    return op._replace(query=question(op.query) or None) if op.query and own else op
 
 
 def _check_page(limit: object, offset: object) -> None:

@@ -95,13 +95,13 @@ class FileCheckpointer(NamesCheckpointer):
         except FileNotFoundError:
             return []
 
-    def _names(self, folder: str | None, most: int | None) -> Iterator[tuple[str, str]]:
+    def _names(self, folder: str | None, few: int | None) -> Iterator[tuple[str, str]]:
         for place in self._folders() if folder is None else [folder]:
             try:
                 names = sorted(name for name in os.listdir(self.base_dir / place) if name.endswith(".json"))
             except FileNotFoundError:
                 continue
-            for name in names[:most]:
+            for name in names:
                 yield place, name
 
     def _read(self, folder: str, name: str) -> bytes | None:

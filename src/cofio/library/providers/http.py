@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from uuid import uuid4
 
 import httpx2
@@ -15,7 +15,7 @@ from ...model import MAX_KEY, check_text
 from ..checkpointers import BaseCheckpointer, CheckpointerCapabilities
 from ..crossing import across
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
-from .shelf import MOST, check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, taken
+from .shelf import check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, taken
 
 if TYPE_CHECKING:
     from ..state import AgentState
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["HTTPCheckpointer"]
 
 _ATTEMPTS = 5
+_LISTED = 10_000  # what a server lists at once, at most
 
 
 class HTTPCheckpointer(BaseCheckpointer):
@@ -35,7 +36,8 @@ class HTTPCheckpointer(BaseCheckpointer):
     raises Unavailable: to take it for an empty one would start the agent from nothing, and save that over its past.
 
     Args:
-        base_url: Where the server is, as in `http://127.0.0.1:8377`.
+        base_url: Where the server is, as in `http://127.0.0.1:8377`. A user and a password in it are sent as `auth`,
+            and shown nowhere.
         headers: Sent with each request, as in `{"Authorization": "Bearer …"}`.
         auth: A user and a password, sent as basic authentication.
         timeout: The seconds after which a server that does not answer is given up.
@@ -48,11 +50,9 @@ class HTTPCheckpointer(BaseCheckpointer):
         auth: tuple[str, str] | None = None,
         timeout: float = 30.0,
     ) -> None:
-        if not isinstance(base_url, str) or not base_url.startswith(("http://", "https://")):
-            raise ValueError(f"base_url: expected http://… or https://…, got {base_url!r}")
-        self.base_url = base_url.rstrip("/")
+        self.base_url, found = _address(base_url)
         self.headers = dict(headers or {})
-        self.auth = auth
+        self.auth = found if auth is None else auth
         self.timeout = timeout
         self._made: httpx2.Client | None = None
         self._lock = threading.Lock()
@@ -69,11 +69,11 @@ class HTTPCheckpointer(BaseCheckpointer):
         metadata: dict[str, Any] | None = None,
     ) -> str:
         document = checkpoint_of(state)
-        check_ids(thread_id, checkpoint_id)
+        check_ids(thread_id, None if checkpoint_id == "" else checkpoint_id)
         given = {} if metadata is None else metadata
         check_metadata(given)
         given = decode(encode(given))
-        name = uuid4().hex if checkpoint_id is None else checkpoint_id
+        name = checkpoint_id or uuid4().hex
         saved = await across(self._post, thread_id, name, document, given)
         emit(CHECKPOINT_SAVED, thread_id=thread_id, checkpoint_id=saved)
         return saved
@@ -90,6 +90,11 @@ class HTTPCheckpointer(BaseCheckpointer):
         return state
 
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
+        """List the ids of a thread's checkpoints, newest first.
+
+        Raises:
+            Invalid: More than 10,000 were asked for, and there may be more than that, which no server lists at once.
+        """
         check_ids(thread_id, None)
         check_limit(limit)
         return await across(self._ids, thread_id, limit) if limit else []
@@ -106,7 +111,7 @@ class HTTPCheckpointer(BaseCheckpointer):
         return await across(self._get, thread_id, checkpoint_id) is not None
 
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
-        """Copy a thread, checkpoint by checkpoint: stopped half way, the copy ends there."""
+        """Copy a thread of less than 10,000 checkpoints, one by one: stopped half way, the copy ends there."""
         check_text("source_thread_id", source_thread_id, MAX_KEY, empty=False)
         check_text("dest_thread_id", dest_thread_id, MAX_KEY, empty=False)
         return await across(self._copy, source_thread_id, dest_thread_id)
@@ -143,7 +148,7 @@ class HTTPCheckpointer(BaseCheckpointer):
         content = None if body is None else body.encode()
         try:
             answer = self._client().request(method, self.base_url + path, content=content, headers=headers)
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             problem = str(error) or type(error).__name__
             raise Unavailable(f"the checkpoints at {self.base_url} cannot be reached: {problem}") from error
         if answer.status_code == 404:
@@ -194,7 +199,7 @@ class HTTPCheckpointer(BaseCheckpointer):
         raise Unavailable(f"{self.base_url} lists a checkpoint that it does not have: {newest[0]!r}")
 
     def _ids(self, thread: str, limit: int) -> list[str]:
-        answer = self._ask("GET", f"{_path(thread)}?limit={limit}")
+        answer = self._ask("GET", f"{_path(thread)}?limit={min(limit, _LISTED)}")
         if isinstance(answer, dict):
             answer = answer.get("checkpoints", answer.get("data"))
         if answer is None:
@@ -204,12 +209,16 @@ class HTTPCheckpointer(BaseCheckpointer):
         ids = [name for name in named if isinstance(name, str)]
         if len(ids) < len(named):
             raise Unavailable(f"{self.base_url} answered something else than a list of checkpoints")
+        if len(ids) >= _LISTED < limit:
+            raise Invalid("limit", f"the thread has {_LISTED:,} checkpoints or more; a server lists no more at once")
         return ids[:limit]
 
     def _copy(self, source: str, target: str) -> bool:
         if self._ids(target, 1):
             raise taken(target)
-        ids = self._ids(source, MOST)
+        ids = self._ids(source, _LISTED)
+        if len(ids) == _LISTED:  # perhaps not all of them
+            raise Invalid("source_thread_id", f"has {_LISTED:,} checkpoints or more; a server lists no more at once")
         for name in reversed(ids):
             found = self._ask("GET", _path(source, name))
             if found is not None:
@@ -218,6 +227,24 @@ class HTTPCheckpointer(BaseCheckpointer):
 
     def __repr__(self) -> str:
         return f"HTTPCheckpointer(base_url={self.base_url!r})"
+
+
+def _address(url: object) -> tuple[str, tuple[str, str] | None]:
+    """Take the user and the password out of an address; raises ValueError, without showing it, for what is none."""
+    problem = "base_url: expected http://HOST:PORT or https://…; in a password, write / ? # and @ percent-encoded"
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise ValueError(problem)
+    try:
+        parts = urlsplit(url)
+        reached = parts.hostname and (parts.port is None or parts.port)
+    except ValueError:  # whose text has what it took for the port
+        reached = None
+    if not reached:
+        raise ValueError(problem)
+    userinfo, at, place = parts.netloc.rpartition("@")
+    user, _, password = userinfo.partition(":")
+    bare = urlunsplit(parts._replace(netloc=place)).rstrip("/")
+    return bare, (unquote(user), unquote(password)) if at else None
 
 
 def _path(thread: str, id: str | None = None) -> str:

@@ -14,11 +14,12 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ...errors import Unavailable
-from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode
+from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, taken
 
 __all__ = ["NamesCheckpointer", "spelled", "unspelled"]
 
@@ -55,8 +56,11 @@ class NamesCheckpointer(ShelfCheckpointer):
         self._lock = threading.Lock()
 
     @abstractmethod
-    def _names(self, folder: str | None, most: int | None) -> Iterable[tuple[str, str]]:
-        """List the folders and names of documents, those of one folder in the order of their names."""
+    def _names(self, folder: str | None, few: int | None) -> Iterable[tuple[str, str]]:
+        """List the folders and names of documents, those of one folder in the order of their names.
+
+        `few` says that so many will do, unless they turn out to be something else than checkpoints.
+        """
 
     @abstractmethod
     def _read(self, folder: str, name: str) -> bytes | None:
@@ -71,16 +75,34 @@ class NamesCheckpointer(ShelfCheckpointer):
         """Take a document away; whether it was there."""
 
     def _put(self, thread: str, id: str, state: dict[str, Any], metadata: dict[str, Any], *, fresh: bool) -> None:
-        folder, spelling = spelled(thread), spelled(id)
-        document = {"checkpoint_id": id, "thread_id": thread, "created_at": "", "state": state, "metadata": metadata}
-        there = self._all(folder, None if not fresh else 1)
-        turn = self._next(max((each.turn for each in there), default=0))
-        entry = _Entry(folder, f"{_LAST - turn:016x}.{spelling}.json", turn, spelling)
-        document["created_at"] = entry.created_at.isoformat()
-        self._write(folder, entry.name, encode(document, pretty=self.pretty).encode())
+        there = self._all(spelled(thread), None if not fresh else 1)
+        added = self._add(thread, id, state, metadata, max((each.turn for each in there), default=0))
         for each in there:
-            if each.spelling == spelling and each.turn < turn:
-                self._erase(folder, each.name)
+            if each.spelling == added.spelling and each.turn < added.turn:
+                self._erase(each.folder, each.name)
+
+    def _add(self, thread: str, id: str, state: dict[str, Any], metadata: dict[str, Any], after: int) -> _Entry:
+        """Write a document of a later turn than `after`."""
+        folder, spelling, turn = spelled(thread), spelled(id), self._next(after)
+        entry = _Entry(folder, f"{_LAST - turn:016x}.{spelling}.json", turn, spelling)
+        document = {
+            "checkpoint_id": id,
+            "thread_id": thread,
+            "created_at": entry.created_at.isoformat(),
+            "state": state,
+            "metadata": metadata,
+        }
+        self._write(folder, entry.name, encode(document, pretty=self.pretty).encode())
+        return entry
+
+    def _copy(self, source: str, target: str) -> bool:
+        if self._has(target, None):
+            raise taken(target)
+        copied = False
+        for document in self._documents(source):  # each has an id of its own, and there was none before
+            self._add(target, document.id, document.state, document.metadata, 0)
+            copied = True
+        return copied
 
     def _next(self, newest: int) -> int:
         """Take a turn of its own: now, or where the clock does not get past the last one, the one after it."""
@@ -173,12 +195,11 @@ class NamesCheckpointer(ShelfCheckpointer):
         return sum(self._erase(entry.folder, entry.name) for entry in oldest_first) > 0
 
     def _older(self, than: datetime) -> int:
-        removed = 0
-        for entry in self._current(None):
-            if entry.created_at < than:
-                stale = [each for each in self._all(entry.folder) if each.spelling == entry.spelling]
-                removed += stale[:1] == [entry] and self._erase_all(stale)
-        return removed
+        # One listing is enough: what is saved again after it has another name, and stays.
+        each_one: dict[tuple[str, str], list[_Entry]] = {}
+        for entry in self._all(None):
+            each_one.setdefault((entry.folder, entry.spelling), []).append(entry)
+        return sum(self._erase_all(entries) for entries in each_one.values() if entries[0].created_at < than)
 
     def _threads(self) -> Iterator[str]:
         seen = set()
@@ -194,13 +215,10 @@ class NamesCheckpointer(ShelfCheckpointer):
                 yield thread
 
     def _all(self, folder: str | None, most: int | None = None) -> list[_Entry]:
-        """List what there is, newest first, also what was replaced and is still there."""
-        entries = []
-        for place, name in self._names(folder, most):
-            match = _NAME.fullmatch(name)
-            if match:
-                entries.append(_Entry(place, name, _LAST - int(match[1], 16), match[2]))
-        return sorted(entries, key=lambda each: (-each.turn, each.folder, each.name))
+        """List what there is, newest first, also what was replaced and is still there; of one folder, `most` of it."""
+        named = ((place, name, _NAME.fullmatch(name)) for place, name in self._names(folder, most))
+        entries = (_Entry(place, name, _LAST - int(match[1], 16), match[2]) for place, name, match in named if match)
+        return sorted(islice(entries, most), key=lambda each: (-each.turn, each.folder, each.name))
 
     def _current(self, folder: str | None) -> list[_Entry]:
         """List the newest entry of each checkpoint, newest first."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from heapq import nlargest
 from itertools import islice
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+from ...errors import CofioError, Invalid, Unavailable
 from ...model import check_int
 from ..checkpointers import CheckpointerCapabilities
 from ..crossing import across
@@ -19,12 +20,21 @@ from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, 
 
 try:
     import psycopg
+    from psycopg.conninfo import conninfo_to_dict
 except ImportError as error:
     raise ImportError("the checkpointer postgresql needs its driver: pip install 'cofio[postgresql]'") from error
 
 __all__ = ["PostgreSQLCheckpointer"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _IDENTIFIER = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,62}")
+_SAID = re.compile(
+    "connection refused|timeout expired|authentication failed|no password supplied|no pg_hba.conf entry|resolve host"
+    "|does not exist|too many clients|too many connections|SSL|certificate|starting up|shutting down|closed",
+    re.IGNORECASE,
+)
 _ESCAPES = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 # Ids are of any length and the entries of an index are not: so the key is made of digests. The state is JSON as text,
@@ -91,6 +101,8 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
         place = {"host": host, "port": port, "dbname": database, "user": user}
         if password:
             place["password"] = password
+        if dsn:
+            _check_dsn(dsn)
         self._conninfo = dsn or ""
         self._options = options if dsn is not None else {**place, **options}
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
@@ -120,12 +132,37 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
                 self._connection.close()
                 self._connection = None
 
+    async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await super()._cross(call, *args, **kwargs)
+        except psycopg.Error as error:
+            raise self._told(error) from None  # its text may have a part of the connection string
+
+    def _told(self, error: psycopg.Error) -> CofioError:
+        """Say what to check. What the server says has no secret; what the driver says of a connection may have."""
+        said = error.diag.message_primary or ""
+        if isinstance(error, psycopg.DataError) or (error.sqlstate or "").startswith("54"):
+            return Invalid("checkpoint", f"PostgreSQL cannot hold it: {said or type(error).__name__}")
+        known = _SAID.search(str(error))
+        problem = said or (known[0] if known else type(error).__name__)
+        return Unavailable(
+            f"the checkpoints in PostgreSQL, table {self._table}, cannot be reached: {problem}; check host, port, "
+            "database, user and password, that the server runs, and that the user may use the table"
+        )
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        try:
+            return psycopg.connect(self._conninfo, autocommit=True, **self._options)
+        except psycopg.ProgrammingError:
+            given = ", ".join(sorted(self._options))
+            raise Invalid("options", f"psycopg does not take one of them ({given}), or not its value") from None
+
     @contextmanager
     def _transaction(self) -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
         """Have the connection to oneself for one transaction; a connection that was lost is made again."""
         with self._lock:
             if self._connection is None or self._connection.closed:
-                self._connection = psycopg.connect(self._conninfo, autocommit=True, **self._options)
+                self._connection = self._connect()
             with self._connection.transaction(), self._connection.cursor() as cursor:
                 if not self._ready:
                     self._prepare(cursor)
@@ -256,6 +293,19 @@ def _identifier(field: str, name: str) -> str:
             "alphanumeric characters and underscores (max 63 chars)."
         )
     return name
+
+
+def _check_dsn(dsn: object) -> None:
+    """Raise ValueError, without showing it, for what is no connection string."""
+    try:
+        ports = str(conninfo_to_dict(str(dsn)).get("port", "")).split(",")
+    except psycopg.ProgrammingError:
+        ports = ["none"]
+    if not isinstance(dsn, str) or any(port and not (port.isascii() and port.isdigit()) for port in ports):
+        raise ValueError(
+            "dsn: expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with / ? # and @ in a password "
+            "percent-encoded, or host=… port=… dbname=… user=… password=…"
+        )
 
 
 def _key(id: str) -> bytes:

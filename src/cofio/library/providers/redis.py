@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import heappush, heappushpop
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
+from ...errors import Unavailable
 from ...model import check_int
 from ..checkpointers import CheckpointerCapabilities
 from ..crossing import across
@@ -15,6 +16,7 @@ from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, 
 
 try:
     from redis import Redis
+    from redis.exceptions import RedisError
 except ImportError as error:
     raise ImportError("the checkpointer redis needs its driver: pip install 'cofio[redis]'") from error
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from redis.commands.core import Script
 
 __all__ = ["RedisCheckpointer"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PAGE = 500
 
@@ -174,7 +179,7 @@ class RedisCheckpointer(ShelfCheckpointer):
             check_int("ttl_seconds", ttl_seconds, 1, 2**40)
         self.prefix = prefix if not prefix or prefix.endswith(":") else f"{prefix}:"
         self.ttl_seconds = ttl_seconds
-        self._client: Redis = Redis.from_url(url, db=db, decode_responses=True, **options)
+        self._client = _client(url, db=db, decode_responses=True, **options)
         self._put_script = self._script(_PUT)
         self._get_script = self._script(_GET)
         self._list_script = self._script(_LIST)
@@ -198,6 +203,16 @@ class RedisCheckpointer(ShelfCheckpointer):
     async def close(self) -> None:
         """Close the connections to the server."""
         await across(self._client.close)
+
+    async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await super()._cross(call, *args, **kwargs)
+        except RedisError as error:  # it names the host and the port, and never the password
+            problem = str(error).strip().rstrip(".") or type(error).__name__
+            raise Unavailable(
+                f"the checkpoints in Redis cannot be reached: {problem}; check the URL, the user and the password, "
+                "and that the server runs and has room"
+            ) from error
 
     def _script(self, text: str) -> Script:
         return self._client.register_script(_SHARED + text)
@@ -277,6 +292,17 @@ class RedisCheckpointer(ShelfCheckpointer):
 
     def __repr__(self) -> str:
         return f"RedisCheckpointer(prefix={self.prefix!r})"
+
+
+def _client(url: str, **options: Any) -> Redis:
+    try:
+        made: Redis = Redis.from_url(url, **options)
+    except (ValueError, AttributeError):  # the text of which may have a part of the password
+        raise ValueError(
+            "url: expected redis://HOST:PORT/DB, rediss://… or unix://…; "
+            "in a password, write / ? # and @ percent-encoded"
+        ) from None
+    return made
 
 
 def _heading(thread: str, found: list[str]) -> Heading:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
 
+from ...errors import CofioError, Invalid, Unavailable
 from ...model import check_int
 from ..checkpointers import CheckpointerCapabilities
 from ..crossing import across
@@ -15,11 +16,14 @@ from .shelf import Clock
 try:
     import boto3
     from botocore.config import Config
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 except ImportError as error:
     raise ImportError("the checkpointer s3 needs its driver: pip install 'cofio[s3]'") from error
 
 __all__ = ["S3Checkpointer"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class S3Checkpointer(NamesCheckpointer):
@@ -88,22 +92,40 @@ class S3Checkpointer(NamesCheckpointer):
                 self._made = boto3.session.Session().client("s3", **self._options)
             return self._made
 
+    async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await super()._cross(call, *args, **kwargs)
+        except (BotoCoreError, ClientError) as error:
+            raise self._told(error) from None  # its text has the endpoint, which may hold a secret
+
+    def _told(self, error: BotoCoreError | ClientError) -> CofioError:
+        """Say what to check."""
+        if isinstance(error, ParamValidationError):
+            return Invalid("bucket", f"{self.bucket!r} can be the name of none")
+        problem = type(error).__name__
+        if isinstance(error, ClientError):
+            problem = f"{error.operation_name} was refused with {error.response.get('Error', {}).get('Code', problem)}"
+        return Unavailable(
+            f"the checkpoints in the bucket {self.bucket!r} cannot be reached: {problem}; "
+            "check endpoint_url, region_name, the credentials, and that the bucket is there and may be read and written"
+        )
+
     def _path(self, folder: str, name: str) -> str:
         return "/".join(filter(None, (self.prefix, folder, name)))
 
-    def _names(self, folder: str | None, most: int | None) -> Iterator[tuple[str, str]]:
+    def _names(self, folder: str | None, few: int | None) -> Iterator[tuple[str, str]]:
         base = f"{self.prefix}/" if self.prefix else ""
         asked: dict[str, Any] = {"Bucket": self.bucket, "Prefix": base if folder is None else f"{base}{folder}/"}
-        asked["MaxKeys"] = self.page_size if most is None else most
+        asked["MaxKeys"] = self.page_size if few is None else min(few, self.page_size)
         while True:
             page = self._client.list_objects_v2(**asked)
             for each in page.get("Contents", ()):
                 place, slash, name = each["Key"].removeprefix(base).rpartition("/")
                 if slash and "/" not in place:
                     yield place, name
-            if most is not None or not page.get("IsTruncated"):
+            if not page.get("IsTruncated"):
                 return
-            asked["ContinuationToken"] = page["NextContinuationToken"]
+            asked |= {"ContinuationToken": page["NextContinuationToken"], "MaxKeys": self.page_size}
 
     def _read(self, folder: str, name: str) -> bytes | None:
         try:

@@ -149,12 +149,12 @@ class ShelfCheckpointer(BaseCheckpointer):
         metadata: dict[str, Any] | None = None,
     ) -> str:
         document = checkpoint_of(state)
-        check_ids(thread_id, checkpoint_id)
+        check_ids(thread_id, None if checkpoint_id == "" else checkpoint_id)
         given = {} if metadata is None else metadata
         check_metadata(given)
         given = decode(encode(given))  # the caller may go on changing his own while this is under way
-        name = uuid4().hex if checkpoint_id is None else checkpoint_id
-        await self._cross(self._put, thread_id, name, document, given, fresh=checkpoint_id is None)
+        name = checkpoint_id or uuid4().hex
+        await self._cross(self._put, thread_id, name, document, given, fresh=not checkpoint_id)
         emit(CHECKPOINT_SAVED, thread_id=thread_id, checkpoint_id=name)
         return name
 

@@ -10,7 +10,7 @@ CREATE TABLE thread (
 );
 
 CREATE TABLE checkpoint (
-    no         INTEGER PRIMARY KEY,     -- rises with each save; a number stands for one state, for ever
+    no         INTEGER PRIMARY KEY AUTOINCREMENT,  -- rises with each save; a number stands for one state, for ever
     thread     INTEGER NOT NULL REFERENCES thread (no),
     id         TEXT    NOT NULL,
     parent     TEXT,                    -- the id of the checkpoint that the thread went on from
@@ -39,10 +39,11 @@ CREATE TABLE pending (
     PRIMARY KEY (thread, id, task, at)
 ) WITHOUT ROWID;
 
--- The words that each checkpoint brought, for the searches of the library; taken in when one is made.
-CREATE VIRTUAL TABLE checkpoint_word USING fts5 (words, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0");
-CREATE TABLE checkpoint_sought (
-    one  INTEGER PRIMARY KEY CHECK (one = 1),
-    upto INTEGER NOT NULL DEFAULT 0     -- the checkpoints up to here have their words taken in
+-- The words that each checkpoint brought, for the searches of its space; taken in when one is made.
+CREATE VIRTUAL TABLE checkpoint_word USING fts5 (
+    words, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0"
 );
-INSERT INTO checkpoint_sought (one) VALUES (1);
+CREATE TABLE checkpoint_sought (
+    space TEXT PRIMARY KEY,
+    upto  INTEGER NOT NULL              -- the checkpoints up to here have their words taken in
+) WITHOUT ROWID;
