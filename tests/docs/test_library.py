@@ -30,7 +30,6 @@ def test_a_program_prints_what_the_page_says(program: str, printed: str, tmp_pat
     assert done.stdout == printed
 
 
-@pytest.mark.requirement("extractor.docs")
 def test_the_program_with_a_model_keeps_what_the_model_finds(tmp_path: Path) -> None:
     (program,) = WITH_A_MODEL
     found = {"memories": [{"type": "feedback", "key": "Language", "content": "Answers are to be in French."}]}

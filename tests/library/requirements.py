@@ -458,7 +458,6 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "if_version in a transaction is the version stored before it, checked once",
     ),
     "cofio-store.times": ("seed", "a time is kept as text"),
-    "extractor.docs": ("issue 7.4", "the documented program with a model runs and keeps what the model finds"),
     "durable.exact": ("issue 7.2", "what is saved is what to_checkpoint says, whatever was changed in place"),
     "durable.bounded": ("issue 7.3", "what is kept of the last states is bounded"),
     "durable.bad-input": ("issue 7", "ages and times to live that are none are refused"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .checkpointers import BaseCheckpointer, CheckpointerCapabilities
+    from .checkpointer import BaseCheckpointer, CheckpointerCapabilities
     from .cofio_store import CofioStore
     from .compactor import LLMCompactor
     from .conversation import ConversationManager, NullManager, SlidingWindowManager, SummarizingManager
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .providers.s3 import S3Checkpointer
     from .registry import get_checkpointer, list_checkpointers, register_checkpointer
     from .state import AgentState, ReasoningStep, ToolExecution
-    from .stores import (
+    from .store import (
         BaseStore,
         InMemoryStore,
         NamespacedStore,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "checkpointers": ("BaseCheckpointer", "CheckpointerCapabilities"),
+    "checkpointer": ("BaseCheckpointer", "CheckpointerCapabilities"),
     "cofio_store": ("CofioStore",),
     "compactor": ("LLMCompactor",),
     "conversation": ("ConversationManager", "NullManager", "SlidingWindowManager", "SummarizingManager"),
@@ -59,7 +59,7 @@ _HOMES = {
     "providers.s3": ("S3Checkpointer",),
     "registry": ("get_checkpointer", "list_checkpointers", "register_checkpointer"),
     "state": ("AgentState", "ReasoningStep", "ToolExecution"),
-    "stores": (
+    "store": (
         "BaseStore", "InMemoryStore", "NamespacedStore", "SemanticSearchResult", "StoreCapabilities",
         "StoreCapabilityError", "StoreContext", "StoreItem",
     ),

@@ -17,7 +17,7 @@ from ..model import Json, Kind, Record, Scope, check_int, checked_vector
 from ..query import MAX_LIMIT, MAX_LIST, Hit, Query
 from . import items
 from .crossing import across
-from .stores import (
+from .store import (
     BaseStore,
     Namespace,
     SemanticSearchResult,

@@ -13,7 +13,7 @@ from uuid import uuid4
 from ..checkpoints import Checkpoint, Measure, lifetime
 from ..engine import Engine
 from ..errors import Invalid
-from .checkpointers import BaseCheckpointer, CheckpointerCapabilities
+from .checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from .crossing import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .providers.shelf import check_ids

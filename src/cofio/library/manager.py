@@ -26,7 +26,7 @@ from .transcripts import clean
 
 if TYPE_CHECKING:
     from .state import AgentState
-    from .stores import BaseStore, StoreItem
+    from .store import BaseStore, StoreItem
 
 _Place: TypeAlias = tuple[MemoryType, str]
 _Known: TypeAlias = tuple[_Place, Memory]

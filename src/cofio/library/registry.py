@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from .checkpointers import BaseCheckpointer
+from .checkpointer import BaseCheckpointer
 
 if TYPE_CHECKING:
     from .providers.shelf import Clock

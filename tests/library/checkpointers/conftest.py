@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from cofio.library.checkpointers import BaseCheckpointer
+from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.registry import get_checkpointer
 
 from . import servers

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cofio.library.checkpointers import BaseCheckpointer, CheckpointerCapabilities
+from cofio.library.checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from cofio.library.state import AgentState
 
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from cofio.errors import CofioError
-from cofio.library.checkpointers import BaseCheckpointer, CheckpointerCapabilities
+from cofio.library.checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from cofio.library.events import observe
 from cofio.library.messages import Message, ToolResult
 from cofio.library.state import AgentState

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cofio.library.checkpointers import BaseCheckpointer
+from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.providers.file import FileCheckpointer
 from cofio.library.providers.memory import MemoryCheckpointer
 

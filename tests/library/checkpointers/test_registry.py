@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from cofio.library import registry
-from cofio.library.checkpointers import BaseCheckpointer
+from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.durable import CofioCheckpointer
 from cofio.library.providers.file import FileCheckpointer
 from cofio.library.providers.http import HTTPCheckpointer

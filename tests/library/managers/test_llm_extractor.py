@@ -14,7 +14,7 @@ from cofio.library.extracting import llm_extractor
 from cofio.library.manager import LLMMemoryManager, Memory, MemoryType
 from cofio.library.messages import Message
 from cofio.library.state import AgentState
-from cofio.library.stores import InMemoryStore
+from cofio.library.store import InMemoryStore
 from cofio.llm import Failed, Model, Nonsense
 
 TALK = [

@@ -21,7 +21,7 @@ from cofio.library.manager import BaseMemoryManager, LLMMemoryManager, Memory, M
 from cofio.library.messages import Message, Role
 from cofio.library.recalling import is_memory_block
 from cofio.library.state import AgentState
-from cofio.library.stores import BaseStore, InMemoryStore
+from cofio.library.store import BaseStore, InMemoryStore
 
 SYSTEM = Message.system("be kind")
 

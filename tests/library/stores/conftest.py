@@ -6,7 +6,7 @@ import pytest
 
 from cofio import Engine
 from cofio.library.cofio_store import CofioStore
-from cofio.library.stores import BaseStore, InMemoryStore
+from cofio.library.store import BaseStore, InMemoryStore
 
 
 @pytest.fixture(params=["memory", "cofio"])

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cofio.library import stores
-from cofio.library.stores import (
+from cofio.library import store as stores
+from cofio.library.store import (
     BaseStore,
     InMemoryStore,
     SemanticSearchResult,

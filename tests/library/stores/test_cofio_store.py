@@ -14,7 +14,7 @@ import pytest
 from cofio import Conflict, Engine, Invalid, Kind, LimitExceeded, Query, Scope, Settings, Unavailable
 from cofio.embed.hashed import Hashed
 from cofio.library.cofio_store import CofioStore
-from cofio.library.stores import StoreCapabilities, StoreContext
+from cofio.library.store import StoreCapabilities, StoreContext
 
 T = TypeVar("T")
 NS = ("users", "u1")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cofio.library.stores import BaseStore, InMemoryStore, NamespacedStore, StoreContext, StoreItem
+from cofio.library.store import BaseStore, InMemoryStore, NamespacedStore, StoreContext, StoreItem
 
 T = TypeVar("T")
 NS = ("users", "u1")

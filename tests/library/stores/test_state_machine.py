@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from cofio import Engine, Json, Settings
 from cofio.library.cofio_store import CofioStore
-from cofio.library.stores import BaseStore, InMemoryStore
+from cofio.library.store import BaseStore, InMemoryStore
 
 T = TypeVar("T")
 names = st.sampled_from(["a", "b", "a/b", "a:b", "%", "*", "store", "é"])

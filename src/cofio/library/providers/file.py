@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from ..checkpointers import CheckpointerCapabilities
+from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
 from .names import NamesCheckpointer, spelled
 from .shelf import Clock

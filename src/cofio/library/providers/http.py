@@ -12,7 +12,7 @@ import httpx2
 
 from ...errors import Invalid, Unavailable
 from ...model import MAX_KEY, check_text
-from ..checkpointers import BaseCheckpointer, CheckpointerCapabilities
+from ..checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from ..crossing import across
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .shelf import check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, taken

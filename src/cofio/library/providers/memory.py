@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from ..checkpointers import CheckpointerCapabilities
+from ..checkpointer import CheckpointerCapabilities
 from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode
 
 __all__ = ["MemoryCheckpointer"]

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ...errors import CofioError, Invalid, Unavailable
 from ...model import check_int
-from ..checkpointers import CheckpointerCapabilities
+from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
 from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, same, score, taken
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from ...errors import Unavailable
 from ...model import check_int
-from ..checkpointers import CheckpointerCapabilities
+from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
 from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, taken
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from ...errors import Invalid
 from ...model import MAX_KEY, check_int, check_json, check_text
-from ..checkpointers import BaseCheckpointer
+from ..checkpointer import BaseCheckpointer
 from ..crossing import across
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 
