@@ -157,8 +157,8 @@ def test_savers_that_allow_other_types_share_no_messages(saver: CofioSaver) -> N
 def held(known: states.Messages) -> int:
     """The bytes of all texts that are kept for messages, each counted once."""
     texts: dict[int, Any] = {}
-    for message, mould in [*known._by_object.values(), *known._older.values()]:
-        for each in (*message.__dict__.values(), *mould.message.__dict__.values(), mould.text):
+    for one in [*known._by_object.values(), *known._older.values()]:
+        for each in (*one.message.__dict__.values(), *one.values, one.text):
             texts[id(each)] = each
     for mark, (text, _) in known._by_mark.items():
         texts |= {id(mark): mark, id(text): text}

@@ -142,8 +142,10 @@ class Rows:
     ) -> int:  # fmt: skip
         """Add a checkpoint with its base, depth and place; its number."""
         self._connection.execute(
-            "INSERT INTO checkpoint (thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO checkpoint"
+            " (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
+            " VALUES (1 + max((SELECT no FROM checkpoint_gone), ifnull((SELECT max(no) FROM checkpoint), 0)),"
+            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (thread, id, parent, *base, created_at, expires_at, metadata, body),
         )
         if expires_at is not None:  # a clock that is set back must not bring it to life again
@@ -157,6 +159,9 @@ class Rows:
 
     def remove(self, nos: Sequence[int]) -> None:
         """Delete checkpoints."""
+        if nos:
+            highest = max(nos)
+            self._connection.execute("UPDATE checkpoint_gone SET no = ? WHERE no < ?", (highest, highest))
         for some in _batches(nos):
             marks = _marks(some)
             self._connection.execute(f"DELETE FROM checkpoint_word WHERE rowid IN ({marks})", some)

@@ -19,9 +19,10 @@ import marshal
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import is_
 from sys import getsizeof
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 import ormsgpack
 from langchain_core.messages import (
@@ -57,8 +58,6 @@ _MARKING = (
 )
 OBJECTS = 4096  # messages that are known by which object they are, twice
 LARGE = 64 * 1024  # characters of packed text: a message with more is not kept for which object it is
-_Known: TypeAlias = tuple[Any, "_Mould"]
-"""A message, and what it was when it was last looked at."""
 
 
 class StrictSerializer(JsonPlusSerializer):
@@ -118,8 +117,8 @@ class Messages:
         if type(value) not in _MESSAGES:
             return _packed(value, serde)
         known = self._by_object.get(id(value)) or self._older.get(id(value))
-        if known and known[0] is value and _is_as(known[1], value):
-            return known[1].text
+        if known and known.message is value and _is_unchanged(known):
+            return known.text
         try:
             mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
         except TypeError:  # it holds something else than plain data
@@ -130,7 +129,7 @@ class Messages:
             self._grow(len(mark) + len(text))
         mould = _mould(value, text) if whole and len(text) <= LARGE else None
         if mould is not None and mould.whole:
-            self._by_object[id(value)] = (value, mould)
+            self._by_object[id(value)] = _known(value, text)
             self._age(mould.size)
         return text
 
@@ -150,7 +149,7 @@ class Messages:
             else:
                 copy = _cast(each)
                 if each.whole:
-                    by_object[id(copy)] = (copy, each)
+                    by_object[id(copy)] = _known(copy, each.text)
                     held += each.size
                 values.append(copy)
         self._age(held)
@@ -185,22 +184,36 @@ class _Mould(NamedTuple):
     message: Any
     parts: tuple[tuple[str, Callable[[], Any]], ...]
     text: str
-    kinds: list[type]
-    """The types of its fields."""
     size: int
     """The bytes of its text and fields."""
     whole: bool
-    """Whether it is small, and its fields are texts, and empty lists and dictionaries, so that to be equal is to be
-    the same."""
+    """Whether it is small, and its fields are texts, and empty lists and dictionaries."""
 
 
-def _is_as(mould: _Mould, message: Any) -> bool:
-    """Whether a message is what one that is whole was: what Python calls equal may be of another type."""
-    fields = message.__dict__
+class _Known(NamedTuple):
+    """A message that is whole, as it was when it was read or put."""
+
+    message: Any
+    values: tuple[Any, ...]
+    """The very objects in its fields."""
+    empty: tuple[Any, ...]
+    """Those of them that are lists and dictionaries."""
+    text: str
+
+
+def _known(message: Any, text: str) -> _Known:
+    values = tuple(message.__dict__.values())
+    return _Known(message, values, tuple(each for each in values if type(each) in _GROWING), text)
+
+
+def _is_unchanged(known: _Known) -> bool:
+    """Whether a message still holds the same objects, and the lists and dictionaries among them nothing still."""
+    fields = known.message.__dict__
     return (
-        fields == mould.message.__dict__
-        and [*map(type, fields.values())] == mould.kinds
-        and not message.__pydantic_extra__
+        len(fields) == len(known.values)
+        and all(map(is_, fields.values(), known.values))
+        and not any(known.empty)
+        and not known.message.__pydantic_extra__
     )
 
 
@@ -243,8 +256,7 @@ def _mould(message: Any, text: str) -> _Mould | None:
             parts.append((name, partial(marshal.loads, written)))
             size += 2 * len(written)  # it is there in the message, too
     whole = len(text) <= LARGE and _is_whole(message)
-    kinds = [*map(type, message.__dict__.values())]
-    mould = _Mould(message, tuple(parts), text, kinds, size, whole)
+    mould = _Mould(message, tuple(parts), text, size, whole)
     return mould._replace(message=_cast(mould))
 
 

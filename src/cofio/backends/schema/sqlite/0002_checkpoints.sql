@@ -10,7 +10,7 @@ CREATE TABLE thread (
 );
 
 CREATE TABLE checkpoint (
-    no         INTEGER PRIMARY KEY AUTOINCREMENT,  -- rises with each save; a number stands for one state, for ever
+    no         INTEGER PRIMARY KEY,     -- rises with each save; a number stands for one state, for ever
     thread     INTEGER NOT NULL REFERENCES thread (no),
     id         TEXT    NOT NULL,
     parent     TEXT,                    -- the id of the checkpoint that the thread went on from
@@ -25,6 +25,14 @@ CREATE TABLE checkpoint (
 CREATE UNIQUE INDEX checkpoint_id ON checkpoint (thread, id);
 CREATE INDEX checkpoint_thread ON checkpoint (thread);
 CREATE INDEX checkpoint_expiry ON checkpoint (expires_at) WHERE expires_at IS NOT NULL;
+
+-- The highest number that was ever deleted, which is not to be given again: caches hold it. Written when something is
+-- deleted, so that a save need not write it, as it would for AUTOINCREMENT.
+CREATE TABLE checkpoint_gone (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    no  INTEGER NOT NULL DEFAULT 0
+);
+INSERT INTO checkpoint_gone (one) VALUES (1);
 
 -- What the tasks of a step have written, before the step's checkpoint is there.
 CREATE TABLE pending (
