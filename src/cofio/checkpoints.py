@@ -644,7 +644,7 @@ def _pack(plain: bytes) -> bytes:
 
 
 def _unpack(body: bytes) -> bytes:
-    return zlib.decompress(body[1:]) if body[:1] == _DEFLATED else body[1:]
+    return zlib.decompress(body[1:], bufsize=4 * len(body)) if body[:1] == _DEFLATED else body[1:]
 
 
 def _copied(state: State) -> State:

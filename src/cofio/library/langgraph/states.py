@@ -153,17 +153,20 @@ class Messages:
                     held += each.size
                 values.append(copy)
         self._age(held)
-        for at in missing:
-            self._note(texts[at], values[at])
+        self._note([(texts[at], values[at]) for at in missing])
         return values
 
-    def _note(self, text: str, value: Any) -> None:
-        if text not in self._by_text:
-            self._by_text[text] = None
-            self._grow(len(text))
-        elif type(value) in _MESSAGES:
-            mould = self._by_text[text] = _mould(value, text)
-            self._grow(mould.size if mould else 0)
+    def _note(self, read: list[tuple[str, Any]]) -> None:
+        """Remember what was read: for the first time that it was, and then what copies are made from."""
+        size = 0
+        for text, value in read:
+            if text not in self._by_text:
+                self._by_text[text] = None
+                size += len(text)
+            elif type(value) in _MESSAGES:
+                mould = self._by_text[text] = _mould(value, text)
+                size += mould.size if mould else 0
+        self._grow(size)
 
     def _grow(self, size: int) -> None:
         with self._lock:
