@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio import engine, model, query
+from cofio import checkpoints, engine, model, query
 from cofio.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -81,3 +81,13 @@ def test_every_public_verb_is_documented() -> None:
         name for name in vars(engine.Engine) if not name.startswith("_") and name not in ("open", "close", "embedder")
     ]
     assert [verb for verb in verbs if f"`{verb}(" not in page] == []
+
+
+def test_every_verb_and_limit_of_checkpoints_is_documented() -> None:
+    page = (ROOT / "docs/engine.md").read_text()
+    page = page[page.index("## Checkpoints") : page.index("## Errors")]
+    verbs = [name for name in vars(checkpoints.Checkpoints) if not name.startswith("_")]
+    assert [verb for verb in verbs if f"`{verb}(" not in page] == []
+    limits = [value for name, value in vars(checkpoints).items() if name in ("MAX_NAME", "MAX_NS", "MAX_METADATA")]
+    assert [limit for limit in limits if f"{limit:,}" not in page] == []
+    assert f"{checkpoints.MAX_STATE // 2**20} MiB" in page
