@@ -41,6 +41,7 @@ THREAD: Any = {"configurable": {"thread_id": "chat"}}
 ELSEWHERE: Any = {"configurable": {"thread_id": "another"}}
 QUIET = cofio.Settings(background=False, embedder="none")
 LOADS = 30
+SHORT = 20  # turns of a short chat
 
 
 def said(turns: int) -> list[str]:
@@ -256,18 +257,27 @@ def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
 
 
+def beside(graphs: list[dict[str, dict[str, float]]]) -> str:
+    """Both savers, and how many times better ours is."""
+    peer = medians([each[Peer.name] for each in graphs])
+    ours = medians([each[Ours.name] for each in graphs])
+    head = f"| | {Peer.name} | {Ours.name} | times better |\n| --- | --- | --- | --- |\n"
+    rows = (f"| {name} | {peer[name]:.3g} | {ours[name]:.3g} | {peer[name] / ours[name]:.2f} |" for name in peer)
+    return head + "\n".join(rows)
+
+
 def report(turns: int, rounds: int) -> str:
     """Measure, and write it out."""
-    graphs, libraries = [], []
+    graphs, shorts, libraries = [], [], []
     for number in range(rounds):
         print(f"round {number + 1} of {rounds} …", flush=True)
         gc.collect()
         graphs.append(langgraph(turns))
+        shorts.append(langgraph(SHORT))
         libraries.append(library(turns))
     peer = medians([each[Peer.name] for each in graphs])
     ours = medians([each[Ours.name] for each in graphs])
     own = medians(libraries)
-    rows = [f"| {name} | {peer[name]:.3g} | {ours[name]:.3g} | {peer[name] / ours[name]:.2f} |" for name in peer]
     smaller = peer["KiB on disk"] / ours["KiB on disk"]
     slowest = max(ours[name] / peer[name] for name in peer if name != "KiB on disk")
     targets = [
@@ -296,9 +306,11 @@ A chat of {turns} turns ({2 * turns} messages of up to 400 characters); medians 
 
 The same graph over both, turn by turn, `durability="sync"`. Milliseconds, p50.
 
-| | {Peer.name} | {Ours.name} | times better |
-| --- | --- | --- | --- |
-{chr(10).join(rows)}
+{beside(graphs)}
+
+The same for {SHORT} turns.
+
+{beside(shorts)}
 
 ## The library's checkpointer
 

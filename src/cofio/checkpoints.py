@@ -36,6 +36,7 @@ MAX_STATE = 256 * 1024 * 1024
 CACHED = 32 * 1024 * 1024  # bytes of JSON that the cached states stand for; they share most of it
 TRIES = 5
 PURGED_AT_ONCE = 200
+SHORT = 200  # bytes that are not worth the time to compress them
 SOUGHT_AT_ONCE = 200
 _LEVEL = 1  # for changes no worse than the slower ones, and a state that is whole is rare
 _PLAIN, _DEFLATED = b"\0", b"\1"
@@ -155,7 +156,7 @@ class Checkpoints:
                 continue
             self._remember(place, made)
             return Checkpoint(
-                thread=thread, ns=ns, id=id, parent=parent, metadata=json.loads(described), created_at=now,
+                thread=thread, ns=ns, id=id, parent=parent, metadata=dict(metadata or {}), created_at=now,
                 expires_at=expires,
             )  # fmt: skip
         raise Unavailable("the thread is being deleted as fast as it is saved; try again")
@@ -639,6 +640,8 @@ def _loaded_plain(plain: bytes) -> Any:
 
 
 def _pack(plain: bytes) -> bytes:
+    if len(plain) < SHORT:
+        return _PLAIN + plain
     packed = zlib.compress(plain, _LEVEL)
     return _DEFLATED + packed if len(packed) < len(plain) else _PLAIN + plain
 

@@ -223,7 +223,8 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             return
         left = limit
         wanted = _Wanted(filter or {})
-        for header in self._headers(thread, options.get("checkpoint_ns"), past if only is None else _after(only)):
+        few = LISTED_AT_ONCE if limit is None or filter else max(1, min(limit, LISTED_AT_ONCE))
+        for header in self._headers(thread, options.get("checkpoint_ns"), past if only is None else _after(only), few):
             if (left is not None and left <= 0) or (only is not None and header.id != only):
                 return
             if not wanted.may_hold(header.metadata):
@@ -399,14 +400,13 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
     def _write(self, write: PendingWrite) -> tuple[str, str, Any]:
         return write.task, write.channel, self.serde.loads_typed((write.type, write.value))
 
-    def _headers(self, thread: str | None, ns: str | None, before: str | None) -> Iterator[Saved]:
+    def _headers(self, thread: str | None, ns: str | None, before: str | None, size: int) -> Iterator[Saved]:
         """Checkpoints without their states, highest id first, read in pages: no transaction stays open between.
 
         Ids are not unique across threads, and so a page begins with those that have the last one's id once more.
         """
         begun: set[tuple[str, str]] = set()
         last = None
-        size = LISTED_AT_ONCE
         while True:
             asked = size + len(begun)
             size = min(2 * size, LISTED_AT_MOST)  # to find where a page begins may take a look at all
