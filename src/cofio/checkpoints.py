@@ -15,6 +15,7 @@ import marshal
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -145,7 +146,11 @@ class Checkpoints:
             state = _loaded_plain(_dumped(state))  # as it will be read: a tuple is a list, and a key is a string
         whole = False
         for _ in range(TRIES):
-            known, body = _written(None if whole else self._base(place, parent), id, state)
+            base = None
+            if not whole:
+                with suppress(Unavailable):  # what the thread went on from is damaged: this state shall not be lost too
+                    base = self._base(place, parent)
+            known, body = _written(base, id, state)
             try:
                 made = self._insert(place, known, body, parent, described, now, expires)
             except _Gone:
@@ -507,7 +512,9 @@ class Checkpoints:
             else:
                 promoted = (child.no, state)
                 rows.rebase(child.no, None, 0, _pack(_dumped(state)))
-            rows.take_in(rows.space(thread), [(child.no, _change_words(change))], None)
+            row = rows.numbered(child.no)
+            if row is not None:  # else it has expired, and is not looked for any more
+                rows.take_in(rows.space(thread), [(child.no, _brought(change, row.metadata))], None)
         rows.remove(nos)
 
     def _take_in(self, space: str) -> bool:
@@ -520,10 +527,10 @@ class Checkpoints:
         for link, metadata in found:
             try:
                 read = _loaded(link.body)[0]
-                said = _change_words([VALUE, read] if link.base is None else read)
+                said = _brought([VALUE, read] if link.base is None else read, metadata)
             except (ValueError, LookupError, TypeError, zlib.error):
-                said = ""  # damaged: `check` tells of it
-            brought.append((link.no, f"{said} {_change_words([VALUE, json.loads(metadata)])}"))
+                said = _brought([VALUE, None], metadata)  # damaged: `check` tells of it
+            brought.append((link.no, said))
         self._backend.change_checkpoints(lambda rows: rows.take_in(space, brought, upto), self._clock())
         return len(found) == SOUGHT_AT_ONCE
 
@@ -598,10 +605,9 @@ def _changed(old: State, new: State) -> list[Any]:
         return [VALUE, new]
 
 
-def _change_words(change: list[Any]) -> str:
-    """The words that a change brings, as they are looked for."""
-    found = words("\n".join(json_words(_new(change))))
-    return " ".join(found)
+def _brought(change: list[Any], metadata: str) -> str:
+    """The words that a change and its metadata bring, as they are looked for."""
+    return " ".join(words("\n".join(json_words([_new(change), json.loads(metadata)]))))
 
 
 def _new(change: list[Any]) -> Any:

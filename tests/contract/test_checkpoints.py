@@ -520,10 +520,37 @@ def test_a_damaged_state_is_in_nobodys_way(
     assert sum("'short'" in each for each in said) >= 1
     assert len(others.search(SPACE, "weather")) == 2
     assert others.delete(SPACE, "t", "c0") == 1
+    others.save(SPACE, "t", "after", chat(11), parent="c2")
+    assert state(others, "after") == chat(11)
     ticking.now += timedelta(seconds=61)
     assert others.purge(ticking.now) == 4
-    assert state(others) in (chat(10), None)
+    assert state(others) == chat(11)
     assert others.delete(SPACE, "t", "c2") == 1
+
+
+def test_a_thread_whose_newest_state_is_damaged_goes_on(
+    others: Checkpoints, checkpoints: Checkpoints, backend: Backend
+) -> None:
+    fill(checkpoints, 5)
+
+    def damage(rows: Any) -> None:
+        rows.rebase(rows.number(rows.thread(SPACE, "t", ""), "c4"), None, 0, b"\1 no such thing")
+
+    backend.change_checkpoints(damage, NOW)
+    with pytest.raises(Unavailable, match="damaged"):
+        others.load(SPACE, "t")
+    others.save(SPACE, "t", "next", chat(6))
+    assert state(others) == chat(6)
+    assert len(others.check()) == 1
+
+
+def test_the_words_of_metadata_stay_when_a_state_becomes_a_change_of_another(checkpoints: Checkpoints) -> None:
+    checkpoints.save(SPACE, "t", "a", chat(60))
+    checkpoints.save(SPACE, "t", "b", chat(61), metadata={"topic": "orchards"})
+    assert checkpoints.measure(SPACE, "t").whole == 1
+    assert [each.id for each, _ in checkpoints.search(SPACE, "orchards")] == ["b"]
+    checkpoints.delete(SPACE, "t", "a")
+    assert [each.id for each, _ in checkpoints.search(SPACE, "orchards weather")] == ["b"]
 
 
 def test_a_copy_of_what_has_expired_is_no_copy(checkpoints: Checkpoints, ticking: Ticking) -> None:
