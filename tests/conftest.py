@@ -12,6 +12,7 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.embed.hashed import Hashed
+from cofio.embed.install import install
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("cofio")
@@ -49,3 +50,11 @@ def memory(tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[Engine]:
     chosen = Settings(background=False, embedder="none", sync="normal")
     with Engine.open(tmp_path / "store", settings=chosen, embedder=Hashed(), clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """The folder of installed models that everyone shares; the model is installed if it is not there."""
+    folder = Settings(models=os.environ.get("COFIO_MODELS", "")).models_folder
+    install(folder)
+    return folder

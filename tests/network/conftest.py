@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cofio.embed.install import install
-from cofio.settings import Settings
-
 from .tracing import Sandbox, unable
 
 
@@ -24,10 +21,8 @@ def _tracer() -> None:
 
 
 @pytest.fixture
-def sandbox(_tracer: None, tmp_path: Path) -> Sandbox:
+def sandbox(_tracer: None, models: Path, tmp_path: Path) -> Sandbox:
     """Folders for one traced program; the model that is installed on this machine is the only thing that it shares."""
-    models = Settings(models=os.environ.get("COFIO_MODELS", "")).models_folder
-    install(models)
     folders = {name: tmp_path / name for name in ("home", "temporary", "work", "logs")}
     for folder in folders.values():
         folder.mkdir()

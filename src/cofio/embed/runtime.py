@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 
@@ -32,3 +33,10 @@ def import_onnxruntime(part: str = "") -> ModuleType:
 
     onnxruntime.disable_telemetry_events()
     return import_module(f"onnxruntime.{part}") if part else onnxruntime
+
+
+def find_telemetry() -> Path | None:
+    """Where onnxruntime has gathered telemetry, for an earlier cofio or for another program; None if it has not."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    folder = cache / "Microsoft" / "DeveloperTools" / ".onnxruntime"
+    return folder if folder.is_dir() else None

@@ -52,7 +52,10 @@ def test_reindex_throws_no_vectors_away_that_it_cannot_make_anew(
     assert cofio("stats", "--json").json["vectors:hashed-384"] == 3
 
 
-def test_a_healthy_memory_has_no_problems(cofio: Cofio, store: Path) -> None:
+def test_a_healthy_memory_has_no_problems(
+    cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     ran = cofio("doctor")
     assert ran.code == 0
     assert ran.rows[-1] == ["ok", "nothing is wrong"]
@@ -61,6 +64,23 @@ def test_a_healthy_memory_has_no_problems(cofio: Cofio, store: Path) -> None:
     assert (report["ok"], report["problems"], report["mended"]) == (True, [], [])
     assert isinstance(report["facts"], dict)
     assert set(report["facts"]) == {"store", "records", "database", "embedder", "model", "permissions", "disk"}
+
+
+@pytest.mark.parametrize("cache", ["XDG_CACHE_HOME", "HOME"])
+def test_the_doctor_names_what_telemetry_an_earlier_version_has_left(
+    cache: str, cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv(cache, str(folder))
+    within = folder / ".cache" if cache == "HOME" else folder
+    leftover = within / "Microsoft" / "DeveloperTools" / ".onnxruntime"
+    assert "telemetry" not in cofio("doctor").out
+    leftover.mkdir(parents=True)
+    ran = cofio("doctor")
+    assert ran.code == 0
+    (line,) = [words for kind, words in ran.rows if kind == "info" and words.startswith("telemetry: off; ")]
+    assert str(leftover) in line
+    assert "can be removed" in line
 
 
 def wipe(store: Path) -> None:

@@ -52,6 +52,7 @@ def reindex(args: Namespace) -> int:
 def doctor(args: Namespace) -> int:
     """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
     from ...embed.install import installed
+    from ...embed.runtime import find_telemetry
 
     folder, settings = place(args)
     facts = {"store": str(folder)}
@@ -85,6 +86,11 @@ def doctor(args: Namespace) -> int:
     )
     facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
+    if leftover := find_telemetry():
+        facts["telemetry"] = (
+            f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
+            "It can be removed"
+        )
     output(as_json=args.json).checkup(Checkup(problems=problems, mended=mended, facts=facts))
     return 1 if problems else 0
 
