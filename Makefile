@@ -69,7 +69,7 @@ clean:
 .redis/installed: PROGRAM := redis-server
 .redis/installed: TRY := redis-server --version
 .strace/installed: PROGRAM := strace
-.strace/installed: TRY := strace -f --seccomp-bpf -o /dev/null true
+.strace/installed: TRY := strace -f --seccomp-bpf -e trace=openat -o /dev/null true
 .redis/installed .strace/installed:
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@if ! command -v $(PROGRAM) >$(@D)/log; then \

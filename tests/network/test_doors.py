@@ -25,7 +25,7 @@ from .tracing import LONGEST, Sandbox
 ROOT = Path(__file__).parents[2]
 COFIO = [sys.executable, "-m", "cofio"]
 # What is gathered in the background is sent some ten seconds later, if at all; only a torture waits that long.
-LINGER = 60.0 if os.environ.get("COFIO_TORTURE") == "1" else 0.0
+LINGER = 45.0 if os.environ.get("COFIO_TORTURE") == "1" else 0.0
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -34,9 +34,8 @@ def unable() -> str:
     """Why no program can be traced on this machine, or nothing."""
     if shutil.which("strace") is None:
         return "strace is not installed"
-    done = subprocess.run(
-        ["strace", "-f", "--seccomp-bpf", "-o", os.devnull, "true"], capture_output=True, text=True, check=False
-    )
+    trial = ["strace", "-f", "--seccomp-bpf", "-e", "trace=openat", "-o", os.devnull, "true"]
+    done = subprocess.run(trial, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"strace may not trace here: {done.stderr.strip()}"
 
 
