@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,21 @@ def ask(process: subprocess.Popen[str], method: str, **params: object) -> Any:
     return json.loads(process.stdout.readline())["result"]
 
 
+def end(process: subprocess.Popen[str]) -> None:
+    """Tell a process that there is no more to read, and wait until it has ended."""
+    time.sleep(LINGER)
+    assert process.stdin
+    process.stdin.close()
+    assert process.wait(LONGEST) == 0
+
+
+def check(sandbox: Sandbox) -> None:
+    """See that nothing was reached, although a search by meaning was made."""
+    assert sandbox.foreign() == []
+    assert sandbox.opened("/onnxruntime_pybind11_state")
+    assert not sandbox.opened("/huggingface_hub/")  # it can send telemetry, too, and is never needed
+
+
 def fetch(address: str, body: object = None) -> str:
     """What a server on this machine answers."""
     sent = None if body is None else json.dumps(body).encode()
@@ -62,9 +78,8 @@ def test_mcp_on_stdin_and_stdout_reaches_nothing(sandbox: Sandbox) -> None:
         assert not ask(server, "tools/call", name="write_context", arguments=note)["isError"]
         question = {"query": "the day of a release", "search_mode": "semantic"}
         assert not ask(server, "tools/call", name="search_context", arguments=question)["isError"]
-        time.sleep(LINGER)
-    assert sandbox.foreign() == []
-    assert sandbox.used_the_model()
+        end(server)
+    check(sandbox)
 
 
 def test_animus_reaches_nothing(sandbox: Sandbox) -> None:
@@ -73,9 +88,8 @@ def test_animus_reaches_nothing(sandbox: Sandbox) -> None:
         scope = {"project_id": "shop"}
         assert ask(plugin, "memory/put", scope=scope, key="deploy", value="We deploy on Fridays.")["ack"]
         assert "results" in ask(plugin, "memory/query", scope=scope, query="release day", top_k=3, mode="hybrid")
-        time.sleep(LINGER)
-    assert sandbox.foreign() == []
-    assert sandbox.used_the_model()
+        end(plugin)
+    check(sandbox)
 
 
 def test_the_doors_over_http_and_the_vault_reach_nothing(sandbox: Sandbox) -> None:
@@ -91,8 +105,7 @@ def test_the_doors_over_http_and_the_vault_reach_nothing(sandbox: Sandbox) -> No
         for path in ("/threads/ada/checkpoints", "/metrics", "/health", "/"):
             assert fetch(address + path)
         time.sleep(LINGER)
-    assert sandbox.foreign() == []
-    assert sandbox.used_the_model()
+    check(sandbox)
 
 
 async def _use_mcp(address: str) -> None:
@@ -153,8 +166,17 @@ def test_every_command_reaches_nothing(sandbox: Sandbox) -> None:
     (sandbox.work / "chat.txt").write_text("Ada: I live in Oslo.\nBob: And I in Bergen.\n")
     for command, given in COMMANDS.items():
         sandbox.run([*COFIO, *shlex.split(command)], input=given)
-    assert sandbox.foreign() == []
-    assert sandbox.used_the_model()
+    check(sandbox)
+
+
+def test_the_model_is_installed_from_a_file_without_the_network(sandbox: Sandbox, weights: Path) -> None:
+    own = {"COFIO_MODELS": str(sandbox.work / "models"), "TMPDIR": str(sandbox.work)}
+    replace(sandbox, variables=own).run([*COFIO, "model", "install", "--source", str(weights)])
+    # onnxruntime names a file by the machine's network card: libuuid asks a service on this machine for such a name,
+    # or the kernel for the card, through a socket that is never connected.
+    harmless = re.compile(r'connect\(.*sun_path="/(var/)?run/uuidd/request"|socket\(AF_INET, SOCK_DGRAM, ')
+    assert [line for line in sandbox.foreign() if not harmless.match(line)] == []
+    assert sandbox.opened("/onnxruntime_pybind11_state")
 
 
 def programs(page: str, *, start: int = 0, end: int | None = None) -> list[str]:
@@ -211,5 +233,4 @@ with Engine.open("my-memory") as engine:
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_program_that_uses_the_library_reaches_nothing(name: str, sandbox: Sandbox) -> None:
     sandbox.run([sys.executable, "-c", LIBRARY[name] + SEARCH + f"import time; time.sleep({LINGER})"])
-    assert sandbox.foreign() == []
-    assert sandbox.used_the_model()
+    check(sandbox)

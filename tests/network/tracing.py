@@ -55,18 +55,18 @@ class Sandbox:
         own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "TMPDIR": str(self.temporary), "LANG": "C.UTF-8"}
         return {**own, "PYTHONDONTWRITEBYTECODE": "1", **self.variables}
 
-    def run(self, command: Sequence[str | Path], *, input: str = "", **variables: str) -> str:
+    def run(self, command: Sequence[str | Path], *, input: str = "") -> str:
         """What the program prints; it is run to its end, traced, and must not fail."""
         done = subprocess.run(
-            [*self._tracer(), *command], cwd=self.work, env={**self.environ, **variables}, check=False,
-            capture_output=True, text=True, input=input, timeout=LONGEST,
+            [*self._tracer(), *command], cwd=self.work, env=self.environ, check=False, capture_output=True, text=True,
+            input=input, timeout=LONGEST,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
     @contextmanager
     def start(self, command: Sequence[str | Path]) -> Iterator[subprocess.Popen[str]]:
-        """Start the program, traced; at the end of the block its input is closed, and it is asked to end."""
+        """Start the program, traced; at the end of the block it is asked to end, if it has not."""
         with subprocess.Popen(
             [*self._tracer(), *command], cwd=self.work, env=self.environ, text=True, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -74,9 +74,8 @@ class Sandbox:
             try:
                 yield process
             finally:
-                assert process.stdin
-                process.stdin.close()
-                os.killpg(process.pid, signal.SIGTERM)  # strace itself blocks it
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)  # strace itself blocks it
                 try:
                     process.wait(LONGEST)
                 except subprocess.TimeoutExpired:
@@ -92,9 +91,9 @@ class Sandbox:
     def _lines(self) -> list[str]:
         return [line for log in sorted(self.logs.iterdir()) for line in log.read_text(errors="replace").splitlines()]
 
-    def used_the_model(self) -> bool:
-        """Whether onnxruntime was loaded, which is native code and the one that is known to send something."""
-        return any("/onnxruntime_pybind11_state" in line and "ENOENT" not in line for line in self._lines())
+    def opened(self, part: str) -> bool:
+        """Whether a file was opened whose path has that part."""
+        return any(part in line and _OPENED.search(line) for line in self._lines())
 
     def foreign(self) -> list[str]:
         """What was done that is not cofio's own business, as lines of strace; and what was left behind."""
