@@ -10,7 +10,7 @@ from .tracing import Sandbox
 
 TRACES = {
     "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)": "SOCK_DGRAM",
-    "import socket; socket.getaddrinfo('localhost', 80)": "/etc/hosts",
+    "import socket; socket.getaddrinfo('localhost', 80)": "/etc/",
     "import socket; socket.socket().connect_ex(('127.0.0.1', 53))": "connect(",
     "import socket; socket.socket().bind(('0.0.0.0', 0))": "bind(",
     "import pathlib; pathlib.Path('~/.device').expanduser().write_text('1')": "/home/.device",
