@@ -6,6 +6,7 @@ Results go to stdout and everything else to stderr. The exit code is 0 when all 
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -22,6 +23,7 @@ _REMEDIES: dict[type[CofioError], str] = {
     Conflict: "; look at it again with `cofio show`, then try again",
     LimitExceeded: "; make it shorter",
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,10 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_output()
         return 141
     except OSError as error:
-        print(f"cofio: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        _tell(error)
         _abandon_output()
         return 1
     return code
+
+
+def _tell(error: OSError) -> None:
+    from .terminal import note
+
+    if error.errno in _FULL and error.filename:
+        note(f"the disk that holds {error.filename} is full; free some space and try again")
+    else:
+        note(f"{error.filename or 'the output'}: {error.strerror or error}")
 
 
 def _run(argv: Sequence[str] | None) -> int:
