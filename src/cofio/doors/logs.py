@@ -18,5 +18,5 @@ class LogFormatter(logging.Formatter):
 def log_to_stderr() -> None:
     """Log to stderr from now on, unless this program logs elsewhere already."""
     handler = logging.StreamHandler()
-    handler.setFormatter(LogFormatter())
+    handler.setFormatter(LogFormatter("cofio: %(message)s"))
     logging.basicConfig(handlers=[handler])

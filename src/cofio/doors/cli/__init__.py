@@ -58,6 +58,9 @@ def _tell(error: OSError) -> None:
 
 def _run(argv: Sequence[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
+        if isinstance(sys.stdout.buffer, io.FileIO):
+            # PYTHONUNBUFFERED leaves the buffer out, and then what a disk takes only a part of is lost without a word.
+            sys.stdout = open(sys.stdout.fileno(), "w", closefd=False)  # noqa: SIM115  # it stays open as long as we run
         # JSON is UTF-8 whatever the locale; file names that are not come out as they went in.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     top = parser()
