@@ -287,10 +287,10 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
     # Even to read takes a few pages beside the database, and SQLite calls it a fault when there is no room for them.
-    if isinstance(error, apsw.Error):
-        return error.extendedresult == apsw.SQLITE_IOERR_SHMSIZE
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE
 
 
 def migrations() -> list[tuple[int, str]]:
