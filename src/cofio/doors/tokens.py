@@ -205,7 +205,8 @@ class Tokens:
             os.replace(temporary, self._path)
         except BaseException as error:
             if temporary:
-                os.unlink(temporary)
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
             if isinstance(error, OSError):
                 error.filename = str(self._path)  # a full disk names no file, and the temporary one means nothing
             raise

@@ -325,10 +325,9 @@ class Bar:
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """So much of it is done."""
-        stage = neutralise_line(stage)
         if not self._watched or time.monotonic() - self._since < self._after:
             return
-        total = total or self._expect
+        stage, total = neutralise_line(stage), total or self._expect
         if self._progress is None or self._task is None:
             self._progress = _progress()
             self._task = self._progress.add_task(stage, total=total or None)
