@@ -494,7 +494,9 @@ class Engine:
         numbers = self._backend.stats(self._clock())
         embedder = self.embedder()
         numbers["embedder"] = embedder.id if embedder else self.settings.embedder
-        numbers["waiting_for_vectors"] = self._backend.waiting(embedder.id) if embedder else 0
+        numbers["meaning"] = "on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}"
+        awaited = self._embedding.id
+        numbers["waiting_for_vectors"] = self._backend.waiting(awaited) if awaited else 0
         return numbers
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
@@ -544,6 +546,16 @@ class _Embedding:
         self._settings = settings
         self._embedder = given
         self.missing: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """Whose vectors records have or wait for, also while it is not installed; None when the settings want none."""
+        embedder = self.opened()
+        if embedder is None and self._settings.embedder == "minilm":
+            from .embed.minilm import ID
+
+            return ID
+        return embedder.id if embedder else None
 
     def opened(self) -> Embedder | None:
         """The embedder; None when the settings want none, or when it is not there."""

@@ -31,7 +31,9 @@ from ..errors import Unavailable
 from ..settings import Settings
 from ..vault.opening import Beside
 from . import checkpoints
+from .display import neutralise_line
 from .http import Traced, failure
+from .logs import log_to_stderr
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
 from .memory import Memory
@@ -232,12 +234,13 @@ def run(
     Raises:
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
+    log_to_stderr()
     tokens = Tokens(folder)
     strict = not _is_local(host) or not all(_is_local(name) for name in names)
     if strict and not tokens.all():
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
-    memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
+    memory = Memory(folder, settings, say=_say)
     assistant = open_assistant(settings, folder, lambda: memory.engine)
     conversations = rest.Door(
         lambda: memory.engine,
@@ -269,6 +272,10 @@ def run(
     return 0
 
 
+def _say(line: str) -> None:
+    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)
+
+
 class _Server(uvicorn.Server):
     """uvicorn, which says when it has started."""
 
@@ -276,6 +283,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 application,
+                log_config=None,  # as for all else here
                 log_level="warning",
                 access_log=False,
                 timeout_graceful_shutdown=GRACE,

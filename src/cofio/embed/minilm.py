@@ -66,7 +66,7 @@ def pins(folder: Path) -> Mapping[str, Pin]:
             for name in (GRAPH, TOKENIZER)
         }
     except (FileNotFoundError, NotADirectoryError):
-        raise Unavailable(f"{ID} is not installed in {folder.parent}: run `cofio model install`") from None
+        raise Unavailable(f"{ID} is not installed: run `cofio model install`") from None
     except (ValueError, KeyError, TypeError) as error:
         raise _torn(folder / MANIFEST) from error
     for name, expected in recorded.items():
@@ -183,4 +183,5 @@ def _session(graph: Path, threads: int) -> _Session:
 
 
 def _torn(path: Path) -> Unavailable:
-    return Unavailable(f"{path} is not the file that was installed: run `cofio model install --force`")
+    # Without its folder: this goes to agents, too, with each answer.
+    return Unavailable(f"{path.name} of {ID} is not the file that was installed: run `cofio model install --force`")

@@ -149,10 +149,29 @@ def test_a_damaged_database_is_a_problem(cofio: Cofio, store: Path) -> None:
 def test_a_missing_model_is_told_but_is_no_problem(
     cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", "minilm")
     monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    off = f"off: {ID} is not installed: run `cofio model install`"
     ran = cofio("doctor")
     assert ran.code == 0
-    assert ["info", "model: not installed, so nothing is found by meaning: run `cofio model install`"] in ran.rows
+    assert ["info", "embedder: minilm, 3 records waiting for a vector"] in ran.rows
+    assert ["info", "model: not installed"] in ran.rows
+    said = f"meaning is {off}; until then records are found by their words only"
+    assert ran.rows[-2:] == [["warning", said], ["ok", "nothing else is wrong"]]
+    report = cofio("doctor", "--json").json
+    assert (report["ok"], report["warnings"]) == (True, [said])
+    stats = cofio("stats", "--json").json
+    assert (stats["meaning"], stats["waiting_for_vectors"]) == (off, 3)
+
+
+@pytest.mark.parametrize(("embedder", "meaning"), [("hashed", "on"), ("none", "off: this store has no embedder")])
+def test_whether_meaning_is_searched_is_told(
+    cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, meaning: str
+) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", embedder)
+    stats = cofio("stats", "--json").json
+    assert (stats["meaning"], stats["waiting_for_vectors"]) == (meaning, 0)
+    assert cofio("doctor").rows[-1] == ["ok", "nothing is wrong"]
 
 
 def test_a_backup_is_a_memory_with_the_same_records(cofio: Cofio, store: Path, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import threading
@@ -280,7 +281,16 @@ def translated(path: Path) -> Iterator[None]:
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError) as error:
         raise Unavailable(f"{path} cannot be opened for writing ({error}); check its folder's permissions") from error
     except (apsw.IOError, apsw.NoMemError, OSError) as error:
+        if _is_full(error):
+            raise Unavailable(f"the disk that holds {path} is full; free some space and try again") from error
         raise Unavailable(f"reading or writing {path} failed ({error}); check the disk") from error
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # Even to read takes a few pages beside the database, and SQLite calls it a fault when there is no room for them.
+    return vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE
 
 
 def migrations() -> list[tuple[int, str]]:

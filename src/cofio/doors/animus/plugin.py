@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from ...errors import CofioError, Invalid, NotFound, Unavailable
 from ...model import Draft, Json, Kind, encode_json
+from ..display import neutralise_line
 from ..jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -270,4 +271,4 @@ def run(*, codes: str, store: str | None = None) -> int:
 
 def _say(line: str) -> None:
     with suppress(OSError):  # nobody reads what is said
-        print(f"{NAME}: {line}", file=sys.stderr, flush=True)
+        print(f"{NAME}: {neutralise_line(line)}", file=sys.stderr, flush=True)

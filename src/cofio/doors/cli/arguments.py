@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ... import __version__
 from ...errors import Invalid
+from ..display import neutralise_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,13 +49,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command, and end with exit code 2."""
-        sys.stderr.write(_MISUSED.format(self.prog, message))
+        sys.stderr.write(_MISUSED.format(self.prog, neutralise_line(message)))
         raise SystemExit(2)
 
 
 def misused(args: argparse.Namespace, sentence: str) -> int:
     """Say what is wrong with a command as its parser would; the exit code."""
-    sys.stderr.write(_MISUSED.format(f"cofio {args.command}", sentence))
+    sys.stderr.write(_MISUSED.format(f"cofio {args.command}", neutralise_line(sentence)))
     return 2
 
 

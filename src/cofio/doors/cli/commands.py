@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
+from ..display import neutralise_line
 from . import chatting, filing, keeping, vaulting
 from .arguments import misused
 from .opening import FEW, opened, settle, waiting
@@ -79,7 +80,8 @@ def _nothing(query: Query, page: Page) -> str:
     """That nothing was found, where it was looked for, and what was left out."""
     seen = page.searched
     counts = [f"{seen.keyword} by words"] if query.mode != "semantic" else []
-    counts += [f"{seen.semantic} by meaning"] if query.mode != "keyword" else []
+    if query.mode != "keyword":
+        counts.append("meaning was not searched" if seen.semantic is None else f"{seen.semantic} by meaning")
     kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
     tests = " with --where" if query.filter else ""
     said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
@@ -145,7 +147,7 @@ def rm(args: Namespace) -> int:
 
 
 def _agreed(question: str) -> bool:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{neutralise_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

@@ -63,6 +63,7 @@ def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -
                 copied.refused.append((name, error.problem))
             except OSError as error:
                 if error.errno not in _REFUSALS:
+                    error.filename = str(folder.joinpath(*names))  # a full disk names no file
                     raise
                 copied.refused.append((name, _REFUSALS[error.errno]))
     copied.same = len(files) - copied.files - len(copied.refused)

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...errors import CofioError, Invalid, NotFound
 from ...model import Json
 from ...settings import Settings
+from ..display import neutralise_line
 from ..jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -175,4 +176,4 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
 
 
 def _say(line: str) -> None:
-    print(f"cofio: {line}", file=sys.stderr, flush=True)
+    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)

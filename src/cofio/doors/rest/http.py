@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from ...content import Fetching, Reading, Unreadable
 from ...engine import Engine
 from ...errors import Conflict, Invalid, NotFound, Unavailable
+from ...jsonl import dump_line
 from ...model import MAX_TEXT
 from ...sessions import Conversations
 from ...sessions.mirroring import Mirror
@@ -185,7 +186,7 @@ class Door:
             meta["usage"] = {"calls": reply.usage.calls, "tokens": reply.usage.tokens}
         if meta:
             envelope["meta"] = meta
-        content = json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode()
+        content = dump_line(envelope, separators=(",", ":")).encode()
         # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
         headers = {DEGRADED: _ascii(reply.degraded)} if reply.degraded else None
         return Response(content, reply.status, headers, media_type="application/json")
