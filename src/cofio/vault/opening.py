@@ -22,9 +22,13 @@ from .watching import Watcher
 def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     """The vault of a store; None when its settings turn it off, and then what is there is known to be outdated.
 
+    A store that is read-only has none, for nothing in it changes.
+
     Raises:
         Unavailable: its folder cannot be used.
     """
+    if engine.read_only:
+        return None
     folder = store / FOLDER
     try:
         if settings.vault:

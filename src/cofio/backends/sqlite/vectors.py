@@ -325,7 +325,8 @@ class VectorIndex:
         name = f"{embedder}-{high}-{secrets.token_hex(4)}.codes"
         if not count:
             return ""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._database.verify()
+        self._folder.mkdir(exist_ok=True, mode=0o700)  # and not the store's: one that is gone stays so
         temporary = self._folder / (name + ".tmp")
         try:
             # Written, not mapped: a full disk is an error to a write, and the end of the process to a map.
