@@ -84,7 +84,8 @@ class Door:
             raise
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
             status, message, headers = _told(error)
-            if status >= 500:  # where it lies, and not what it was about: that is the users' own
+            known = isinstance(error, Unavailable) and error.public  # and told by the log already
+            if status >= 500 and not known:  # where it lies, and not what it was about: that is the users' own
                 frames = "".join(traceback.format_tb(error.__traceback__))
                 _log.error("request %s failed with %s\n%s", request_id(scope), type(error).__name__, frames)
             response = failure(scope, status, message, self._zone, headers=headers)

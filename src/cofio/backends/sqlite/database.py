@@ -54,7 +54,7 @@ class Database:
         self._closed = False
         self._torn = False
         self._gone = False
-        self._files = OpenFiles()
+        self._files = self._written = OpenFiles()
         with translated(path):
             self._access: Access = find_access(path)
             if not path.exists():
@@ -65,8 +65,12 @@ class Database:
                     _check_schema(self._writer, path, migrations()[-1][0])
                 else:
                     migrate(self._writer, path, migrations())
-                self._files = self._opened_files()
-                self._verify(self._writer)
+                log = path.with_name(f"{path.name}-wal")
+                if self._access == "immutable":
+                    self._files = OpenFiles([path, log], unchanged=True)
+                else:
+                    self._files, self._written = OpenFiles([path]), OpenFiles([path, log])
+                self._verify_connection(self._writer)
             except BaseException:
                 self._disconnect(self._writer)
                 raise
@@ -76,19 +80,17 @@ class Database:
         """Whether it can be read and not be written."""
         return self._access != "write"
 
-    def _opened_files(self) -> OpenFiles:
-        """The files that hold what is written and read: the log too, which is there as long as we have it open."""
-        log = [] if self._access == "read" else [self.path.with_name(self.path.name + "-wal")]
-        return OpenFiles([self.path, *log], unchanged=self._access == "immutable")
-
     def verify(self) -> None:
-        """See that the files that were opened are those that whoever opens the store next will find.
+        """See that the database that was opened is the one that whoever opens the store next will find.
 
         Raises:
-            Unavailable: they were deleted, moved or replaced, now or before: nothing is right until the next start.
+            Unavailable: it was deleted, moved or replaced, now or before: nothing is right until the next start.
         """
+        self._verify_files(self._files)
+
+    def _verify_files(self, files: OpenFiles) -> None:
         try:
-            there = not self._gone and self._files.are_there()
+            there = not self._gone and files.are_there()
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be looked at ({error}); check the disk") from error
         if not there:
@@ -96,6 +98,8 @@ class Database:
 
     def _give_up(self) -> NoReturn:
         """Say that the files are gone, and never use them again."""
+        if self._closed:  # which has just removed the log
+            raise Unavailable("the memory is closed")
         said = f"the memory in {self.path.parent} was deleted, moved or replaced while it was open"
         if self._access == "immutable":
             said = f"{self.path} was changed by another program while it was read as a read-only memory"
@@ -105,8 +109,8 @@ class Database:
             _log.error("%s", error)
         raise error
 
-    def _verify(self, connection: apsw.Connection) -> None:
-        """The same, and that a connection that was made just now is to these very files."""
+    def _verify_connection(self, connection: apsw.Connection) -> None:
+        """See that the files are there, and that a connection that was made just now is to these very files."""
         moved = ctypes.c_int()
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         if moved.value:
@@ -187,9 +191,9 @@ class Database:
         with self._writing:
             if self._closed:
                 return
-            self._closed = True
-            with suppress(Unavailable):
+            with suppress(Unavailable):  # it is closed all the same, in another way
                 self.verify()
+            self._closed = True
             self._clear_up()
             with translated(self.path), ExitStack() as closing:
                 closing.callback(self._disconnect, self._writer)
@@ -218,7 +222,7 @@ class Database:
         self.verify()
         connection = self._connect()
         try:
-            self._verify(connection)
+            self._verify_connection(connection)
         except BaseException:
             self._disconnect(connection)
             raise
@@ -278,7 +282,7 @@ class Database:
                     self._torn = True
                     self._writer.execute("COMMIT")
                     self._torn = False
-                    self.verify()  # what went into a file that nobody will open is not acknowledged
+                    self._verify_files(self._written)  # what nobody will find is not acknowledged
         except BaseException as error:
             # Ctrl-C in the thread that commits is not the other threads' own, though it ends their writes too.
             shared = error if isinstance(error, CofioError) else Unavailable("the write was broken off; try again")
