@@ -47,7 +47,13 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
 
 @contextmanager
 def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault | None]:
-    """The vault of a store, for one command."""
+    """The vault of a store, for one command.
+
+    Raises:
+        Unavailable: its folder cannot be used, or the store is read-only.
+    """
+    if engine.read_only:
+        raise Unavailable(f"the memory in {store} is read-only, so its vault cannot be looked after here")
     vault = open_vault(engine, store, settings)
     try:
         yield vault
