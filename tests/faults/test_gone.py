@@ -1,4 +1,4 @@
-"""A store that is deleted, moved or replaced while it is open: nothing is acknowledged, and nobody else's is touched."""
+"""A store that is deleted, moved or replaced while it is open: nothing is acknowledged, no newcomer is touched."""
 
 from __future__ import annotations
 
@@ -153,6 +153,10 @@ def test_a_log_that_is_removed_alone_is_noticed_too(place: Place, engine: Engine
         engine.write(HERE, text="lost")
     with pytest.raises(Unavailable, match=SAID):
         engine.read("first")
+    engine.close()
+    with Engine.open(place.store, settings=QUIET) as again:
+        assert {record.id for record in again.list()} >= {"first", "second"}, "what was acknowledged before is lost"
+        assert again.check() == []
 
 
 @ways
@@ -219,6 +223,12 @@ def test_background_work_makes_nothing_where_the_store_was(place: Place, how: st
         with pytest.raises(Unavailable, match=SAID), backend.lease():
             pass
         assert place.files() == there
+
+
+def test_closing_is_no_news(place: Place, engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    place.lose("delete")
+    engine.close()
+    assert caplog.records == []
 
 
 def test_it_is_logged_once(place: Place, engine: Engine, caplog: pytest.LogCaptureFixture) -> None:

@@ -134,7 +134,7 @@ def test_a_change_says_that_it_is_read_only(freeze: Freeze, store: Path) -> None
         verify(engine)
 
 
-def test_what_is_still_in_its_log_is_read_if_it_can_be_and_else_told(freeze: Freeze, store: Path, tmp_path: Path) -> None:
+def test_what_is_still_in_its_log_is_read_if_it_can_be_or_told(freeze: Freeze, store: Path, tmp_path: Path) -> None:
     live = tmp_path / "live"
     with Engine.open(store, settings=QUIET) as engine:
         engine.write(HERE, id="late", text="in the log")
@@ -169,7 +169,7 @@ def test_one_of_an_older_version_is_told_what_to_do(freeze: Freeze, tmp_path: Pa
     database = apsw.Connection(str(store / "memory.db"))
     database.execute(schema.read_text()).fetchall()
     database.close()
-    with pytest.raises(Unavailable, match="older cofio .* and is read-only: copy its folder"):
+    with pytest.raises(Unavailable, match=r"older cofio .* and is read-only: copy its folder"):
         Engine.open(freeze(store), settings=QUIET)
 
 

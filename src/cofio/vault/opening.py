@@ -27,6 +27,7 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     Raises:
         Unavailable: its folder cannot be used.
     """
+    engine.verify()  # else a folder would be made where the store was
     if engine.read_only:
         return None
     folder = store / FOLDER

@@ -191,8 +191,6 @@ class Database:
         with self._writing:
             if self._closed:
                 return
-            with suppress(Unavailable):  # it is closed all the same, in another way
-                self.verify()
             self._closed = True
             self._clear_up()
             with translated(self.path), ExitStack() as closing:
@@ -229,9 +227,14 @@ class Database:
         return connection
 
     def _disconnect(self, connection: apsw.Connection) -> None:
-        if self._gone:
-            # The last to close moves the log into the database and removes it, by a name that is another's now.
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        """Close a connection. The last one moves the log into the database and removes it, by a name that may be a
+        stranger's by now: then both stay as they are.
+        """
+        try:
+            ours = self._files.are_there()
+        except OSError:
+            ours = False
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(not ours))
         connection.close()
 
     def _reader(self) -> apsw.Connection:
