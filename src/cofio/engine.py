@@ -69,6 +69,8 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.closed = False
+        self.read_only = backend.read_only
+        """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         self._backend = backend
         self._clock = clock or (lambda: datetime.now(UTC))
         self._embedding = _Embedding(self.settings, embedder)
@@ -76,7 +78,7 @@ class Engine:
         self._indexing = Indexing(backend, self._embedding.opened, self._clock, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._indexing, backend)
-        if self.settings.background and not backend.read_only:
+        if self.settings.background and not self.read_only:
             self._indexing.start()
 
     @classmethod
@@ -121,11 +123,6 @@ class Engine:
         """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
         self.closed = True
         self._release()
-
-    @property
-    def read_only(self) -> bool:
-        """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
-        return self._backend.read_only
 
     def verify(self) -> None:
         """See that the store is still where it was opened, as every call does.

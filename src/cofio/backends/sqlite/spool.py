@@ -21,7 +21,7 @@ def spool(read: Callable[[], Generator[T]], folder: Path) -> Iterator[T]:
     If reading them ends with Unavailable, so does this, after the rows before: what can be read of a damaged database
     is worth having. If there is no room for them, they are given as they are read.
     """
-    with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=folder) as file:
+    with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=str(folder)) as file:
         count, failure = 0, None
         try:
             with closing(read()) as rows:
