@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ...errors import Invalid, Unavailable
+from .files import force
 
 UNFINISHED = "memory.db.partial"
 _PARTS = frozenset({"index", "vectors", "lease", "cofio.toml"})
@@ -63,12 +64,12 @@ class Copy:
         """Force all of it to the disk, and then give the database its name."""
         for place, _, files in os.walk(self.folder):
             for name in files:
-                _force(Path(place, name))
-            _force(Path(place))
+                force(Path(place, name))
+            force(Path(place))
         self.database.rename(self.folder / "memory.db")
         self._whole = True
-        _force(self.folder)
-        _force(self.folder.absolute().parent)
+        force(self.folder)
+        force(self.folder.absolute().parent)
 
     def _clear(self) -> None:
         """Remove all but the lease, and last what tells that it is an unfinished copy."""
@@ -86,11 +87,3 @@ def _is_free(folder: Path) -> bool:
     names = {file.name for file in folder.iterdir()}
     ours = {name for name in names if name in _PARTS or name.startswith(UNFINISHED)}
     return names == ours and (UNFINISHED in names or names <= {"lease"})
-
-
-def _force(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

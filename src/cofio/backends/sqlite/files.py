@@ -1,4 +1,4 @@
-"""What the file system says of a database's files: may they be written, and are they still the ones that were opened?
+"""What the file system says of a store's files: may they be written, and are they still the ones that were opened?
 
 SQLite keeps the file that it has opened, wherever it goes, and opens the log that belongs to it by its name. So a
 program whose database was deleted, moved or replaced would go on writing where nobody reads, or into a stranger.
@@ -48,6 +48,15 @@ def _may_write(path: Path) -> bool:
 def immutable_uri(path: Path) -> str:
     """The name by which SQLite opens a file that nobody changes: it makes no log beside it, and locks nothing."""
     return f"file:{quote(str(path.absolute()))}?immutable=1"
+
+
+def force(path: Path) -> None:
+    """Have a file, or the names in a folder, on the disk before going on."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class OpenFiles:
