@@ -248,6 +248,19 @@ def test_a_stranger_is_told_to_start_again_and_no_folder(place: Place, engine: E
     assert str(place.store) not in raised.value.public
 
 
+def test_another_working_folder_does_not_look_like_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Engine.open("relative", settings=QUIET) as engine:
+        monkeypatch.chdir("/")
+        record = engine.write(HERE, text="walrus")
+        engine.settle()
+        assert [hit.record for hit in engine.search(Query("walrus", mode="keyword"))] == [record]
+        assert list(engine.export()) == [record]
+    with Engine.open(tmp_path / "relative", settings=QUIET) as again:
+        assert again.read(record.id) == record
+        assert again.check() == []
+
+
 def test_engines_that_come_and_go_do_not_look_like_a_loss(place: Place, engine: Engine) -> None:
     for number in range(5):
         with Engine.open(place.store, settings=QUIET) as other:

@@ -61,7 +61,7 @@ class SqliteBackend:
     """A store in a folder: memory.db, index/ and vectors/."""
 
     def __init__(self, folder: Path, *, sync: str = "full", vfs: str | None = None) -> None:
-        self.folder = folder
+        self.folder = folder = folder.absolute()  # whatever becomes of the working folder
         try:
             if find_access(folder / "memory.db") == "write":
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -142,12 +142,12 @@ class SqliteBackend:
 
         They are put aside first: whoever takes one a minute must not keep the log of all who write meanwhile.
         """
-        read = partial(self._exported, bounds, now)
+        read = partial(self._read_export, bounds, now)
         for row, given in read() if self.read_only else spool(read, self.folder):
             record = record_of(row)
             yield replace(record, given=given) if given else record
 
-    def _exported(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
+    def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""
         with self._database.reading() as connection:
             at = steady(micros(now), State.read(connection).updated)

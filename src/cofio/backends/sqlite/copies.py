@@ -37,14 +37,23 @@ class Copy:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lease = os.open(folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
         try:
+            self._begin()
+        except BaseException:
+            os.close(self._lease)
+            raise
+
+    def _begin(self) -> None:
+        """Have the folder to oneself, and clear it."""
+        try:
             fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(self._lease)
-            raise Unavailable(f"another copy is being made in {folder} at the moment") from None
+            raise Unavailable(f"another copy is being made in {self.folder} at the moment") from None
+        if not _is_free(self.folder):  # somebody has just completed one
+            raise Invalid("target", f"{self.folder} exists and is not an empty folder")
         self._clear()
         self.database.touch(0o600)  # before the rest: it tells what this folder is, should this process be killed
         for name in ("index", "vectors"):
-            (folder / name).mkdir(mode=0o700)
+            (self.folder / name).mkdir(mode=0o700)
 
     def __enter__(self) -> Copy:
         return self

@@ -18,7 +18,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import apsw
 
 from ...errors import CofioError, Unavailable
-from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, immutable_uri
+from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Database:
         self._closed = False
         self._torn = False
         self._gone = False
-        self._files = self._written = OpenFiles()
+        self._files = self._written_files = OpenFiles()
         with translated(path):
             self._access: Access = find_access(path)
             if not path.exists():
@@ -69,7 +69,7 @@ class Database:
                 if self._access == "immutable":
                     self._files = OpenFiles([path, log], unchanged=True)
                 else:
-                    self._files, self._written = OpenFiles([path]), OpenFiles([path, log])
+                    self._files, self._written_files = OpenFiles([path]), OpenFiles([path, log])
                 self._verify_connection(self._writer)
             except BaseException:
                 self._disconnect(self._writer)
@@ -202,7 +202,7 @@ class Database:
         name, flags = str(self.path), apsw.SQLITE_OPEN_NOMUTEX
         flags |= apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         if self._access == "immutable":
-            name, flags = immutable_uri(self.path), flags | apsw.SQLITE_OPEN_URI
+            name, flags = make_immutable_uri(self.path), flags | apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(name, flags=flags, vfs=self._vfs)
         connection.set_busy_handler(_Patience())
         connection.execute(
@@ -285,7 +285,7 @@ class Database:
                     self._torn = True
                     self._writer.execute("COMMIT")
                     self._torn = False
-                    self._verify_files(self._written)  # what nobody will find is not acknowledged
+                    self._verify_files(self._written_files)  # what nobody will find is not acknowledged
         except BaseException as error:
             # Ctrl-C in the thread that commits is not the other threads' own, though it ends their writes too.
             shared = error if isinstance(error, CofioError) else Unavailable("the write was broken off; try again")

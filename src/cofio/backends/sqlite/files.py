@@ -45,7 +45,7 @@ def _may_write(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def immutable_uri(path: Path) -> str:
+def make_immutable_uri(path: Path) -> str:
     """The name by which SQLite opens a file that nobody changes: it makes no log beside it, and locks nothing."""
     return f"file:{quote(str(path.absolute()))}?immutable=1"
 

@@ -347,7 +347,7 @@ class WordIndex:
         while True:  # until there was no other commit meanwhile
             commit = meta.read_bytes()
             if self._soundness.holds(_files(meta.parent, commit), _intact):
-                with self._lockable(meta.parent) as folder:
+                with self._lockable_folder(meta.parent) as folder:
                     if index is None:
                         index = tantivy.Index.open(str(folder))
                         index.config_reader("manual")  # else it would reload in a thread of its own, unasked
@@ -359,7 +359,7 @@ class WordIndex:
                 raise Damaged(f"{meta.parent} does not hold what was written to it")
 
     @contextmanager
-    def _lockable(self, folder: Path) -> Iterator[Path]:
+    def _lockable_folder(self, folder: Path) -> Iterator[Path]:
         """A folder with an index's files in which tantivy can make the lock without which it opens none.
 
         That of a store that is read-only is one of links, which can go as soon as the files are open.
