@@ -190,7 +190,11 @@ def app(
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
     async def health_(_: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok", **health()})
+        try:
+            return JSONResponse({"status": "ok", **health()})
+        except Unavailable as error:
+            reason = error.public or "The memory cannot be used at the moment"
+            return JSONResponse({"status": "unavailable", "reason": reason}, 503)
 
     async def failed(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -257,6 +261,11 @@ def run(
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+
+        def health() -> Mapping[str, Any]:
+            memory.verify()
+            return conversations.health()
+
         routes = [
             *memory_tool.routes(lambda: memory.engine),
             *(openapi.routes() if settings.docs else ()),
@@ -266,7 +275,7 @@ def run(
             under={checkpoints.PREFIX: checkpoints.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict, zone=settings.zone,
-            health=conversations.health,
+            health=health,
         )  # fmt: skip
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0

@@ -56,8 +56,8 @@ def dispatch(
         content, is_error = _Commands(tree, options, Arguments(command, options)).run(), False
     except Refused as refused:
         content, is_error = str(refused), True
-    except Unavailable:  # its sentence may name a folder of this machine, which is none of the model's business
-        content, is_error = words.wording(strings).error(words.UNAVAILABLE), True
+    except Unavailable as error:  # its sentence may name a folder of this machine, which is not the model's business
+        content, is_error = words.wording(strings).error(error.public or words.UNAVAILABLE), True
     # What is quoted may hold half of a surrogate pair, which no reader of UTF-8 would take.
     return Result(content if content.isascii() else content.encode(errors="replace").decode(), is_error)
 

@@ -52,8 +52,9 @@ class _Door:
             self._limiter = CapacityLimiter(THREADS)
         try:
             return _answer(await to_thread.run_sync(partial(self._run, scope, command), limiter=self._limiter), 200)
-        except Unavailable:  # whose sentence may name a folder of this machine
-            return _answer(Result("Error: The memory cannot be used at the moment", is_error=True), 503)
+        except Unavailable as error:  # whose sentence may name a folder of this machine
+            said = error.public or "The memory cannot be used at the moment"
+            return _answer(Result(f"Error: {said}", is_error=True), 503)
 
     def _run(self, scope: Scope, command: dict[str, object]) -> Result:
         return dispatch(self._engine(), scope, command)

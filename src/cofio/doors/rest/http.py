@@ -264,7 +264,7 @@ def _told(error: Exception) -> tuple[int, str]:
         case Conflict():
             return 409, error.what if " " in error.what else str(error)
         case Unavailable():  # whose sentence may name a folder of this machine
-            return 503, "The memory cannot be used at the moment"
+            return 503, error.public or "The memory cannot be used at the moment"
     return 500, "Internal server error"
 
 
