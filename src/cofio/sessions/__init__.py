@@ -12,11 +12,11 @@ from ..engine import Answers, Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor, Message
 from ..model import Draft, Json, Kind, Record
-from ..query import MAX_LIST
+from ..query import MAX_LIST, Where
 from .carving import Carving, Stretch
 from .forgetting import Forgetting
 from .mirroring import Mirror, applied
-from .places import Place, public_id
+from .places import Place, Track, public_id
 from .refining import Reader, Refining
 from .turns import again, distinct, draft, message_id, message_of, turn_id
 
@@ -90,6 +90,20 @@ class Conversations:
         return self.engine.list(
             place.session(session), exact=True, kinds=(Kind.TURN,), limit=MAX_LIST, newest=False, order="created"
         )
+
+    def buffered_for(self, place: Place, session: str, track: Track, owner: str) -> list[Record]:
+        """The messages of a session that have not been carved yet, for one who takes part in it; none for anyone else.
+
+        A user takes part who has said something in the session, an agent that has answered in it, whether that still
+        waits or was carved before.
+        """
+        waiting = self.buffered(place, session)
+        role = "user" if track == "user" else "assistant"
+        spoke = any((message.sender, message.role) == (owner, role) for message in _messages(waiting))
+        if not waiting or spoke:
+            return waiting
+        carved = Where("data.session_id", "=", session)
+        return waiting if self.engine.count(place.owner(track, owner), exact=True, filter=carved) else []
 
     def carve(self, place: Place, session: str, *, whole: bool = False) -> int:
         """Make records of the stretches that are finished, or of all that is there; how many stretches there were.

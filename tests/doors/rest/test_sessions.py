@@ -51,7 +51,9 @@ class Sessions(RuleBasedStateMachine):
 
     def waiting(self, app: str, session: str) -> list[str]:
         """What the messages say that wait in a session."""
-        return [each["content"] for each in self.api.waiting(session, app_id=app)]
+        home = Scope("rest", app, "default", "session", session)
+        order = {"newest": False, "order": "created"}
+        return [each.text for each in self.api.engine.list(home, exact=True, kinds=(Kind.TURN,), limit=10_000, **order)]
 
     def evidence(self, app: str, user: str) -> Counter[tuple[str, str]]:
         """What the messages say that a user's episodes are made of, by session."""

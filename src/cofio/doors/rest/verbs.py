@@ -153,7 +153,9 @@ class Verbs:
                 data[name] = [{**show(each.record), "score": each.score} for each in found]
         session = session_asked(_node(asked.filters))
         if session is not None:
-            data["unprocessed_messages"] = [*map(self.show.message, self.conversations.buffered(place, session))]
+            track, owner = _owner(asked)
+            seen = self.conversations.buffered_for(place, session, track, owner)
+            data["unprocessed_messages"] = [*map(self.show.message, seen)]
         degraded = dict.fromkeys(reason for reason in looking.degraded if reason)
         return Reply(data, notes=tuple(dict.fromkeys(looking.notes)), degraded="; ".join(degraded) or None)
 
@@ -169,8 +171,7 @@ class Verbs:
 
     def get(self, asked: GetRequest) -> Reply:
         """List an owner's records of one kind."""
-        track: Track = "user" if asked.user_id is not None else "agent"
-        home = _place(asked).owner(track, asked.user_id or asked.agent_id or "")
+        home = _place(asked).owner(*_owner(asked))
         kinds = (KINDS[asked.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
         wanted: Filter = Where("key", ">=", "")
@@ -197,9 +198,8 @@ class Verbs:
         elif asked.all:
             gone = forget.everything(place)
         else:
-            track: Track = "user" if asked.user_id is not None else "agent"
             kinds = () if asked.memory_type is None else (KINDS[asked.memory_type],)
-            gone = forget.owner(place, track, asked.user_id or asked.agent_id or "", kinds)
+            gone = forget.owner(place, *_owner(asked), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
     def update(self, asked: UpdateRequest) -> Reply:
@@ -285,6 +285,11 @@ class _Looking:
 
 def _place(asked: Placed) -> Place:
     return Place(app=asked.app_id, project=asked.project_id)
+
+
+def _owner(asked: SearchRequest | GetRequest | DeleteRequest) -> tuple[Track, str]:
+    """Whose memory is asked for: a user's or an agent's."""
+    return ("user", asked.user_id) if asked.user_id is not None else ("agent", asked.agent_id or "")
 
 
 def _filter(filters: FilterNode | None, zone: tzinfo, kind: Kind) -> Filter | None:
