@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from ..errors import Invalid
-from ..model import Json
+from ..model import MAX_AUTHOR, MAX_TAG, MAX_TITLE, Draft, Json
 from . import find_in_json, mask_in_json
 
-__all__ = ["POLICY", "Door", "Handling", "admit"]
+__all__ = ["POLICY", "Door", "Handling", "admit", "admit_draft"]
 
 Door: TypeAlias = Literal[
     "mcp",
@@ -80,3 +81,23 @@ def admit(door: Door, given: Mapping[str, Json], *, allow: bool) -> Mapping[str,
                 f' say where it is kept instead, as in "the API key is in .env as OPENAI_API_KEY" ({how})',
             )
     return given
+
+
+def admit_draft(door: Door, draft: Draft, *, allow: bool) -> Draft:
+    """The draft as the door may store it, but for its ids and its key; the very same when nothing is masked.
+
+    Raises:
+        Invalid: the door refuses, and the draft holds what looks like a secret; or it is too long once masked.
+    """
+    tags: list[Json] = [*draft.tags]
+    given: dict[str, Json] = {
+        "title": draft.title, "text": draft.text, "data": draft.data, "author": draft.author, "tags": tags,
+    }  # fmt: skip
+    kept = admit(door, given, allow=allow)
+    if kept is given:
+        return draft
+    return replace(
+        draft, title=cast(str, kept["title"])[:MAX_TITLE], text=cast(str, kept["text"]), data=kept["data"],
+        author=cast(str, kept["author"])[:MAX_AUTHOR],
+        tags=tuple(tag[:MAX_TAG] for tag in cast("list[str]", kept["tags"])),
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from ..backends import Change, Put
 from ..engine import Answers, Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor, Message
+from ..extract.admission import admit_messages
 from ..model import Draft, Json, Kind, Record
 from ..query import MAX_LIST, Where
 from .carving import Carving, Stretch
@@ -161,7 +162,7 @@ class Conversations:
                 there = fresh.get(known.id) or self._kept(place, session, known.id)
                 if there is None:
                     fresh[known.id] = known
-                if there is None or there == known:
+                if there is None or there == known or _is_masked(known, there):
                     break
                 if message.id:
                     raise Conflict(f"the message {message.id} is there already, with something else in it")
@@ -172,6 +173,11 @@ class Conversations:
             return message_of(self.engine.read(turn_id(place, session, message)))
         except NotFound:
             return None
+
+
+def _is_masked(message: Message, kept: Message) -> bool:
+    """Whether a message is what is kept, but for secrets that an earlier version or another setting did not mask."""
+    return admit_messages("rest", [kept], allow=False)[0] == message
 
 
 def _messages(turns: Sequence[Record]) -> list[Message]:

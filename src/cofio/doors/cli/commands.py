@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
+from ...secrets.policy import admit
 from . import chatting, filing, keeping, vaulting
 from .arguments import misused
-from .opening import FEW, opened, settle, waiting
+from .opening import FEW, opened, place, settle, waiting
 from .terminal import counted, note, output, path
 
 
@@ -19,6 +20,10 @@ def add(args: Namespace) -> int:
     if args.key is not None and (args.dedupe or args.similar):
         return misused(args, "--dedupe and --similar do not go with --key: a key holds one record")
     text = _text(args)
+    _, settings = place(args)
+    data = args.data if args.key is None else {args.key: args.data}
+    given = {"text": text, "title": args.title, "data": data, "tags": args.tag, "author": args.author, "key": args.key}
+    admit("cli", given, allow=settings.allow_secrets)
     with opened(args, make=True) as engine:
         if args.key is not None:
             record = engine.put(
