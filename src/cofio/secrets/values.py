@@ -151,7 +151,7 @@ def looks_drawn(value: str) -> bool:
 
 def is_strewn(value: str) -> bool:
     """Whether a bare word has its letters and digits so mixed that it can be nothing but a password."""
-    mixed = _switches(value) >= 0.4 * len(value) or (_switches(value) >= 4 and not _reads_aloud(value))
+    mixed = _switches(value) >= max(4, 0.3 * len(value)) or (_switches(value) >= 3 and not _reads_aloud(value))
     return looks_random(value) or (len(value) >= 8 and mixed)
 
 
