@@ -247,6 +247,7 @@ def test_a_key_that_names_a_secret_is_told_from_its_value_at_the_doors_for_data(
 ) -> None:
     data = json.dumps(SECRETS["password"])
     assert "a password" in run(folder / "store", capsys, "add", "--key", "DB_PASSWORD", "--data", data)
+    assert "a password" in run(folder / "store", capsys, "add", "--key", "DB_PASSWORD", SECRETS["password"])
     assert run(folder / "store", capsys, "add", "--key", "DB_PLACE", "--data", '"in the safe"') == ""
 
 

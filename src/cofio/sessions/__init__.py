@@ -95,8 +95,8 @@ class Conversations:
     def buffered_for(self, place: Place, session: str, track: Track, owner: str) -> list[Record]:
         """The messages of a session that have not been carved yet, for one who takes part in it; none for anyone else.
 
-        A user takes part who has said something in the session, an agent that has answered in it, whether that still
-        waits or was carved before.
+        A user takes part who has said something in the session, whether that waits or was carved before; an agent that
+        has answered in what waits, or has learned something from what was carved.
         """
         waiting = self.buffered(place, session)
         role = "user" if track == "user" else "assistant"

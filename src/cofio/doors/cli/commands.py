@@ -20,10 +20,7 @@ def add(args: Namespace) -> int:
     if args.key is not None and (args.dedupe or args.similar):
         return misused(args, "--dedupe and --similar do not go with --key: a key holds one record")
     text = _text(args)
-    _, settings = place(args)
-    data = args.data if args.key is None else {args.key: args.data}
-    given = {"text": text, "title": args.title, "data": data, "tags": args.tag, "author": args.author, "key": args.key}
-    admit("cli", given, allow=settings.allow_secrets)
+    _refuse_secrets(args, text)
     with opened(args, make=True) as engine:
         if args.key is not None:
             record = engine.put(
@@ -44,6 +41,16 @@ def add(args: Namespace) -> int:
             note(f"{one.likeness:.0%} the same as {one.id} {one.title}".rstrip())
         settle(engine, limit=FEW)
     return 0
+
+
+def _refuse_secrets(args: Namespace, text: str) -> None:
+    """Refuse what looks like a secret, unless it is allowed; a key may say that what it holds is one."""
+    _, settings = place(args)
+    held = {"text": text, "data": args.data}
+    if args.key is not None:
+        held = {name: {args.key: value} for name, value in held.items()}
+    given = {**held, "title": args.title, "tags": args.tag, "author": args.author}
+    admit("cli", given, allow=settings.allow_secrets)
 
 
 def _text(args: Namespace) -> str:
