@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .shapes import Span
-from .values import LONGEST, compiled, is_passphrase, is_plain_password, is_strewn, is_telling
+from .values import LONGEST, compiled, is_drawn_word, is_plain_password, is_strewn, is_telling
 
 WORDS = ("pass", "pwd", "secret", "token", "key")
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
@@ -94,8 +94,9 @@ def name_secret(name: str, value: str) -> str:
     """What a value of JSON is by the key that it stands under, where it is a secret."""
     if not 8 <= len(value) <= LONGEST or len(name) > LONGEST:
         return ""
-    phrase = len(value.split()) > 1
-    if phrase and not is_passphrase(value.split()):
+    words = value.split()
+    phrase = len(words) > 1
+    if phrase and not (len(words) > 3 and all(map(is_drawn_word, words))):
         return ""
     for found in compiled("(?i:" + _WORD + ")").finditer(name):
         what = _named(name[: found.start()], found[0], name[found.end() :])

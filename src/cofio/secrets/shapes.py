@@ -6,13 +6,14 @@ import re
 from binascii import Error as NotBase64
 from binascii import a2b_base64
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import NamedTuple, cast
 
 from .values import (
     LONGEST,
     compiled,
+    is_drawn_word,
     is_filler,
-    is_passphrase,
     is_used_password,
     is_word_and_number,
     looks_drawn,
@@ -96,8 +97,8 @@ def _key_span(found: re.Match[str]) -> tuple[int, int]:
     head = text[max(0, found.start() - 6) : found.start()]
     start = found.start() - len(head) + len(head.removesuffix(" ").rstrip("-"))
     last = text.find("PRIVATE KEY", found.end(), found.end() + LONGEST_KEY)
-    if last >= 0 and "BEGIN" not in text[last - 40 : last]:
-        return start, max(last, cast(re.Match[str], compiled(_KEY_END).match(text, last)).end())
+    if last >= 0 and compiled(r"END (?:[A-Z0-9]{2,9} ){0,3}$").search(text[last - 40 : last]):
+        return start, cast(re.Match[str], compiled(_KEY_END).match(text, last)).end()
     return start, cast(re.Match[str], compiled(_KEY_ROWS).match(text, found.end())).end()
 
 
@@ -162,8 +163,24 @@ def _is_seed(found: re.Match[str]) -> bool:
 
 def _is_told(found: re.Match[str]) -> bool:
     """Whether a sentence tells a password that is as short as people make them, or made of words."""
-    words = compiled(r"[A-Za-z]+").findall(found["value"])
-    return is_passphrase(words) if len(words) > 1 else is_word_and_number(found["value"])
+    return (found["words"] is None and is_word_and_number(found["value"])) or _told_words(found) > ""
+
+
+def _told_words(found: re.Match[str]) -> str:
+    """The words that a sentence tells as a password, without those by which it goes on; empty when it does not."""
+    words = compiled(r"[a-z]+").findall(found["words"] or "")
+    told = list(takewhile(is_drawn_word, words))
+    whole = len(told) == len(words) and compiled(r"[\"'`*]{0,3}[ \t]*(?:[.!?,;:)\n]|$)").match(
+        found.string, found.end()
+    )
+    if len(told) < (3 if whole else 4):
+        return ""
+    return cast(re.Match[str], compiled(rf"[a-z]+(?:[ -][a-z]+){{{len(told) - 1}}}").match(found["words"]))[0]
+
+
+def _told_span(found: re.Match[str]) -> tuple[int, int]:
+    start, end = found.span("value")
+    return (start, end) if found["words"] is None else (start, start + len(_told_words(found)))
 
 
 def _token(what: str, *shapes: str) -> Shape:
@@ -255,6 +272,6 @@ SPACED = _by_last_character(
     Shape("a password", ("assword", "assphrase", "asscode"),
         r"ass(?:word|phrase|code)(?:[ \t](?:for|of|on|in|to|at)(?:[ \t][\w.-]{1,24}+){1,3}?)?[ \t](?:is|was)"
         r"(?:[ \t]now)?:?[ \t][\"'`*]{0,3}(?P<value>[A-Za-z]{4,6}\d{1,3}[!#$*]?(?![\w-])"
-        r"|[a-z]{3,10}+(?:[ -][a-z]{3,10}+){2,7}+(?=[\"'`*.!?,;:)\n]|[ \t]*$|[ \t]\W))", _is_told),
+        r"|(?P<words>[a-z]{3,10}+(?:[ -][a-z]{3,10}+(?![\w'])){2,7}+))", _is_told, _told_span),
     Shape("a password in a header", ("asic ",), r"(?<=[Bb])asic (?P<value>[A-Za-z0-9+/]{12,400}+={0,2})", _is_basic),
 )  # fmt: skip

@@ -60,25 +60,26 @@ _WORD_AND_YEAR = r"[A-Z][a-z]{3,}\d{2,4}"
 
 _UUID_NAME = r"[A-Z0-9_]*[A-Z0-9]_(?:API_KEY|SECRET(?:_KEY)?|(?:API|AUTH|ACCESS)_TOKEN)"
 _SAID_OF_PASSWORDS = (  # in sentences about a password, unlike in those that tell one
-    "able about above account accounts actually admin after again all almost also always and another any anyone "
-    "anything are ascii ask asks back bad base basic because been before being below best better blank both but "
-    "bytes can cannot case change changes char character characters chars clear client code come comes common "
-    "complex config correctly customer data database day days default device did different digit digits does don "
-    "done during each easy eight email empty encoding english enough enter env environment error even ever every "
-    "everyone everything everywhere expires field file files fine five folder for four from full get gets give "
-    "given goes gone good hard has hash have her here hers his how html http image inside instead into its just "
-    "keep kept key keys know known last lead least left less letter letters like line local login long longer "
-    "lost low lower main make makes many may maybe mine minimum more most much must name names need needs never "
-    "new next nine none not nothing now null number numbers off often old once one only optional other others our "
-    "out over own part password passwords per phrase plain plaintext policy present private probably problem prod "
-    "production public quite random rather readable ready really relevant required reset right root safe same "
-    "sample saved secret secrets secure security see sensitive sent server service set seven several she short "
-    "should shown side simple since site six some someone something somewhere soon staging still stored string "
-    "strings strong such sure symbols system table ten test text than that the their them then there these they "
-    "thing this those though three through time times today together token too true twice two type unique unknown "
-    "until upper url use used user username users valid value values very wait wants was weak web week weeks well "
-    "were what when where which while who whole whose why wide will with within without word words work works "
-    "would wrong year years yet you your yours zero"
+    "able about above account accounts actually admin after afternoon again all almost also always and another "
+    "any anyone anything are ascii ask asks back bad base basic because been before being below best better blank "
+    "both broken but bytes can cannot case change changes char character characters chars chosen clear client "
+    "code come comes common complex config correctly customer data database day days default device did different "
+    "digit digits does don done during each easy eight email empty encoding english enough enter env environment "
+    "error even evening ever every everyone everything everywhere expires field file files fine five folder for "
+    "four from full get gets give given goes gone good hard has hash have her here hers hidden his how html http "
+    "image inside instead into its just keep kept key keys know known last lead least left less letter letters "
+    "like line local login long longer lost low lower main make makes many may maybe mine minimum month months "
+    "more morning most much must name names need needs never new next night nine none not nothing now null number "
+    "numbers off often old once one only optional other others our out over own part password passwords per "
+    "phrase plain plaintext policy present private probably problem prod production public quite random rather "
+    "readable ready really relevant required reset right root safe same sample saved secret secrets secure "
+    "security see sensitive sent server service set seven several shared she short should shown side simple since "
+    "site six sold some someone something sometimes somewhere soon staging still stored string strings strong "
+    "such sure symbols system table taken ten test text than that the their them then there these they thing this "
+    "those though three through time times today together token tomorrow tonight too true twice two type typed "
+    "unique unknown until upper url use used user username users valid value values very wait wants was weak web "
+    "week weeks well were what when where which while who whole whose why wide will with within without word "
+    "words work works would written wrong year years yesterday yet you your yours zero "
 )
 _ENDINGS = ("ed", "ly", "ing", "able", "ible", "ful", "less", "ive", "tion", "ity", "ment", "ness", "ous", "ary")
 
@@ -160,15 +161,10 @@ def _said_of_passwords() -> frozenset[str]:
     return frozenset(_SAID_OF_PASSWORDS.split())
 
 
-def is_passphrase(words: list[str]) -> bool:
-    """Whether words are such as people draw for a password, and not what a sentence says about one."""
-    if not 3 <= len(words) <= 12:
-        return False
-    return all(
-        2 < len(word) <= 10 and word.isascii() and word.isalpha() and word.islower()
-        and word not in _said_of_passwords() and not word.endswith(_ENDINGS)
-        for word in words
-    )  # fmt: skip
+def is_drawn_word(word: str) -> bool:
+    """Whether a word is such as people draw for a password, and not one that sentences about passwords have."""
+    plain = word.isascii() and word.isalpha() and word.islower() and 2 < len(word) <= 10
+    return plain and word not in _said_of_passwords() and not word.endswith(_ENDINGS)
 
 
 def is_word_and_number(value: str) -> bool:
