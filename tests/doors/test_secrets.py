@@ -15,7 +15,7 @@ from typing import Any, get_args
 import pytest
 from starlette.testclient import TestClient
 
-from cofio import Engine, Kind, Scope, Settings
+from cofio import Engine, Json, Kind, Scope, Settings
 from cofio.doors import checkpoints
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.protocol import PROTOCOL
@@ -107,7 +107,7 @@ def send_memory_tool(store: Path, text: str) -> str:
 def send_animus(store: Path, text: str) -> str:
     plugin = Server(store=str(store))
     plugin.request("initialize", {"protocol_version": PROTOCOL, "project_root": str(store.parent)})
-    put = {"scope": {"project_id": "p"}, "key": "k", "value": {"note": [text]}}
+    put: dict[str, Json] = {"scope": {"project_id": "p"}, "key": "k", "value": {"note": [text]}}
     try:
         plugin.request("memory/put", put)
     except Refused as refused:
@@ -341,5 +341,5 @@ def test_an_import_tells_how_much_was_masked(
 
 
 def test_what_is_masked_is_left_as_it_is_when_there_is_nothing_to_mask() -> None:
-    given = {"text": "Nothing.", "data": {"a": [1, None, "b"]}}
+    given: dict[str, Json] = {"text": "Nothing.", "data": {"a": [1, None, "b"]}}
     assert admit("rest", given, allow=False) is given

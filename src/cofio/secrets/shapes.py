@@ -163,17 +163,15 @@ def _is_seed(found: re.Match[str]) -> bool:
 
 def _is_told(found: re.Match[str]) -> bool:
     """Whether a sentence tells a password that is as short as people make them, or made of words."""
-    return (found["words"] is None and is_word_and_number(found["value"])) or _told_words(found) > ""
+    return is_word_and_number(found["value"]) if found["words"] is None else bool(_told_words(found))
 
 
 def _told_words(found: re.Match[str]) -> str:
     """The words that a sentence tells as a password, without those by which it goes on; empty when it does not."""
-    words = compiled(r"[a-z]+").findall(found["words"] or "")
+    words = compiled(r"[a-z]+").findall(found["words"])
     told = list(takewhile(is_drawn_word, words))
-    whole = len(told) == len(words) and compiled(r"[\"'`*]{0,3}[ \t]*(?:[.!?,;:)\n]|$)").match(
-        found.string, found.end()
-    )
-    if len(told) < (3 if whole else 4):
+    ended = compiled(r"[\"'`*]|[ \t]*(?:[.!?,;:)\n]|$)").match(found.string, found.end())
+    if len(told) < (3 if ended and len(told) == len(words) else 4):
         return ""
     return cast(re.Match[str], compiled(rf"[a-z]+(?:[ -][a-z]+){{{len(told) - 1}}}").match(found["words"]))[0]
 
