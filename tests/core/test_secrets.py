@@ -725,6 +725,7 @@ def test_what_is_found_does_not_carry_the_secret() -> None:
         ([{"note": "one\ntwo\n" + "gh" + "p_" + body_of(1)(WORD, 36)}], "a GitHub token", 3),
         ({"s" + "k-ant-api03-" + body_of(1)(WORD, 93): True}, "an Anthropic key", 1),
         ("AK" + "IA" + body_of(1)(UPPER, 16), "an AWS access key", 1),
+        (["next", f"API key: {body_of(1)(WORD, 32)}"], "a secret key", 1),
         ({"a": "fine", "token": body_of(2)(WORD, 40), "b": "AK" + "IA" + body_of(1)(UPPER, 16)}, "a token", 1),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from ..model import MAX_AUTHOR, Json
+from ..model import MAX_AUTHOR, MAX_TEXT, Json
 from ..secrets.policy import Door, admit
 from . import Message
 
@@ -32,6 +32,6 @@ def _spoken(message: Message) -> dict[str, Json]:
 def _respoken(message: Message, kept: Mapping[str, Json]) -> Message:
     name, calls = cast("str | None", kept["sender"]), cast("list[dict[str, str]]", kept["calls"])
     return replace(
-        message, text=cast(str, kept["text"]), content=kept["content"], name=name and name[:MAX_AUTHOR],
+        message, text=cast(str, kept["text"])[:MAX_TEXT], content=kept["content"], name=name and name[:MAX_AUTHOR],
         calls=tuple(replace(call, **each) for call, each in zip(message.calls, calls, strict=True)),
     )  # fmt: skip

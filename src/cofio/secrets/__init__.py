@@ -42,9 +42,9 @@ def find_secret(text: str) -> Secret | None:
 
 def mask_secrets(text: str) -> str:
     """`text` with a mark that names its kind in the place of each secret; the same text gives the same result."""
-    masked, first = text, find_secret(text)
+    masked, found = text, find_secret(text)
     for _ in range(ROUNDS):
-        if find_secret(masked) is None:
+        if found is None:
             return masked
         spans = list(_find_all(masked))
         folded = fold(masked)
@@ -55,7 +55,8 @@ def mask_secrets(text: str) -> str:
             parts += [masked[at : span.start], _mark(span.what)]
             at = span.end
         masked = "".join([*parts, masked[at:]])
-    return masked if first is None or find_secret(masked) is None else _mark(first.what)
+        found = find_secret(masked)
+    return masked if found is None else _mark(found.what)
 
 
 def find_in_json(value: Json) -> Secret | None:

@@ -69,7 +69,7 @@ def _assigned_secret(text: str, found: re.Match[str], group: str) -> Span | None
         in_shell = start.endswith("ENV ") or compiled(r"login\s+\S+\s+$").search(before) is not None
     if not _is_beside(found, group):
         return None
-    what = _named(prefix or (before[-16:] if word.lower() == "key" else ""), word, suffix)
+    what = _named(prefix or (before[-16:].rpartition("\n")[2] if word.lower() == "key" else ""), word, suffix)
     value = value if quoted else value.removesuffix("**").rstrip(".:|")
     if not (sign or in_shell or name.startswith("--")) and not (
         what == "a password" and len(word) > 4 and is_strewn(value)
