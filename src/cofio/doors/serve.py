@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from types import MappingProxyType
@@ -239,6 +240,7 @@ def run(
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
     log_to_stderr()
+    settings = replace(settings, allow_secrets=allow_secrets)
     tokens = Tokens(folder)
     strict = not _is_local(host) or not all(_is_local(name) for name in names)
     if strict and not tokens.all():

@@ -215,10 +215,11 @@ def _take(args: Namespace) -> int:
         said = f"imported {counted(taken.new)} from {path} ({_chunks(taken.chunks)} and {states})"
         said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
         said += f"; {_chunks(taken.expired)} had expired" if taken.expired else ""
+        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
         said += f"; {len(taken.refused):,} refused" if taken.refused else ""
         output(as_json=args.json).done(
             said, imported=taken.new, kept=kept, chunks=taken.chunks, states=taken.states, vectors=taken.vectors,
-            expired=taken.expired, changed=len(taken.changed), refused=len(taken.refused),
+            expired=taken.expired, masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
         )  # fmt: skip
         _embed(args, engine)
     return 1 if taken.refused else 0
