@@ -126,13 +126,13 @@ class Indexing:
                         self._backend.note_fault(f"{type(error).__name__}: {error}")
 
     def _purge(self) -> None:
-        """Remove what expired, once it has been seen expired for an hour that no change of the clock can fake."""
-        now = time.monotonic()
-        if self._expired is None:
-            self._expired = (now, self._clock())
-        elif now - self._expired[0] >= PURGE_AFTER:
-            before = min(self._expired[1], self._clock())
-            self._expired = (now, self._clock())
+        """Remove what expired, once every look of an hour that no change of the clock can fake has seen it expired."""
+        now, clock = time.monotonic(), self._clock()
+        since, before = self._expired or (now, clock)
+        before = min(before, clock)
+        self._expired = (since, before)
+        if now - since >= PURGE_AFTER:
+            self._expired = (now, clock)
             self._backend.purge(before)
             if self._purge_too is not None:
                 self._purge_too(before)

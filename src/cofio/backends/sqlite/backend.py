@@ -24,7 +24,7 @@ from . import checks
 from .checkpoints import Rows
 from .database import Database, fetch, translated
 from .filters import micros, within
-from .records import COLUMNS, Changing, given_with, prepare, record_of, steady
+from .records import COLUMNS, Changing, correct_time, given_with, prepare, record_of, steady
 from .tail import Tail
 from .view import SqliteView, seen_seq
 from .words import Look, State, WordIndex
@@ -247,13 +247,16 @@ class SqliteBackend:
         at = micros(now)
         with self._database.reading() as connection:
             updated = State.read(connection).updated
+            ahead = steady(at, updated) < updated
             ended = any(
                 connection.execute(
                     f"SELECT 1 FROM {table} WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
                 ).get
                 for table in ("record", "checkpoint")
             )
-        if ended:
+        if ahead:
+            self._database.write(lambda connection: correct_time(connection, at))
+        elif ended:
             sql = "UPDATE state SET updated = max(updated, ?)"
             self._database.write(lambda connection: connection.execute(sql, (at,)).get)
 
