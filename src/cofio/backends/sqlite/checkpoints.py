@@ -29,6 +29,8 @@ _PENDING = "task, at, path, channel, type, value"
 _TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
+MERGED_PAGES = 500  # of the words' pages that are written anew in one transaction
+_TOMBSTONE = 1 << 53  # FTS5 keeps what says that a row was deleted at ids from here on, in checkpoint_word_data
 
 
 class Rows:
@@ -278,6 +280,17 @@ class Rows:
     def _one(self, sql: str, *values: Any) -> CheckpointRow | None:
         row = self._connection.execute(sql, (self._now, *values)).fetchone()
         return None if row is None else CheckpointRow._make(row)
+
+
+def deleted_words(connection: apsw.Connection) -> bool:
+    """Whether the words of deleted checkpoints are still in the pages of `checkpoint_word`."""
+    return bool(connection.execute("SELECT 1 FROM checkpoint_word_data WHERE id >= ? LIMIT 1", (_TOMBSTONE,)).get)
+
+
+def merge_words(connection: apsw.Connection) -> None:
+    """Write some of the pages of `checkpoint_word` anew, without deleted words. A negative number merges all of it."""
+    sql = "INSERT INTO checkpoint_word (checkpoint_word, rank) VALUES ('merge', ?)"
+    connection.execute(sql, (-MERGED_PAGES,))
 
 
 def _batches(values: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -10,7 +10,7 @@ from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
 from . import chatting, filing, keeping, vaulting
 from .arguments import misused
-from .opening import FEW, opened, settle, waiting
+from .opening import FEW, opened, scrub, settle, waiting
 from .terminal import counted, note, output, path
 
 
@@ -140,7 +140,9 @@ def rm(args: Namespace) -> int:
         else:
             note("nothing was forgotten")
             return 1
-    output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+        output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+        sys.stdout.flush()
+        scrub(engine)
     return 0
 
 

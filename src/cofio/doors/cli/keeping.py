@@ -67,6 +67,9 @@ def doctor(args: Namespace) -> int:
                     engine.reindex(bar)
                 problems = _around(folder) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
+            if args.fix:
+                engine.scrub()
+            facts["deleted"] = _deleted(engine)
             numbers = engine.stats()
             if settings.llm_base_url:
                 facts["llm"] = _llm(engine, settings)
@@ -87,6 +90,16 @@ def doctor(args: Namespace) -> int:
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
     output(as_json=args.json).checkup(Checkup(problems=problems, mended=mended, facts=facts))
     return 1 if problems else 0
+
+
+def _deleted(engine: Engine) -> str:
+    """Whether files still hold what was deleted."""
+    remains = engine.remains()
+    if not remains:
+        return "nothing is left of it in any file of the index"
+    return (
+        f"some {' and '.join(remains)} are still in files: `cofio doctor --fix` removes them now, a server bit by bit"
+    )
 
 
 def _llm(engine: Engine, settings: Settings) -> str:
