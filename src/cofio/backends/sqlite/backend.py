@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .vectors import VectorIndex
 
 T = TypeVar("T")
-TRUNCATE_EVERY = 10.0  # seconds, at least, between two times that the log is emptied
+TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
 _NO_WORDS = Tail(0)
