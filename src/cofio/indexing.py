@@ -146,8 +146,10 @@ class Indexing:
             try:
                 if self._removals is None:
                     self._removals = self._backend.removals()
-                self._settle(self._keep_house_meanwhile, None, wait=False)
-                self._keep_house()
+                try:
+                    self._settle(self._keep_house_meanwhile, None, wait=False)
+                finally:
+                    self._keep_house()  # also where an embedder fails
                 self._backend.note_fault("")
             except Exception as error:  # whatever an embedder raises: a thread that ended would do no more work
                 # The work stays to be done and the next look tries again; `doctor` and `stats` tell of it.
@@ -161,6 +163,7 @@ class Indexing:
             self._keep_house()
 
     def _keep_house(self) -> None:
+        """Do what keeps the store small and rid of what was deleted."""
         self._kept = time.monotonic()
         self._purge()
         self._backend.tidy(self._clock())
@@ -182,8 +185,9 @@ class Indexing:
         removals = self._backend.removals()
         due = self._compacted is None or self._scrubbed - self._compacted >= COMPACT_EVERY
         if idle and due and removals != self._removals:
+            self._compacted = self._scrubbed  # also if it fails: a full disk is not tried again and again
             self._backend.compact(COMPACT_MOST)
-            self._removals, self._compacted = removals, self._scrubbed
+            self._removals = removals
 
     def _purge(self) -> None:
         """Remove what expired, once every look of an hour that no change of the clock can fake has seen it expired."""

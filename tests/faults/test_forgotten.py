@@ -169,7 +169,7 @@ def test_the_doctor_tells_of_remains_and_removes_them_when_asked_to(tmp_path: Pa
         assert list(engine.remains()) == ["words of records"]
     assert remains(store, NOTE)
     assert "`cofio doctor --fix` removes them now" in cofio(store, "doctor")
-    assert "nothing is left" in cofio(store, "doctor", "--fix")
+    assert "nothing of it is left" in cofio(store, "doctor", "--fix")
     assert remains(store, NOTE) == []
 
 

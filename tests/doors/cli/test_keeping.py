@@ -60,7 +60,16 @@ def test_a_healthy_memory_has_no_problems(cofio: Cofio, store: Path) -> None:
     report = cofio("doctor", "--json").json
     assert (report["ok"], report["problems"], report["mended"]) == (True, [], [])
     assert isinstance(report["facts"], dict)
-    assert set(report["facts"]) == {"store", "records", "database", "embedder", "model", "permissions", "disk"}
+    assert set(report["facts"]) == {
+        "store",
+        "records",
+        "database",
+        "embedder",
+        "deleted",
+        "model",
+        "permissions",
+        "disk",
+    }
 
 
 def wipe(store: Path) -> None:

@@ -272,8 +272,13 @@ class SqliteBackend:
             words_left = deleted_words(connection)
         if words_left:
             self._database.write(merge_words)
+        codes = self.folder / "vectors"
         with translated(self.folder):
             left = self._words.rewrite(limit) + sum(self.vectors(name).rewrite() for name in self._coded())
+            if any(codes.glob("*.codes*")):
+                from .vectors import sweep
+
+                sweep(codes, self._database)
         return left + int(words_left)
 
     def remains(self) -> dict[str, int]:

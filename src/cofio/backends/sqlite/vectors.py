@@ -304,7 +304,7 @@ class VectorIndex:
             low, count = self._merged_low(connection, embedder, sound, newest)
             name = self._write(connection, embedder, low, newest, count)
         self._database.write(lambda writer: _publish(writer, embedder, low, newest, name))
-        self._sweep()
+        sweep(self._folder, self._database)
         return count
 
     def remains(self) -> int:
@@ -321,7 +321,7 @@ class VectorIndex:
                 return 0
             name = self._write(connection, found.embedder, found.low, found.high, found.rows)
         self._database.write(lambda writer: _replace(writer, found, name))
-        self._sweep()
+        sweep(self._folder, self._database)
         return max(1, found.rows)
 
     def _stale(self, connection: apsw.Connection) -> _Stale | None:
@@ -377,13 +377,14 @@ class VectorIndex:
         _sync_folder(self._folder)
         return name
 
-    def _sweep(self) -> None:
-        """Remove files that the database no longer names; a reader that has one mapped keeps it."""
-        with self._database.reading() as connection:
-            kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
-        for file in self._folder.glob("*.codes*"):
-            if file.name not in kept:
-                file.unlink(missing_ok=True)
+
+def sweep(folder: Path, database: Database) -> None:
+    """Remove files of codes that the database no longer names; a reader that has one mapped keeps it."""
+    with database.reading() as connection:
+        kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
+    for file in folder.glob("*.codes*"):
+        if file.name not in kept:
+            file.unlink(missing_ok=True)
 
 
 class _Stale(NamedTuple):

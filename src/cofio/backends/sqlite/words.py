@@ -290,6 +290,7 @@ class WordIndex:
         with self._database.reading() as connection:
             state = State.read(connection)
         try:
+            self._sweep(state.index)
             opened, stale = self._stale_segments(state)
             if opened is None:
                 return 0

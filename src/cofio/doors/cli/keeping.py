@@ -69,7 +69,7 @@ def doctor(args: Namespace) -> int:
                 mended = [fault for fault in found if fault not in problems]
             if args.fix:
                 engine.scrub()
-            facts["deleted"] = _deleted(engine)
+            deleted = _deleted(engine)
             numbers = engine.stats()
             if settings.llm_base_url:
                 facts["llm"] = _llm(engine, settings)
@@ -78,6 +78,7 @@ def doctor(args: Namespace) -> int:
         facts["embedder"] = (
             f"{numbers['embedder']}, {counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
         )
+        facts["deleted"] = deleted
     except Unavailable as error:
         if not exists(folder):
             raise
@@ -96,10 +97,8 @@ def _deleted(engine: Engine) -> str:
     """Whether files still hold what was deleted."""
     remains = engine.remains()
     if not remains:
-        return "nothing is left of it in any file of the index"
-    return (
-        f"some {' and '.join(remains)} are still in files: `cofio doctor --fix` removes them now, a server bit by bit"
-    )
+        return "nothing of it is left in the index"
+    return f"{' and '.join(remains)} are still in files: `cofio doctor --fix` removes them now, a server bit by bit"
 
 
 def _llm(engine: Engine, settings: Settings) -> str:
