@@ -202,7 +202,7 @@ class Changing:
     def purge(self, before: int) -> int:
         """Remove what expired before then."""
         purged = self._remove("SELECT no, words FROM record WHERE expires_at <= ?", before)
-        self._keep_counters(self._updated)
+        self._keep_counters(max(self._updated, self._at))
         return purged
 
     def _keep_counters(self, updated: int) -> None:
