@@ -223,7 +223,7 @@ def test_a_segment_is_written_anew_piece_by_piece_while_everything_is_found(tmp_
                 assert each.search(f"changed {edited}")[0].record.id == others[edited]
                 assert each.search("filler 890")[0].record.text == "filler 890 about things"
             assert engine.check() == []
-        assert pieces >= 9
+        assert pieces >= 3
         engine.scrub()
         assert remains(tmp_path / "store", NOTE) == []
         assert engine.remains() == {}

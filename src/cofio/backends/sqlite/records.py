@@ -37,9 +37,7 @@ HeadingRow: TypeAlias = tuple[str, bytes, str, str | None, str, str, str, str, i
 _EDITABLE = frozenset(each.name for each in fields(Draft)) - {
     "id", "kind", "created_at", "updated_at", "version", "given",
 }  # fmt: skip
-SLACK = (
-    5 * 60 * 1_000_000
-)  # microseconds that a clock is set back by when it is put right, and not because it was wrong
+SLACK = 300_000_000  # microseconds: a clock that is set back by more than these five minutes had been wrong
 _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
 

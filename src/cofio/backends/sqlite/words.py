@@ -283,7 +283,7 @@ class WordIndex:
         return 0
 
     def rewrite(self, limit: int) -> int:
-        """Write up to `limit` documents of such a segment anew; how many documents are left in such segments.
+        """Write up to `limit` documents of two such segments anew; how many documents are left in such segments.
 
         A deleted document's words stay in its segment until all the others have left it: then its files are removed.
         """
@@ -291,11 +291,12 @@ class WordIndex:
             state = State.read(connection)
         try:
             self._sweep(state.index)
-            opened, stale = self._stale_segments(state)
-            if opened is None:
-                return 0
-            if stale:
-                self._move(state, opened, min(stale, key=lambda segment: segment.size), limit)
+            for choose in (min, max):  # or those that are left soon would keep the largest waiting for ever
+                opened, stale = self._stale_segments(state)
+                if opened is None:
+                    return 0
+                if stale:
+                    self._move(state, opened, choose(stale, key=lambda segment: segment.size), limit)
             # tantivy keeps the files of a segment that a searcher of this process may read.
             del opened
             if self._loaded is not None:
@@ -356,7 +357,10 @@ class WordIndex:
                 writer.open.add_document(_mark(writer.known, state.store))
                 writer.open.commit()
             self.release_writer()  # with its merges done, before anything else is deleted
-        self._cursor = (segment.id, upto if upto < segment.size else 0)
+        if upto < segment.size:
+            self._cursor = (segment.id, upto)
+        elif segment.id == self._cursor[0]:
+            self._cursor = ("", 0)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
@@ -549,7 +553,8 @@ def _files(folder: Path, meta: bytes) -> Iterator[Path]:
 
 def _index_files(folder: Path) -> set[str]:
     """The names of the files of segments in an index's folder, also of those that the index has left behind."""
-    return {file.name for file in folder.iterdir() if file.suffix[1:] in (*_PARTS, "del")}
+    managed = map(folder.joinpath, json.loads((folder / ".managed.json").read_bytes()))
+    return {file.name for file in managed if file.suffix[1:] in (*_PARTS, "del") and file.exists()}
 
 
 def _numbers(opened: Loaded, segment: _Segment, at: int, upto: int) -> list[int]:
