@@ -9,17 +9,19 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import apsw
+import numpy as np
 import pytest
 import tantivy
+from numpy.typing import NDArray
 
-from cofio import Draft, Engine, Scope, Settings
+from cofio import Draft, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
 from cofio.backends.sqlite.database import Database
 from cofio.embed.hashed import Hashed
@@ -198,6 +200,23 @@ def test_the_background_work_removes_what_was_replaced_or_has_expired(tmp_path: 
         wait_for(lambda: is_forgotten(store, NOTE, SAID, STATE))
         assert engine.read(edited.id).text == "somebody"
         assert engine.check() == []
+
+
+class Unreachable(Hashed):
+    """An embedder whose endpoint is down."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        raise Unavailable(f"{len(texts)} texts cannot be embedded")
+
+
+def test_what_was_deleted_goes_although_nothing_can_be_embedded(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with opened(store, background=True, embedder=Unreachable()) as engine:
+        doomed = engine.write(DEMO, text=f"the {NOTE} patient")
+        engine.write(DEMO, text="somebody else")
+        wait_for(lambda: engine.stats()["waiting_for_index"] == 0)
+        engine.delete(doomed.id)
+        wait_for(lambda: is_forgotten(store, NOTE))
 
 
 def test_a_segment_is_written_anew_piece_by_piece_while_everything_is_found(tmp_path: Path) -> None:
