@@ -34,7 +34,8 @@ MAX_NAME = 1024
 MAX_NS = 4096
 MAX_METADATA = 1_048_576
 MAX_STATE = 256 * 1024 * 1024
-CACHED = 32 * 1024 * 1024  # bytes of JSON that the cached states stand for; they share most of it
+CACHED = 64 * 1024 * 1024  # bytes of memory that the cached states may take, by `_Known.memory`
+MOST_CACHED = 4096  # states, however small
 TRIES = 5
 PURGED_AT_ONCE = 200
 SHORT = 200  # bytes that are not worth the time to compress them
@@ -91,6 +92,12 @@ class _Known(NamedTuple):
     whole: int
     """How many bytes the whole state at the chain's beginning takes."""
     size: int
+    """How many bytes of JSON the state is."""
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes of memory it takes: a number of JSON's 2 bytes is an object of 28 and a pointer of 8."""
+        return 2048 + 4 * self.size
 
 
 class _Gone(Exception):
@@ -328,9 +335,14 @@ class Checkpoints:
         What was kept as a change of what is deleted is first written as a change of something else.
         """
         _name("thread", thread)
-        if id is None:
-            return self._backend.change_checkpoints(lambda rows: rows.forget(space, thread), self._clock())
-        return self.remove(space, [(thread, ns, id)])
+        if id is not None:
+            return self.remove(space, [(thread, ns, id)])
+
+        def work(rows: CheckpointRows) -> int:
+            self._forget(row.no for row in rows.listed(space, thread, None, by_id=False, before=None))
+            return rows.forget(space, thread)
+
+        return self._backend.change_checkpoints(work, self._clock())
 
     def remove(self, space: str, places: Iterable[tuple[str, str, str]]) -> int:
         """Delete checkpoints by thread, ns and id, in one transaction; how many there were."""
@@ -516,6 +528,7 @@ class Checkpoints:
             if row is not None:  # else it has expired, and is not looked for any more
                 rows.take_in(rows.space(thread), [(child.no, _brought(change, row.metadata))], None)
         rows.remove(nos)
+        self._forget(nos)
 
     def _take_in(self, space: str) -> bool:
         """Take in the words of the next checkpoints; whether there may be more."""
@@ -546,22 +559,21 @@ class Checkpoints:
                 self._heads.popitem(last=False)
 
     def _keep(self, no: int, known: _Known) -> None:
-        if known.size > CACHED // 2:
+        if known.memory > CACHED // 2:
             return
         with self._lock:
             replaced = self._states.pop(no, None)
             self._states[no] = known
-            self._size += known.size - (replaced.size if replaced else 0)
-            while self._size > CACHED:
+            self._size += known.memory - (replaced.memory if replaced else 0)
+            while self._size > CACHED or len(self._states) > MOST_CACHED:
                 _, dropped = self._states.popitem(last=False)
-                self._size -= dropped.size
+                self._size -= dropped.memory
 
     def _forget(self, nos: Iterable[int]) -> None:
         with self._lock:
             for no in nos:
                 known = self._states.pop(no, None)
-                self._size -= known.size if known else 0
-            self._heads.clear()
+                self._size -= known.memory if known else 0
 
 
 def _written(base: _Known | None, id: str, state: State) -> tuple[_Known, bytes]:

@@ -460,6 +460,19 @@ class Engine:
         embedder = self.embedder()
         self._backend.rebuild(embedder.id if embedder else None, self._clock(), progress)
         self.settle(progress)
+        self.scrub()
+
+    def scrub(self, *, seconds: float | None = None) -> bool:
+        """Make unreadable now what was deleted or replaced; whether every derived file is rid of it.
+
+        The background work does so by itself, but slowly where there is much to write anew. With `seconds`, it ends
+        after about so long, and a large database is not written anew; without, other writers wait while that is done.
+        """
+        return not self.remains() if self.read_only else self._indexing.scrub(seconds)
+
+    def remains(self) -> Mapping[str, int]:
+        """How much there is of the derived files that still hold what was deleted; empty when none does."""
+        return {kind: count for kind, count in self._backend.remains().items() if count}
 
     def check(self, progress: Progress | None = None) -> Faults:
         """What is wrong with the store, in sentences; empty when nothing is."""

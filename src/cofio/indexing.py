@@ -24,6 +24,11 @@ EMBED_BATCH = 16  # a quarter of a second's work: then others may have the lease
 PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
 LEASE_PATIENCE = 60.0  # seconds that settling waits for a process that has the lease and does not let go
 NICE = 10  # nobody waits for this work, and somebody may wait for the processor
+IDLE = 2.0  # seconds without a change, after which what still holds deleted records is written anew
+BUSY = 60.0  # seconds after which a piece of that is done even so
+SHARE, LARGE_SHARE, LARGE = 5, 20, 20_000  # it takes a fifth of the time, or a twentieth where so many records are left
+COMPACT_EVERY = 600.0  # seconds between two times that the database is written anew
+COMPACT_MOST = 16 * 2**20  # bytes of a database that is: some tenths of a second, for which writers wait
 PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
 
 
@@ -45,6 +50,11 @@ class Indexing:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._expired: tuple[float, datetime] | None = None
+        self._changed = self._kept = self._scrubbed = time.monotonic()
+        self._scrub_at = 0.0
+        self._left = 0
+        self._removals: int | None = None
+        self._compacted: float | None = None
 
     def start(self) -> None:
         """Work in the background from now on."""
@@ -72,6 +82,23 @@ class Indexing:
         self._backend.note_fault("")
         return embedded
 
+    def scrub(self, seconds: float | None = None) -> bool:
+        """Make unreadable what was deleted, now; whether all of it is. It ends after about so many `seconds`."""
+        until = time.monotonic() + (LEASE_PATIENCE if seconds is None else seconds)
+        left = 1
+        while left and not self._stop.is_set():
+            with self._backend.lease() as mine:
+                if mine and self._backend.index_words(WORDS_BATCH) < WORDS_BATCH:
+                    left = self._backend.scrub(WORDS_BATCH)
+            if time.monotonic() > until and (seconds is not None or not mine):
+                break
+            if mine and seconds is None:
+                until = time.monotonic() + LEASE_PATIENCE
+            elif not mine:
+                self._stop.wait(0.05)
+        self._backend.compact(None if seconds is None else COMPACT_MOST)
+        return not left
+
     def _settle(self, progress: Progress | None, limit: int | None, *, wait: bool) -> int:
         embedder = self._embedder()
         # No further than what there is to begin with: a store that is written to all the time has no end.
@@ -83,6 +110,8 @@ class Indexing:
             with self._backend.lease() as mine:
                 if mine:
                     taken = self._backend.index_words(WORDS_BATCH)
+                    if taken:
+                        self._changed = time.monotonic()
                     indexed, more_words = indexed + taken, taken >= WORDS_BATCH
                     if embedder is not None and not more_words:
                         if embedded < left:
@@ -110,14 +139,17 @@ class Indexing:
         with suppress(OSError, AttributeError):  # elsewhere than on Linux a thread has no priority of its own
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         while not self._stop.is_set():
-            self._wake.wait(LOOK)
+            self._wake.wait(min(LOOK, max(0.0, self._scrub_at - time.monotonic())) if self._left else LOOK)
             self._wake.clear()
             if self._stop.wait(PAUSE):
                 return
             try:
-                self._settle(None, None, wait=False)
-                self._purge()
-                self._backend.tidy(self._clock())
+                if self._removals is None:
+                    self._removals = self._backend.removals()
+                try:
+                    self._settle(self._keep_house_meanwhile, None, wait=False)
+                finally:
+                    self._keep_house()  # also where an embedder fails
                 self._backend.note_fault("")
             except Exception as error:  # whatever an embedder raises: a thread that ended would do no more work
                 # The work stays to be done and the next look tries again; `doctor` and `stats` tell of it.
@@ -125,14 +157,46 @@ class Indexing:
                     with suppress(CofioError):
                         self._backend.note_fault(f"{type(error).__name__}: {error}")
 
+    def _keep_house_meanwhile(self, _stage: str, _done: int, _total: int) -> None:
+        """Keep house also while there is no end of records to embed."""
+        if time.monotonic() - self._kept >= LOOK:
+            self._keep_house()
+
+    def _keep_house(self) -> None:
+        """Do what keeps the store small and rid of what was deleted."""
+        self._kept = time.monotonic()
+        self._purge()
+        self._backend.tidy(self._clock())
+        self._scrub()
+
+    def _scrub(self) -> None:
+        """Write anew a piece of what holds deleted records, when nothing else is going on or it has waited for long."""
+        began = time.monotonic()
+        idle = began - self._changed >= IDLE
+        if began < self._scrub_at or not (idle or began - self._scrubbed >= BUSY):
+            return
+        with self._backend.lease() as mine:
+            if not mine:
+                return
+            self._left = self._backend.scrub(WORDS_BATCH)
+        self._scrubbed = time.monotonic()
+        share = LARGE_SHARE if self._left > LARGE else SHARE
+        self._scrub_at = self._scrubbed + (self._scrubbed - began) * (share - 1)
+        removals = self._backend.removals()
+        due = self._compacted is None or self._scrubbed - self._compacted >= COMPACT_EVERY
+        if idle and due and removals != self._removals:
+            self._compacted = self._scrubbed  # also if it fails: a full disk is not tried again and again
+            self._backend.compact(COMPACT_MOST)
+            self._removals = removals
+
     def _purge(self) -> None:
-        """Remove what expired, once it has been seen expired for an hour that no change of the clock can fake."""
-        now = time.monotonic()
-        if self._expired is None:
-            self._expired = (now, self._clock())
-        elif now - self._expired[0] >= PURGE_AFTER:
-            before = min(self._expired[1], self._clock())
-            self._expired = (now, self._clock())
+        """Remove what expired, once every look of an hour that no change of the clock can fake has seen it expired."""
+        now, clock = time.monotonic(), self._clock()
+        since, before = self._expired or (now, clock)
+        before = min(before, clock)
+        self._expired = (since, before)
+        if now - since >= PURGE_AFTER:
+            self._expired = (now, clock)
             self._backend.purge(before)
             if self._purge_too is not None:
                 self._purge_too(before)

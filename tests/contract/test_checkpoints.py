@@ -17,7 +17,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
 from cofio.backends import Backend, PendingWrite
 from cofio.backends.sqlite import SqliteBackend
-from cofio.checkpoints import CACHED, DEPTH, MAX_NAME, Checkpoint, Checkpoints
+from cofio.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPACE = "library"
@@ -614,8 +614,29 @@ def test_the_cache_is_bounded_by_what_it_holds(others: Checkpoints, checkpoints:
         for n in range(12):
             assert state(each, thread=f"t{n}")["n"] == n
         held = sum(len(json.dumps(known.state)) for known in each._states.values())
-        assert held <= CACHED
-        assert held * 0.9 <= each._size <= held * 1.1
+        assert held * 4 * 0.9 <= each._size <= CACHED
+        assert each._size <= held * 4 * 1.1
+
+
+def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(checkpoints: Checkpoints) -> None:
+    saves = MOST_CACHED + 100
+    for n in range(saves):
+        checkpoints.save(SPACE, f"t{n}", "c", {"n": n}, owned=True)
+    assert len(checkpoints._states) == MOST_CACHED
+    assert checkpoints._size >= MOST_CACHED * 2048
+
+
+def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    for n in range(50):
+        checkpoints.save(SPACE, f"t{n % 5}", "c", {"n": n})
+    assert len(checkpoints._states) == 5
+    checkpoints.delete(SPACE, "t0")
+    checkpoints.delete(SPACE, "t1", "c")
+    checkpoints.save(SPACE, "t2", "c", {"n": -1}, ttl=10)
+    ticking.now += timedelta(seconds=60)
+    assert checkpoints.purge(ticking.now) == 1
+    assert len(checkpoints._states) == 2
+    assert checkpoints._size == sum(known.memory for known in checkpoints._states.values())
 
 
 def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path) -> None:

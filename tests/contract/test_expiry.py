@@ -9,6 +9,7 @@ import pytest
 
 from cofio import Draft, Engine, Kind, NotFound, Query, Record, Scope, Where
 from cofio.backends import Backend
+from cofio.indexing import Indexing
 from cofio.query import Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
@@ -139,9 +140,9 @@ def test_a_clock_that_is_set_back_does_not_bring_back_what_has_expired(
 ) -> None:
     doomed = memory.put(DEMO, "key", text="mortal", ttl=60)
     memory.settle()
-    advance(3600)
+    advance(240)
     memory.write(DEMO, text="a sign that this time has been")
-    advance(-3600)
+    advance(-240)
     for engine in (memory, reopen()):
         with pytest.raises(NotFound):
             engine.read(doomed.id)
@@ -165,10 +166,13 @@ def test_a_clock_that_is_set_back_does_not_lose_what_is_written_then(
 
 def test_changes_keep_their_order_when_the_clock_is_set_back(memory: Engine, advance: Callable[[float], None]) -> None:
     first = memory.write(DEMO, text="first")
-    advance(-3600)
+    advance(-240)
     second = memory.write(DEMO, text="second")
     assert memory.list() == [second, first]
     assert second.updated_at >= first.updated_at
+    advance(-7 * DAY)
+    third = memory.write(DEMO, text="third")
+    assert memory.list() == [third, second, first]
 
 
 def test_a_clock_that_was_days_ahead_does_not_hold_the_store_there(
@@ -181,6 +185,84 @@ def test_a_clock_that_was_days_ahead_does_not_hold_the_store_there(
     assert record.updated_at == clock()
     advance(60)
     assert memory.count() == 1
+
+
+@pytest.mark.parametrize("ahead", [3600, 20 * 3600, 400 * DAY])
+def test_a_record_does_not_expire_early_because_a_clock_once_jumped_ahead(
+    memory: Engine, reopen: Callable[..., Engine], advance: Callable[[float], None], clock: Callable[[], datetime],
+    backend: Backend, ahead: float,
+) -> None:  # fmt: skip
+    short = memory.put(DEMO, "short", text="half an hour", ttl=1800)
+    memory.checkpoints.save("library", "t", "c", {"kept": 1}, ttl=1800)
+    advance(ahead)
+    memory.write(DEMO, text="written while the clock was wrong")
+    memory.checkpoints.save("library", "u", "c", {}, ttl=60)
+    backend.tidy(clock())
+    memory.settle()
+    assert memory.get(DEMO, "short") is None
+    advance(-ahead)
+    for engine in (memory, reopen()):
+        assert engine.get(DEMO, "short") == short
+        assert engine.checkpoints.load("library", "t") is not None
+        assert engine.check() == []
+    new = memory.write(DEMO, text="written now", ttl=60)
+    assert (new.created_at, new.expires_at) == (clock(), clock() + timedelta(seconds=60))
+    assert memory.purge() == 0
+    advance(1800)
+    assert memory.get(DEMO, "short") is None
+    assert memory.checkpoints.load("library", "t") is None
+
+
+@pytest.mark.parametrize("correct", ["a write", "a checkpoint", "background work"])
+def test_a_wrong_time_that_was_kept_does_not_count_when_the_clock_comes_near_it(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend, correct: str
+) -> None:
+    advance(3600)
+    memory.write(DEMO, text="written while the clock was wrong")
+    memory.settle()
+    advance(-3600)
+    if correct == "a write":
+        memory.write(DEMO, text="written now")
+    elif correct == "a checkpoint":
+        memory.checkpoints.save("library", "t", "c", {}, ttl=DAY)
+    else:
+        backend.tidy(clock())
+    advance(3500)
+    record = memory.write(DEMO, text="written later")
+    assert record.updated_at == clock()
+    assert memory.stats()["updated"] == clock().isoformat()
+
+
+def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    record = memory.write(DEMO, text="mortal", ttl=60)
+    work = Indexing(backend, lambda: None, clock)
+    advance(7200)
+    work._purge()
+    advance(-7200)
+    work._purge()
+    advance(7200)
+    monkeypatch.setattr("cofio.indexing.PURGE_AFTER", 0.0)  # the hour is over
+    work._purge()
+    advance(-7200)
+    assert memory.read(record.id) == record
+    advance(60)
+    work._purge()
+    assert backend.purge(clock()) == 0
+
+
+def test_a_purge_of_what_expired_long_ago_does_not_take_the_time_back(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend
+) -> None:
+    memory.write(DEMO, text="mortal", ttl=60)
+    advance(60)
+    then = clock()
+    advance(3600)
+    memory.write(DEMO, text="lasting")
+    assert backend.purge(then) == 1
+    assert memory.stats()["updated"] == clock().isoformat()
 
 
 def test_a_purge_removes_what_has_expired_and_leaves_a_sound_store(

@@ -66,8 +66,8 @@ class Plain:
         self._births = 0
 
     def at(self, now: datetime) -> None:
-        """Set the time. A clock that has gone back by less than a day does not take the store with it."""
-        self.now = self.updated if now < self.updated <= now + timedelta(days=1) else now
+        """Set the time. A clock that has gone back by some minutes does not take the store with it."""
+        self.now = self.updated if now < self.updated <= now + timedelta(minutes=5) else now
 
     def alive(self) -> list[Record]:
         """The records that have not expired, the first changed first."""
@@ -166,7 +166,7 @@ class Plain:
         for record in doomed:
             del self.records[record.id]
         if doomed:
-            self.updated = self.now
+            self.updated = max(self.updated, self.now)
 
     @staticmethod
     def expect(what: str, held: Record | None, if_version: int | None) -> None:

@@ -358,7 +358,7 @@ class Memories(RuleBasedStateMachine):
 
     # Time and housekeeping.
 
-    @rule(seconds=st.sampled_from([0.001, 1, 6, 60, -3, -30]))
+    @rule(seconds=st.sampled_from([0.001, 1, 6, 60, -3, -30, -600]))
     def move_the_clock(self, seconds: float) -> None:
         self.clock += timedelta(seconds=seconds)
         self.plain.at(self.clock)
@@ -366,6 +366,11 @@ class Memories(RuleBasedStateMachine):
     @rule(side=sides)
     def settle(self, side: int) -> None:
         self.engines[side].settle()
+
+    @rule(side=sides)
+    def scrub(self, side: int) -> None:
+        assert self.engines[side].scrub()
+        assert self.engines[side].remains() == {}
 
     @rule(side=sides, vectors=st.booleans())
     def reindex(self, side: int, vectors: bool) -> None:

@@ -196,6 +196,27 @@ def reindex(say: Say, store: str) -> None:
             say(did=True)
 
 
+def scrub(say: Say, store: str) -> None:
+    """Change records but for their texts, and write anew, piece by piece, what holds them as they were, for ever."""
+    from cofio import Engine, Settings
+
+    choose = random.Random()
+    hurry(choose)
+    with Engine.open(store, settings=Settings(embedder="hashed", background=False)) as engine:
+        ids = [record.id for record in engine.list(limit=1000)]
+        while True:
+            say(will={})
+            for each in choose.sample(ids, min(5, len(ids))):
+                engine.edit(each, importance=choose.choice(["low", "medium", "high"]))
+            engine.settle()
+            for _ in range(5):
+                with engine._backend.lease() as mine:
+                    if mine:
+                        engine._backend.scrub(20)
+            engine._backend.compact(2**24)
+            say(did=True)
+
+
 def write_and_search(say: Say, store: str, board: str, me: int, writes: int, hurried: bool = False) -> None:
     """Write so many records, singly and in batches, and search between the writes for one's own and others'.
 
@@ -321,6 +342,7 @@ def hurry(choose: random.Random) -> None:
 JOBS: dict[str, Callable[..., None]] = {
     "write_at_random": write_at_random,
     "reindex": reindex,
+    "scrub": scrub,
     "write_and_search": write_and_search,
     "fill_disk": fill_disk,
     "hold_lease": hold_lease,

@@ -13,7 +13,7 @@ import pytest
 import cofio.indexing
 from cofio import Engine, Query, Scope, Settings
 from cofio.backends.sqlite import soundness, vectors
-from cofio.backends.sqlite.soundness import Soundness
+from cofio.backends.sqlite.soundness import MOST_KNOWN, Soundness
 from cofio.embed.hashed import Hashed
 
 from .children import WORDS, Nursery
@@ -364,3 +364,14 @@ def test_a_garbled_note_of_what_is_sound_is_no_error(tmp_path: Path, garbled: st
     record = tmp_path / "sound.json"
     record.write_text(garbled)
     assert Soundness(record)._read() == {}
+
+
+def test_what_is_known_of_files_that_came_and_went_is_forgotten(tmp_path: Path) -> None:
+    sound = Soundness(tmp_path / "sound.json")
+    for number in range(3 * MOST_KNOWN):
+        file = tmp_path / f"{number}.term"
+        file.write_bytes(b"x")
+        assert sound.holds([file], lambda _: True)
+        file.unlink()
+    assert sound._known is not None
+    assert len(sound._known) <= MOST_KNOWN

@@ -151,15 +151,16 @@ def test_processes_that_stay_see_all_that_a_killed_one_acknowledged(nursery: Nur
                 ledger.verify_all(engine)
 
 
-def test_a_kill_while_the_indexes_are_made_anew_hides_nothing(nursery: Nursery, tmp_path: Path) -> None:
+@pytest.mark.parametrize("job", ["reindex", "scrub"])
+def test_a_kill_while_the_indexes_are_made_anew_hides_nothing(nursery: Nursery, tmp_path: Path, job: str) -> None:
     ledger = Ledger(2)
     writer = nursery.fork("write_at_random", store=str(tmp_path), seed=0, known={})
     writer.listen(lambda: len(writer.said) > 400)
     writer.kill()
     for number in range(IN_REINDEXING):
-        child = nursery.fork("reindex", store=str(tmp_path))
+        child = nursery.fork(job, store=str(tmp_path))
         child.listen(lambda child=child: bool(child.said))  # type: ignore[misc]  # bound now, not when it is called
-        child.listen(seconds=ledger.choose.uniform(0, 0.1))
+        child.listen(seconds=ledger.choose.uniform(0, 0.1 if job == "reindex" else 0.6))
         child.kill()
         with Engine.open(tmp_path, settings=QUIET) as engine:
             if number == 0:

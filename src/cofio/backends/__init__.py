@@ -426,6 +426,24 @@ class Backend(Protocol):
     def tidy(self, now: datetime) -> None:
         """Small housekeeping between pieces of work: the log, and that what has expired stays so."""
 
+    def scrub(self, limit: int) -> int:
+        """Write anew a piece of the derived files that still hold what was deleted, about so many records of them.
+
+        How many records such files hold yet, or some other number that is not 0 while there is more to do. Needs the
+        lease, and that the changes have been taken into the word index.
+        """
+
+    def remains(self) -> dict[str, int]:
+        """How much there is of each kind of derived file that still holds what was deleted."""
+
+    def removals(self) -> int:
+        """A number that rises whenever this process sees that something was deleted or replaced."""
+
+    def compact(self, largest: int | None = None) -> bool:
+        """Write the database anew, so that no gap of it holds what was deleted, unless it is larger than so many bytes;
+        whether it was. Writers wait meanwhile.
+        """
+
     def note_fault(self, fault: str) -> None:
         """Keep why background work failed for `check` and `stats` to tell, or nothing when it did not."""
 

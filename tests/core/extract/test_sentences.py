@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cofio.extract import Step
+from cofio.extract.rules.boundaries import telling
 from cofio.extract.rules.manner import Manner, manner
 from cofio.extract.rules.sentences import READ, sentences, split
+from cofio.extract.rules.steps import fields
 
 
 def _nothing(_: str) -> bool:
@@ -157,3 +162,13 @@ def test_any_text_gives_sentences_without_edges_or_control_characters(text: str)
     for one in sentences(text, _nothing):
         assert one.text == one.text.strip()
         assert one.text.isprintable() or not any(mark in one.text for mark in "\n\r\x07\u202e")
+
+
+def test_no_cache_holds_on_to_a_long_document() -> None:
+    document = "The harbour is open. " * 20_000
+    arguments = '{"query": "' + document + '"}'
+    held = sys.getrefcount(document), sys.getrefcount(arguments)
+    assert list(sentences(document, _nothing))
+    assert telling(document)
+    assert fields(Step(tool="search", arguments=arguments, result="", failed=False))
+    assert (sys.getrefcount(document), sys.getrefcount(arguments)) == held

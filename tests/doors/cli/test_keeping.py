@@ -63,7 +63,16 @@ def test_a_healthy_memory_has_no_problems(
     report = cofio("doctor", "--json").json
     assert (report["ok"], report["problems"], report["mended"]) == (True, [], [])
     assert isinstance(report["facts"], dict)
-    assert set(report["facts"]) == {"store", "records", "database", "embedder", "model", "permissions", "disk"}
+    assert set(report["facts"]) == {
+        "store",
+        "records",
+        "database",
+        "embedder",
+        "deleted",
+        "model",
+        "permissions",
+        "disk",
+    }
 
 
 @pytest.mark.parametrize("cache", ["XDG_CACHE_HOME", "HOME"])

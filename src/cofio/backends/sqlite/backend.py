@@ -23,12 +23,12 @@ from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
 from .. import Bounds, Change, CheckpointRows, EmbedBatch, Made, Progress, Put, ToEmbed
 from . import checks
-from .checkpoints import Rows
+from .checkpoints import Rows, deleted_words, merge_words
 from .copies import Copy
 from .database import Database, fetch, translated
 from .files import find_access
 from .filters import micros, within
-from .records import COLUMNS, Changing, Row, given_with, prepare, record_of, steady
+from .records import COLUMNS, Changing, Row, correct_time, given_with, prepare, record_of, steady
 from .spool import spool
 from .tail import Tail
 from .view import SqliteView, seen_seq
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
+TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
 _NO_WORDS = Tail(0)
@@ -76,6 +77,7 @@ class SqliteBackend:
         self._vectors: dict[str, VectorIndex] = {}
         self._aligned = False
         self._log_is_held = False
+        self._truncated = time.monotonic()
 
     @property
     def read_only(self) -> bool:
@@ -280,16 +282,21 @@ class SqliteBackend:
             Unavailable: somebody who reads, and does not go on, has kept the log for long.
         """
         held = checks.held_log(self._database)
+        if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
+            self._truncated = time.monotonic()
         at = micros(now)
         with self._database.reading() as connection:
             updated = State.read(connection).updated
+            ahead = steady(at, updated) < updated
             ended = any(
                 connection.execute(
                     f"SELECT 1 FROM {table} WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
                 ).get
                 for table in ("record", "checkpoint")
             )
-        if ended:
+        if ahead:
+            self._database.write(lambda connection: correct_time(connection, at))
+        elif ended:
             sql = "UPDATE state SET updated = max(updated, ?)"
             self._database.write(lambda connection: connection.execute(sql, (at,)).get)
         if held is None:
@@ -299,6 +306,52 @@ class SqliteBackend:
             self._log_is_held = True
             _log.warning("%s", held)
         raise Unavailable(held)
+
+    # What was deleted.
+
+    def scrub(self, limit: int) -> int:
+        """Write anew a piece of what still holds deleted records; how many are left in such files. Needs the lease."""
+        with self._database.reading() as connection:
+            words_left = deleted_words(connection)
+        if words_left:
+            self._database.write(merge_words)
+        codes = self.folder / "vectors"
+        with translated(self.folder):
+            left = self._words.rewrite(limit) + sum(self.vectors(name).rewrite() for name in self._coded())
+            if any(codes.glob("*.codes*")):
+                from .vectors import sweep
+
+                sweep(codes, self._database)
+        return left + int(words_left)
+
+    def remains(self) -> dict[str, int]:
+        """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
+        with self._database.reading() as connection:
+            found = {"words of checkpoints": int(deleted_words(connection))}
+        found["words of records"] = self._words.remains()
+        found["vectors"] = sum(self.vectors(name).remains() for name in self._coded())
+        return found
+
+    def removals(self) -> int:
+        """A number that rises whenever this process sees that something was deleted or replaced."""
+        with self._database.reading() as connection:
+            return self._words.removals + int(connection.execute("SELECT no FROM checkpoint_gone").get)
+
+    def compact(self, largest: int | None = None) -> bool:
+        """Write the database anew and empty its log, unless it is larger than so many bytes; whether it was done."""
+        size = self._database.path.stat().st_size
+        if largest is not None and size > largest:
+            return False
+        self._database.vacuum(in_memory=largest is not None)
+        self._database.checkpoint()
+        self._database.truncate_log()
+        return True
+
+    def _coded(self) -> list[str]:
+        """The embedders that have files of codes."""
+        with self._database.reading() as connection:
+            sql = "SELECT DISTINCT embedder.name FROM segment JOIN embedder ON embedder.no = segment.embedder"
+            return [name for (name,) in fetch(connection, sql)]
 
     def note_fault(self, fault: str) -> None:
         """Keep why background work failed, or that it does not."""

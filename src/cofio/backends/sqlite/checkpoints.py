@@ -9,7 +9,7 @@ import apsw
 
 from .. import CheckpointRow, Link, PendingWrite
 from .database import fetch
-from .records import DAY
+from .records import SLACK, correct_time
 
 _ROW = "checkpoint.no, name, ns, id, parent, created_at, expires_at, metadata"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
@@ -26,9 +26,11 @@ _STANDING = (
 )
 _PENDING = "task, at, path, channel, type, value"
 # ?1 is the time. The store's own (`records.steady`) is read only for what may have expired.
-_TIME = f"max(?1, (SELECT iif(updated <= ?1 + {DAY}, updated, 0) FROM state))"
+_TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
+MERGED_PAGES = 500  # of the words' pages that are written anew in one transaction
+_TOMBSTONE = 1 << 53  # FTS5 keeps what says that a row was deleted at ids from here on, in checkpoint_word_data
 
 
 class Rows:
@@ -149,7 +151,9 @@ class Rows:
             (thread, id, parent, *base, created_at, expires_at, metadata, body),
         )
         if expires_at is not None:  # a clock that is set back must not bring it to life again
-            self._connection.execute("UPDATE state SET updated = ? WHERE updated < ?", (created_at, created_at))
+            if self._connection.execute("SELECT updated > ? FROM state", (self._now + SLACK,)).get:
+                correct_time(self._connection, self._now)
+            self._connection.execute("UPDATE state SET updated = ?1 WHERE updated < ?1", (created_at,))
         return self._connection.last_insert_rowid()
 
     def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
@@ -276,6 +280,17 @@ class Rows:
     def _one(self, sql: str, *values: Any) -> CheckpointRow | None:
         row = self._connection.execute(sql, (self._now, *values)).fetchone()
         return None if row is None else CheckpointRow._make(row)
+
+
+def deleted_words(connection: apsw.Connection) -> bool:
+    """Whether the words of deleted checkpoints are still in the pages of `checkpoint_word`."""
+    return bool(connection.execute("SELECT 1 FROM checkpoint_word_data WHERE id >= ? LIMIT 1", (_TOMBSTONE,)).get)
+
+
+def merge_words(connection: apsw.Connection) -> None:
+    """Write some of the pages of `checkpoint_word` anew, without deleted words. A negative number merges all of it."""
+    sql = "INSERT INTO checkpoint_word (checkpoint_word, rank) VALUES ('merge', ?)"
+    connection.execute(sql, (-MERGED_PAGES,))
 
 
 def _batches(values: Sequence[int]) -> Iterator[Sequence[int]]:

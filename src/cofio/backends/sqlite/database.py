@@ -187,6 +187,35 @@ class Database:
                 return 0  # another process is at it
             return max(0, logged - moved) * int(connection.pragma("page_size"))
 
+    def truncate_log(self) -> bool:
+        """Empty the write-ahead log, which holds what was deleted since; False when others are in the way, now.
+
+        Nobody waits for it longer than for a commit: what the log holds should be in the database already.
+        """
+        if self.read_only:
+            return True
+        with self.borrowed() as connection:
+            connection.set_busy_handler(None)
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except (apsw.BusyError, apsw.LockedError):
+                return False
+            finally:
+                connection.set_busy_handler(_Patience())
+        return True
+
+    def vacuum(self, *, in_memory: bool) -> None:
+        """Write the database anew. The pages that SQLite rearranges keep copies of what lay there, deleted or not.
+
+        Other writers wait meanwhile. What is written is gathered in memory, or in a temporary file.
+        """
+        self.check_writable()
+        self.verify()
+        with self._writing, translated(self.path):
+            if not self._closed:
+                self._writer.pragma("temp_store", "MEMORY" if in_memory else "DEFAULT")
+                patiently(lambda: self._writer.execute("VACUUM").get)
+
     def close(self) -> None:
         """Close every connection; the last process to close leaves a database without a log."""
         with self._writing:

@@ -37,7 +37,7 @@ HeadingRow: TypeAlias = tuple[str, bytes, str, str | None, str, str, str, str, i
 _EDITABLE = frozenset(each.name for each in fields(Draft)) - {
     "id", "kind", "created_at", "updated_at", "version", "given",
 }  # fmt: skip
-DAY = 86_400_000_000  # in microseconds
+SLACK = 300_000_000  # microseconds: a clock that is set back by more than these five minutes had been wrong
 _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
 
@@ -123,10 +123,16 @@ def text_digest(text: str, *, plain: bool = False) -> bytes:
 
 
 def steady(now: int, updated: int) -> int:
-    """The store's time: a clock that was set back by less than a day does not take the store back with it,
-    so nothing that has expired comes to life again; one that is off by more is not to be trusted.
+    """The store's time: a clock that was set back by some minutes does not take the store back with it, so nothing that
+    has expired comes to life again. When it was set back by more, it had been wrong, and what it said is forgotten.
     """
-    return updated if now < updated <= now + DAY else now
+    return updated if now < updated <= now + SLACK else now
+
+
+def correct_time(connection: apsw.Connection, now: int) -> None:
+    """Take back the store's time, and what was measured by it, when a clock that was ahead has been put right."""
+    connection.execute("UPDATE state SET updated = ?1, indexed_at = min(indexed_at, ?1)", (now,))
+    connection.execute("UPDATE embedder SET seen_at = min(seen_at, ?)", (now,))
 
 
 class Prepared(NamedTuple):
@@ -163,8 +169,10 @@ class Changing:
     ) -> None:
         self._connection = connection
         self._do = connection.execute
-        self._seq, self._records, self._words, updated = self._do("SELECT seq, records, words, updated FROM state").get
-        self._at = steady(micros(now), updated)
+        self._seq, self._records, self._words, self._updated = self._do(
+            "SELECT seq, records, words, updated FROM state"
+        ).get
+        self._at = steady(micros(now), self._updated)
         self._scope_nos: dict[Scope, int] = {}
         self._prepared = prepared or {}
 
@@ -184,19 +192,21 @@ class Changing:
                 answers.append(self._extend(change))
             else:
                 answers.append(self._drop(change))
-        self._keep_counters()
+        if self._at < self._updated:
+            correct_time(self._connection, self._at)
+        self._keep_counters(self._at)
         return answers
 
     def purge(self, before: int) -> int:
         """Remove what expired before then."""
         purged = self._remove("SELECT no, words FROM record WHERE expires_at <= ?", before)
-        self._keep_counters()
+        self._keep_counters(max(self._updated, self._at))
         return purged
 
-    def _keep_counters(self) -> None:
+    def _keep_counters(self, updated: int) -> None:
         self._do(
             "UPDATE state SET seq = ?, records = ?, words = ?, updated = ?",
-            (self._seq, self._records, self._words, self._at),
+            (self._seq, self._records, self._words, updated),
         )
 
     def _put(self, put: Put) -> Record:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 WORTH_KEEPING = 8 * 2**20  # bytes that take so long to read through that it should not be done again
+MOST_KNOWN = 1000  # files, most of them long gone, before what is known of others than those asked for is forgotten
 
 Stamp = tuple[int, int]
 
@@ -33,7 +34,8 @@ class Soundness:
             fresh = [file for file, stamp in stamps.items() if known.get(file.name) != stamp]
             if not all(intact(file) for file in fresh):
                 return False
-            self._known = known | {file.name: stamp for file, stamp in stamps.items()}
+            kept = known if len(known) < MOST_KNOWN else {}  # files come and go with every commit of an index
+            self._known = kept | {file.name: stamp for file, stamp in stamps.items()}
             if sum(stamps[file][0] for file in fresh) >= WORTH_KEEPING:
                 self._keep(self._known, {file.parent for file in stamps})
             return True

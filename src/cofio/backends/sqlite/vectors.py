@@ -166,6 +166,7 @@ class VectorIndex:
         self._number = 0
         self._covered = 0
         self._read_to = 0
+        self._clean: tuple[object, object] = (None, None)
         self._tables: OrderedDict[tuple[bytes, bool], tuple[int, NDArray[np.bool_]]] = OrderedDict()
 
     def nearest(
@@ -304,8 +305,45 @@ class VectorIndex:
             low, count = self._merged_low(connection, embedder, sound, newest)
             name = self._write(connection, embedder, low, newest, count)
         self._database.write(lambda writer: _publish(writer, embedder, low, newest, name))
-        self._sweep()
+        sweep(self._folder, self._database)
         return count
+
+    def remains(self) -> int:
+        """How many vectors are in the smallest file that also holds codes of deleted ones; 0 when none does."""
+        with self._database.reading() as connection:
+            found = self._stale(connection)
+        return max(1, found.rows) if found else 0
+
+    def rewrite(self) -> int:
+        """Write that file anew without them; how many vectors it has now, 0 when there is no such file."""
+        with self._database.reading() as connection:
+            found = self._stale(connection)
+            if found is None:
+                return 0
+            name = self._write(connection, found.embedder, found.low, found.high, found.rows)
+        self._database.write(lambda writer: _replace(writer, found, name))
+        sweep(self._folder, self._database)
+        return max(1, found.rows)
+
+    def _stale(self, connection: apsw.Connection) -> _Stale | None:
+        """The smallest file that holds codes of deleted vectors."""
+        segments = fetch(
+            connection,
+            "SELECT embedder.no, low, high, segment.name FROM segment JOIN embedder ON embedder.no = segment.embedder"
+            " WHERE embedder.name = ? ORDER BY high - low",
+            (self._name,),
+        )
+        newest = connection.execute("SELECT seq, (SELECT sum(vseq) FROM embedder) FROM state").get
+        if (newest, segments) == self._clean:
+            return None
+        for embedder, low, high, name in segments:
+            codes = self._open(name)  # one that is torn is seen to when the codes are brought up to date
+            sql = "SELECT count(*) FROM vector WHERE embedder = ? AND vseq > ? AND vseq <= ?"
+            rows = int(connection.execute(sql, (embedder, low, high)).get)
+            if codes is not None and len(codes) > rows:
+                return _Stale(embedder, low, high, name, rows)
+        self._clean = (newest, segments)
+        return None
 
     def _merged_low(
         self, connection: apsw.Connection, embedder: int, sound: list[tuple[int, int]], newest: int
@@ -341,13 +379,24 @@ class VectorIndex:
         force(self._folder)
         return name
 
-    def _sweep(self) -> None:
-        """Remove files that the database no longer names; a reader that has one mapped keeps it."""
-        with self._database.reading() as connection:
-            kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
-        for file in self._folder.glob("*.codes*"):
-            if file.name not in kept:
-                file.unlink(missing_ok=True)
+
+def sweep(folder: Path, database: Database) -> None:
+    """Remove files of codes that the database no longer names; a reader that has one mapped keeps it."""
+    with database.reading() as connection:
+        kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
+    for file in folder.glob("*.codes*"):
+        if file.name not in kept:
+            file.unlink(missing_ok=True)
+
+
+class _Stale(NamedTuple):
+    """A file of codes, and how many of its vectors are still there."""
+
+    embedder: int
+    low: int
+    high: int
+    name: str
+    rows: int
 
 
 def len_of(parts: Sequence[Codes]) -> int:
@@ -371,6 +420,15 @@ def _publish(connection: apsw.Connection, embedder: int, low: int, high: int, na
         connection.execute(
             "INSERT INTO segment (embedder, high, low, name) VALUES (?, ?, ?, ?)", (embedder, high, low, name)
         )
+
+
+def _replace(connection: apsw.Connection, old: _Stale, name: str) -> None:
+    """Name another file for the same vectors, unless the old one was replaced meanwhile."""
+    if name:
+        sql = "UPDATE segment SET name = ? WHERE embedder = ? AND name = ?"
+        connection.execute(sql, (name, old.embedder, old.name))
+    else:
+        connection.execute("DELETE FROM segment WHERE embedder = ? AND name = ?", (old.embedder, old.name))
 
 
 def _layout(rows: int, dimensions: int) -> tuple[list[tuple[str, np.dtype[np.generic], tuple[int, ...], int]], int]:

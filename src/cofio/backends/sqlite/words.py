@@ -35,12 +35,14 @@ from .tail import Tail, row_words
 HEAP = 30_000_000
 STEP = 2_000_000  # characters that are indexed before what was done is published: some tenths of a second
 MOST_TAIL = 20_000  # records whose words a process reads into memory, where an index is damaged and read-only
+SCANNED = 10_000  # documents of which the numbers are read at a time
 MOST_COUNTS = 10_000  # counts that are kept of an index before they are begun anew
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
 _STATE = "SELECT store, seq, records, words, index_name, indexed_seq, indexed_at, tail_seq, updated, fault FROM state"
 _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
 _COLUMNS = f"no, seq, {_SCOPE_PATH}, kind, key, source, author, tags, title, data, text"
 _Row: TypeAlias = tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]
+_PARTS = ("idx", "pos", "term", "store", "fast", "fieldnorm")  # the files of a segment
 _MARK = 0  # the number of the document that says whose index this is and how far it goes
 
 
@@ -126,6 +128,15 @@ class _Writer:
     known: int
 
 
+class _Segment(NamedTuple):
+    """A part of the index that is written once: its place among them, and how many documents it has and lost."""
+
+    place: int
+    id: str
+    size: int
+    deleted: int
+
+
 class Look(NamedTuple):
     """What a search works on: a snapshot's state, the index that has all that the snapshot says it has, and the
     words of the rest.
@@ -175,6 +186,10 @@ class WordIndex:
         self._soundness = Soundness(folder / "sound.json")
         self._catching_up = threading.Lock()
         self._tail = Tail(0)
+        self._clean = b""
+        self._cursor = ("", 0)
+        self.removals = 0
+        """How many documents this process has taken out of the index."""
 
     def look(self, connection: apsw.Connection) -> Look:
         """Begin a snapshot of the database for which there is an index that has all that the snapshot says it has."""
@@ -252,6 +267,7 @@ class WordIndex:
                 return self.rebuild()
             stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if row[0] <= writer.known)]
             writer.known = max(writer.known, upto)
+            self.removals += len(stale) - 1
             with writing():
                 writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
                 for row in rows:
@@ -261,6 +277,94 @@ class WordIndex:
             self._database.write(lambda connection: _publish(connection, writer.name, state.index, upto))
         self._sweep(writer.name)
         return len(rows) + len(gone) if whole else max(limit, len(rows) + len(gone))
+
+    def remains(self) -> int:
+        """How many documents are in segments that also hold the words of deleted ones."""
+        with self._database.reading() as connection:
+            state = State.read(connection)
+        with suppress(Damaged):
+            return sum(segment.size for segment in self._stale_segments(state)[1])
+        return 0
+
+    def rewrite(self, limit: int) -> int:
+        """Write up to `limit` documents of two such segments anew; how many documents are left in such segments.
+
+        A deleted document's words stay in its segment until all the others have left it: then its files are removed.
+        """
+        with self._database.reading() as connection:
+            state = State.read(connection)
+        try:
+            self._sweep(state.index)
+            for choose in (min, max):  # or those that are left soon would keep the largest waiting for ever
+                opened, stale = self._stale_segments(state)
+                if opened is None:
+                    return 0
+                if stale:
+                    self._move(state, opened, choose(stale, key=lambda segment: segment.size), limit)
+            # tantivy keeps the files of a segment that a searcher of this process may read.
+            del opened
+            if self._loaded is not None:
+                self._load(state)
+            with writing():
+                self._open_writer(state).open.garbage_collect_files()
+            return sum(segment.size for segment in self._stale_segments(state)[1])
+        except Damaged:
+            return 0  # the next change or search starts a new index
+
+    def _stale_segments(self, state: State) -> tuple[Loaded | None, list[_Segment]]:
+        """The index, and its segments that hold words of deleted documents; none at all when no file can hold any."""
+        if not state.index:
+            return None, []
+        folder = self._folder / state.index
+        with watched():
+            meta = (folder / "meta.json").read_bytes()
+            if meta == self._clean:
+                return None, []
+            opened = self._opened(state)
+            segments = [
+                _Segment(place, each["segment_id"], each["max_doc"], (each["deletes"] or {}).get("num_deleted_docs", 0))
+                for place, each in enumerate(json.loads(meta)["segments"])
+            ]
+            # The marks of earlier commits are deleted documents too, of no words. All but one are.
+            marks = opened.searcher.doc_freq("no", _MARK)
+            stale = []
+            if sum(segment.deleted for segment in segments) >= marks:
+                stale = [each for each in segments if _is_stale(opened, each)]
+            if not stale and _index_files(folder) == {file.name for file in _files(folder, meta)}:
+                self._clean = meta
+                return None, []
+            return opened, stale
+
+    def _move(self, state: State, opened: Loaded, segment: _Segment, limit: int) -> None:
+        """Write the next documents of a segment anew, which leaves them deleted in it."""
+        at = self._cursor[1] if self._cursor[0] == segment.id else 0
+        upto = min(at + limit, segment.size)
+        with watched():
+            numbers = [no for no in _numbers(opened, segment, at, upto) if no != _MARK]
+            query = tantivy.Query.term_set_query(_SCHEMA, "no", numbers)
+            hits = opened.searcher.search(query, max(1, len(numbers)), count=False).hits
+            places = [place for _, place in hits if place.segment_ord == segment.place]
+            alive = [int(no or 0) for no in opened.searcher.fast_field_values("no", places)]
+        with self._database.reading() as connection:
+            rows = fetch(
+                connection,
+                f"SELECT {_COLUMNS} FROM record WHERE no IN (SELECT value FROM json_each(?)) AND seq <= ?",
+                (json.dumps(alive), state.indexed_seq),  # what has changed since is about to leave the segment anyway
+            )
+        with self._undone_if_it_fails(state.index):
+            writer = self._open_writer(state)
+            with writing():
+                moved = [_MARK, *(row[0] for row in rows)]
+                writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", moved))
+                for row in rows:
+                    writer.open.add_document(_document(row))
+                writer.open.add_document(_mark(writer.known, state.store))
+                writer.open.commit()
+            self.release_writer()  # with its merges done, before anything else is deleted
+        if upto < segment.size:
+            self._cursor = (segment.id, upto)
+        elif segment.id == self._cursor[0]:
+            self._cursor = ("", 0)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
@@ -464,10 +568,33 @@ def _files(folder: Path, meta: bytes) -> Iterator[Path]:
     """The files that make up the index whose meta.json that is."""
     for segment in json.loads(meta)["segments"]:
         name = segment["segment_id"].replace("-", "")
-        for part in ("idx", "pos", "term", "store", "fast", "fieldnorm"):
+        for part in _PARTS:
             yield folder / f"{name}.{part}"
         if segment["deletes"]:
             yield folder / f"{name}.{segment['deletes']['opstamp']}.del"
+
+
+def _index_files(folder: Path) -> set[str]:
+    """The names of the files of segments in an index's folder, also of those that the index has left behind."""
+    managed = map(folder.joinpath, json.loads((folder / ".managed.json").read_bytes()))
+    return {file.name for file in managed if file.suffix[1:] in (*_PARTS, "del") and file.exists()}
+
+
+def _numbers(opened: Loaded, segment: _Segment, at: int, upto: int) -> list[int]:
+    """The record numbers of some of a segment's documents, deleted or not."""
+    places = [tantivy.DocAddress(segment.place, document) for document in range(at, upto)]
+    return [int(no or 0) for no in opened.searcher.fast_field_values("no", places)]
+
+
+def _is_stale(opened: Loaded, segment: _Segment) -> bool:
+    """Whether a segment holds words of deleted documents: one of them, at most, is a mark of the index."""
+    if segment.deleted != 1:
+        return segment.deleted > 1
+    mark = opened.searcher.search(tantivy.Query.term_query(_SCHEMA, "no", _MARK), 1, count=False).hits
+    if any(place.segment_ord == segment.place for _, place in mark):
+        return True
+    starts = range(0, segment.size, SCANNED)
+    return not any(_MARK in _numbers(opened, segment, at, min(at + SCANNED, segment.size)) for at in starts)
 
 
 def _intact(file: Path) -> bool:

@@ -12,7 +12,7 @@ from ...secrets.policy import admit
 from ..display import neutralise_line
 from . import chatting, filing, keeping, vaulting
 from .arguments import misused
-from .opening import FEW, opened, place, settle, waiting
+from .opening import FEW, opened, place, scrub, settle, waiting
 from .terminal import counted, note, output, path
 
 
@@ -154,7 +154,9 @@ def rm(args: Namespace) -> int:
         else:
             note("nothing was forgotten")
             return 1
-    output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+        output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+        sys.stdout.flush()
+        scrub(engine)
     return 0
 
 

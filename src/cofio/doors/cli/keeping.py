@@ -71,6 +71,9 @@ def doctor(args: Namespace) -> int:
                     engine.reindex(bar)
                 problems = _around(folder) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
+            if args.fix:
+                engine.scrub()
+            deleted = _deleted(engine)
             numbers = engine.stats()
             if settings.llm_base_url:
                 facts["llm"] = _llm(engine, settings)
@@ -78,6 +81,7 @@ def doctor(args: Namespace) -> int:
         facts["database"] = size(int(numbers["bytes_database"]))
         waits = f"{counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
         facts["embedder"] = f"{numbers['embedder']}, {waits}"
+        facts["deleted"] = deleted
         if settings.embedder != "none" and numbers["meaning"] != "on":
             warnings.append(f"meaning is {numbers['meaning']}; until then records are found by their words only")
     except Unavailable as error:
@@ -95,6 +99,14 @@ def doctor(args: Namespace) -> int:
         )
     output(as_json=args.json).checkup(Checkup(problems=problems, warnings=warnings, mended=mended, facts=facts))
     return 1 if problems else 0
+
+
+def _deleted(engine: Engine) -> str:
+    """Whether files still hold what was deleted."""
+    remains = engine.remains()
+    if not remains:
+        return "nothing of it is left in the index"
+    return f"{' and '.join(remains)} are still in files: `cofio doctor --fix` removes them now, a server bit by bit"
 
 
 def _llm(engine: Engine, settings: Settings) -> str:

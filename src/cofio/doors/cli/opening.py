@@ -15,6 +15,7 @@ from ...settings import Settings, find_store
 from .terminal import Bar, note
 
 MAX_PATH = 4096
+SCRUB_SECONDS = 2.0  # that forgetting may take until nothing is left in any file
 FEW = 64  # so many records are embedded on the way, without much of a wait: a second or two
 
 
@@ -58,3 +59,16 @@ def settle(engine: Engine, *, limit: int | None = None) -> bool:
         note(f"not everything is embedded yet: {error}")
         return False
     return True
+
+
+def scrub(engine: Engine) -> None:
+    """Make unreadable what was just forgotten, as far as that takes a moment. What is left is told."""
+    try:
+        done = engine.scrub(seconds=SCRUB_SECONDS)
+    except Unavailable as error:
+        note(f"forgotten, but not yet removed from every file: {error}")
+        return
+    if not done:
+        note(
+            "its words are still in the files of the index: `cofio doctor --fix` removes them now, a server bit by bit"
+        )

@@ -117,10 +117,14 @@ def _drift(messages: Sequence[Message], free: list[bool], talk: list[int]) -> in
     return None
 
 
-@lru_cache(maxsize=2048)
 def telling(text: str) -> frozenset[str]:
     """The stems of the words of a message that may show its topic."""
-    return frozenset(word for word in words(text[:READ]) if len(word) > 2 and word not in _COMMON)
+    return _telling_words(text[:READ])  # the cache must not hold on to the rest of a document
+
+
+@lru_cache(maxsize=2048)
+def _telling_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in words(text) if len(word) > 2 and word not in _COMMON)
 
 
 _COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(

@@ -83,7 +83,7 @@ def sentences(text: str, recalled: Recalled) -> Iterator[Sentence]:
 
 def read(text: str, recalled: Recalled, names: Sequence[str] = ()) -> Text:
     """A message less what the memory gave it; `names` are those that its facts may begin with."""
-    whole, shown, lines = _lines(text)
+    whole, shown, lines = _lines(text[:READ])  # the cache must not hold on to the rest of a document
     kept: list[Sentence] = []
     left = shown
     for line in lines:
@@ -119,7 +119,7 @@ def _tidied(text: str) -> str:
 @lru_cache(maxsize=1024)
 def _lines(text: str) -> tuple[str, str, tuple[tuple[Sentence, ...], ...]]:
     """A message, what is left of it without recalled blocks, and the sentences of each line of that."""
-    whole = without_secrets(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text[:READ])))
+    whole = without_secrets(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text)))
     shown = without_blocks(whole)
     found: list[tuple[Sentence, ...]] = []
     for part, content in islice(_parts(shown), MOST_LINES):

@@ -19,6 +19,7 @@ RAW = 160
 SHOWN = 60
 ARGUMENTS = 160  # characters of all arguments in a line
 MOST = 12  # arguments of a call that are kept
+SHORT = 16_000  # characters of arguments that are worth a place in a cache
 
 _COMMANDS = ("command", "cmd", "args", "arguments", "script", "")
 _STATEMENTS = ("query", "sql", "statement", "q", "command", "")
@@ -155,10 +156,10 @@ def _hidden(value: Json) -> str:
 
 def fields(step: Step) -> Mapping[str, str]:
     """A step's arguments by name, as they are shown; one that has no name stands under the empty one."""
-    return _fields(step.arguments)
+    read = _cached_fields if len(step.arguments) <= SHORT else _fields
+    return read(step.arguments)
 
 
-@lru_cache(maxsize=1024)
 def _fields(arguments: str) -> Mapping[str, str]:
     try:
         value: Json = json.loads(arguments) if arguments.startswith("{") else arguments
@@ -167,6 +168,9 @@ def _fields(arguments: str) -> Mapping[str, str]:
     if isinstance(value, dict):
         return {flat(key, 40): shown(item, VALUE) for key, item in value.items()}
     return {"": flat(arguments, RAW)} if arguments.strip() else {}
+
+
+_cached_fields = lru_cache(maxsize=1024)(_fields)
 
 
 def called(step: Step, limit: int = ARGUMENTS) -> str:
