@@ -6,12 +6,13 @@ Any process may do it, one at a time; nothing that a caller is promised depends 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from .backends import Backend, Progress
 from .embed import Embedder
@@ -50,6 +51,7 @@ class Indexing:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._expired: tuple[float, datetime] | None = None
+        self._started = (elapsed(), clock())
         self._changed = self._kept = self._scrubbed = time.monotonic()
         self._scrub_at = 0.0
         self._left = 0
@@ -190,8 +192,12 @@ class Indexing:
             self._removals = removals
 
     def _purge(self) -> None:
-        """Remove what expired, once every look of an hour that no change of the clock can fake has seen it expired."""
-        now, clock = time.monotonic(), self._clock()
+        """Remove what expired, once every look of an hour that no change of the clock can fake has seen it expired.
+
+        A clock that was set ahead since this began does not count for that, however long it stays so.
+        """
+        now, (began, then) = time.monotonic(), self._started
+        clock = min(self._clock(), then + timedelta(seconds=elapsed() - began))
         since, before = self._expired or (now, clock)
         before = min(before, clock)
         self._expired = (since, before)
@@ -200,3 +206,8 @@ class Indexing:
             self._backend.purge(before)
             if self._purge_too is not None:
                 self._purge_too(before)
+
+
+def elapsed() -> float:
+    """Seconds by a clock that nobody sets, and that goes on while the machine sleeps, where there is such a clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()

@@ -237,8 +237,11 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    passed = 0.0
+    monkeypatch.setattr("cofio.indexing.elapsed", lambda: passed)
     record = memory.write(DEMO, text="mortal", ttl=60)
     work = Indexing(backend, lambda: None, clock)
+    passed = 7200
     advance(7200)
     work._purge()
     advance(-7200)
@@ -250,6 +253,27 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     assert memory.read(record.id) == record
     advance(60)
     work._purge()
+    assert backend.purge(clock()) == 0
+
+
+def test_what_expires_only_by_a_clock_that_was_set_ahead_meanwhile_is_not_purged(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    passed = 0.0
+    monkeypatch.setattr("cofio.indexing.elapsed", lambda: passed)
+    monkeypatch.setattr("cofio.indexing.PURGE_AFTER", 0.0)
+    record = memory.write(DEMO, text="mortal", ttl=18_000)
+    work = Indexing(backend, lambda: None, clock)
+    advance(72_000)
+    passed = 7200
+    work._purge()
+    advance(-64_800)
+    assert memory.read(record.id) == record
+    passed = 18_001
+    advance(10_801)
+    work._purge()
+    work._purge()  # the first look of those that count
     assert backend.purge(clock()) == 0
 
 
