@@ -30,12 +30,15 @@ from ..checkpoints import MAX_NAME, Checkpoint
 from ..engine import Engine
 from ..errors import Invalid, Unavailable
 from ..model import check_text
-from .http import TooLong, failure, read_body, request_id
+from .http import LogThrottle, NotJson, TooLong, failure, read_body, request_id
+from .json_limits import JsonLimits, TooComplex
 from .tokens import Token
 
 PREFIX = "/threads/"
 SPACE = "library"
 MAX_BODY = 67_108_864  # bytes
+# A million values in 60 MB cost some 150 MiB, and half a second in which no other thread runs.
+LIMITS = JsonLimits(values=1_000_000, depth=1000, text=None)
 MAX_LIMIT = 10_000
 DEFAULT_LIMIT = 10
 THREADS = 8  # requests that are in the engine at once
@@ -59,7 +62,7 @@ class _Asked(NamedTuple):
     thread: str
     id: str | None
     limit: int
-    body: bytes
+    body: bytearray
 
 
 class Door:
@@ -73,6 +76,7 @@ class Door:
         self._engine = engine
         self._zone = zone
         self._limiter: CapacityLimiter | None = None
+        self._throttle = LogThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -84,11 +88,19 @@ class Door:
             raise
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
             status, message, headers = _told(error)
-            if status >= 500:  # where it lies, and not what it was about: that is the users' own
-                frames = "".join(traceback.format_tb(error.__traceback__))
-                _log.error("request %s failed with %s\n%s", request_id(scope), type(error).__name__, frames)
+            if status >= 500:
+                self._report(request_id(scope), error)
             response = failure(scope, status, message, self._zone, headers=headers)
         await response(scope, receive, send)
+
+    def _report(self, request: str, error: Exception) -> None:
+        """Log where a fault lies, and not what it was about: that is the users' own."""
+        if not isinstance(error, Unavailable):
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("request %s failed with %s\n%s", request, type(error).__name__, frames)
+        elif (held_back := self._throttle.admit()) is not None:  # no fault, but a full disk or the like
+            more = f" ({held_back:,} more since the last such line)" if held_back else ""
+            _log.error("request %s failed: %s%s", request, error, more)
 
     def _reply(self, asked: _Asked) -> Response:
         status, answer = self._run(asked)
@@ -126,6 +138,8 @@ def _told(error: Exception) -> tuple[int, str, Mapping[str, str]]:
     match error:
         case _Bad():
             return error.status, str(error), error.headers
+        case NotJson():
+            return 415, str(error), {}
         case TooLong():
             return 413, f"the body is longer than {MAX_BODY:,} bytes", {}
         case Invalid():
@@ -149,7 +163,7 @@ async def _asked(scope: Scope, receive: Receive) -> _Asked:
         raise _Bad(405, "Method Not Allowed", Allow=", ".join(allowed))
     _check_token(scope["state"].get("token"), method)
     limit = _limit(scope["query_string"]) if method == "GET" and name is None else DEFAULT_LIMIT
-    body = await read_body(scope, receive, MAX_BODY) if method == "POST" else b""
+    body = await read_body(scope, receive, MAX_BODY) if method == "POST" else bytearray()
     return _Asked(method, thread, name, limit, body)
 
 
@@ -190,9 +204,12 @@ def _limit(query: bytes) -> int:
     return int(text)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytearray) -> dict[str, Any]:
     try:
+        LIMITS.check(body)
         found = json.loads(body.decode(), parse_constant=_no_number)
+    except TooComplex as error:
+        raise Invalid("body", str(error).removeprefix("the body ")) from None
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, too deep, or a number that is too long
         raise Invalid("body", f"is not JSON ({type(error).__name__})") from None
     if not isinstance(found, dict):

@@ -22,6 +22,7 @@ from enum import Enum, auto
 from typing import BinaryIO, Protocol, TypeAlias
 
 from ..model import MAX_DIGITS, Json
+from .json_limits import JsonLimits, TooComplex
 
 Id: TypeAlias = str | int
 Params: TypeAlias = "dict[str, Json]"
@@ -33,6 +34,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
+LIMITS = JsonLimits(values=400_000, depth=1000, text=None)  # a value of full length, but for lists of single digits
 SLOW = 0.01  # seconds after which another thread goes on reading
 QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
 BUSY = 64  # slow calls at once; whoever asks for more is told to come again
@@ -225,10 +227,11 @@ class Connection:
     def _receive(self, line: bytes) -> list[_Call]:
         calls: list[_Call] = []
         try:
+            check_message(line)
             message: Json = json.loads(
                 line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite, parse_int=_whole
             )
-        except _TooLarge as error:
+        except (TooComplex, _TooLarge) as error:
             known = _id_of(line[:200], line[-200:])
             if known is not None:
                 self._send(_error(known, INVALID_PARAMS, str(error)))
@@ -391,6 +394,12 @@ def leave(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
         # Nothing is lost with it: what was acknowledged is on the disk.
         os._exit(1 if left else 0)
     return 0
+
+
+def check_message(message: bytes | bytearray) -> None:
+    """Raise TooComplex for a message that would be costly to parse."""
+    if len(message) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+        LIMITS.check(message)
 
 
 def as_id(value: Json) -> Id | None:

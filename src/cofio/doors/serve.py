@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -32,7 +31,8 @@ from ..settings import Settings
 from ..vault.opening import Beside
 from . import checkpoints
 from .http import Traced, failure
-from .mcp.http import Handlers, server, sessions
+from .mcp.http import Door as McpDoor
+from .mcp.http import Handlers, server
 from .mcp.surface import Surface
 from .memory import Memory
 from .memory_tool import http as memory_tool
@@ -173,12 +173,12 @@ def app(
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     """
-    manager = sessions(mcp)
+    mcp_door = McpDoor(mcp)
     straight = {route.path: route.app for route in calls}
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        async with manager.run():
+        async with mcp_door.run():
             yield
 
     async def home(_: Request) -> JSONResponse:
@@ -197,7 +197,7 @@ def app(
     served = [
         Route("/", home),
         Route("/health", health_),
-        Route("/mcp", StreamableHTTPASGIApp(manager)),
+        Route("/mcp", mcp_door),
         *routes,
         *calls,
     ]
