@@ -232,15 +232,14 @@ class Connection(HttpToolsProtocol):
 
     def _look(self) -> None:
         """See whether the client has kept the server waiting for too long, and look again later."""
-        now = self.loop.time()
+        now, shortest = self.loop.time(), self.pool.timeouts.shortest
         if self._is_unread(now):
             self.transport.abort()
-        elif (late := self._deadline(now)) <= now:
+            return
+        deadline = self._deadline(now)
+        if deadline <= now:
             self._time_out()
-            late = now + self.pool.timeouts.shortest
-        else:
-            late = min(late, now + self.pool.timeouts.shortest)
-        self._timer = self.loop.call_later(late - now, self._look)
+        self._timer = self.loop.call_later(min(shortest, deadline - now) if deadline > now else shortest, self._look)
 
     def _deadline(self, now: float) -> float:
         """When the client has kept the server waiting for too long; never, while it is the client that waits."""

@@ -30,15 +30,14 @@ class NotJson(Exception):
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
-    """Read the body of a request, which has to be JSON.
+    """Read the body of a request, which has to be JSON, and to say so unless it is empty.
 
     Raises:
         NotJson: it is of another type, or of none.
         TooLong: it has more bytes than it may have. It is raised as soon as that is known.
     """
     headers = Headers(scope=scope)
-    if not _is_json(headers.getlist("content-type")):
-        raise NotJson
+    is_json = _is_json(headers.getlist("content-type"))
     declared = headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise TooLong
@@ -48,6 +47,8 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         body += message.get("body", b"")
+        if body and not is_json:
+            raise NotJson
         if len(body) > limit:
             raise TooLong
         if not message.get("more_body"):

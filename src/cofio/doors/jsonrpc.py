@@ -34,7 +34,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
-LIMITS = JsonLimits(values=400_000, depth=1000, text=None)  # a value of full length, but for lists of single digits
+LIMITS = JsonLimits(values=2_000_000, depth=1000, text=None)  # there is one client, which waits for nobody else
 SLOW = 0.01  # seconds after which another thread goes on reading
 QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
 BUSY = 64  # slow calls at once; whoever asks for more is told to come again
@@ -227,7 +227,8 @@ class Connection:
     def _receive(self, line: bytes) -> list[_Call]:
         calls: list[_Call] = []
         try:
-            check_message(line)
+            if len(line) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+                LIMITS.check(line)
             message: Json = json.loads(
                 line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite, parse_int=_whole
             )
@@ -394,12 +395,6 @@ def leave(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
         # Nothing is lost with it: what was acknowledged is on the disk.
         os._exit(1 if left else 0)
     return 0
-
-
-def check_message(message: bytes | bytearray) -> None:
-    """Raise TooComplex for a message that would be costly to parse."""
-    if len(message) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
-        LIMITS.check(message)
 
 
 def as_id(value: Json) -> Id | None:

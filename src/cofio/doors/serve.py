@@ -34,7 +34,7 @@ from . import checkpoints
 from .connections import Capacity, ConnectionPool
 from .http import Traced, failure
 from .mcp.http import Door as McpDoor
-from .mcp.http import Handlers, server
+from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
 from .memory import Memory
 from .memory_tool import http as memory_tool
@@ -194,12 +194,12 @@ def app(
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     """
-    mcp_door = McpDoor(mcp)
+    manager = sessions(mcp)
     straight = {route.path: route.app for route in calls}
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        async with mcp_door.run():
+        async with manager.run():
             yield
 
     async def home(_: Request) -> JSONResponse:
@@ -218,7 +218,7 @@ def app(
     served = [
         Route("/", home),
         Route("/health", health_),
-        Route("/mcp", mcp_door),
+        Route("/mcp", McpDoor(manager)),
         *routes,
         *calls,
     ]

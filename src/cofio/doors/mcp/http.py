@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -21,12 +20,14 @@ from starlette.types import Message, Receive, Scope, Send
 from ...errors import CofioError, Invalid, NotFound
 from ...model import Json
 from ..http import NotJson, TooLong, read_body
-from ..json_limits import TooComplex
-from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, LIMITS, MAX_FRAME, check_message
+from ..json_limits import JsonLimits, TooComplex
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MAX_FRAME
 from .surface import INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
 
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
+# A state of full length, unless it is a list of single digits. The SDK parses in the event loop, where all others wait.
+LIMITS = JsonLimits(values=400_000, depth=1000, text=None)
 Context: TypeAlias = ServerRequestContext[Any]
 
 
@@ -90,27 +91,24 @@ def server(on: Handlers) -> Server[Any]:
     )  # fmt: skip
 
 
-class Door:
-    """The SDK's application, behind what it does not do: bodies are measured, and idle sessions make room.
+def sessions(served: Server[Any]) -> StreamableHTTPSessionManager:
+    """What holds the clients' sessions: it has to be run for as long as its requests are handled.
 
     Whose requests come this far is settled before, for all doors at once.
     """
+    return StreamableHTTPSessionManager(
+        served, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
+    )
 
-    def __init__(self, served: Server[Any], *, sessions: int = SESSIONS) -> None:
-        """`sessions` are open at most: the one that has been idle longest is ended for one more."""
-        self._manager = StreamableHTTPSessionManager(
-            served, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=sessions
-        )
-        self._most = sessions
+
+class Door:
+    """The SDK's application, behind what it does not do: bodies are measured, and idle sessions make room."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
         self._requests: dict[str, int] = {}
         """How many requests of each session are under way; the session whose last one ended first stands first."""
         self._opening = 0
-
-    @asynccontextmanager
-    async def run(self) -> AsyncIterator[None]:
-        """Hold the clients' sessions: this has to run for as long as requests are answered."""
-        async with self._manager.run():
-            yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -163,7 +161,8 @@ class Door:
 
         A session that the SDK has ended by itself was idle for longer than any other, so it is among the first.
         """
-        while len(self._requests) + self._opening > self._most:
+        most = self._manager.max_sessions
+        while most is not None and len(self._requests) + self._opening > most:
             idle = next((session for session, under_way in self._requests.items() if not under_way), None)
             if idle is None:
                 return
@@ -200,8 +199,8 @@ class _Answer:
 
 
 async def _check(body: bytes) -> None:
-    if len(body) > LIMITS.values:
-        await to_thread.run_sync(check_message, body)
+    if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+        await to_thread.run_sync(LIMITS.check, body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
