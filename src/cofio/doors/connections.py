@@ -24,6 +24,8 @@ from .http import LogThrottle
 
 MAX_CONNECTIONS = 4096
 MAX_HEAD = 65_536  # bytes; one read may bring more, and is parsed first
+MAX_BODIES = 536_870_912  # bytes of all requests that are not answered yet
+SMALL_BODY = 65_536  # bytes that a request may always have
 RESERVED = 128  # descriptors for the store: its files, for each of the threads that use it
 BACKLOG = 128  # connections that the system holds until they are taken, all of them at once
 FILES = 16_384  # descriptors that are enough, should the system allow any number
@@ -87,8 +89,12 @@ def _count_files() -> int:
 class ConnectionPool:
     """The open connections, of which those that have no request under way make room for others."""
 
-    def __init__(self, limit: int = MAX_CONNECTIONS, timeouts: Timeouts | None = None) -> None:
+    def __init__(
+        self, limit: int = MAX_CONNECTIONS, timeouts: Timeouts | None = None, *, bodies: int = MAX_BODIES
+    ) -> None:
+        """`limit` connections may be open, and their bodies have no more bytes in memory than `bodies`."""
         self.timeouts = timeouts or Timeouts()
+        self.bodies_left = bodies
         self._limit = limit
         self._open: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
@@ -164,6 +170,8 @@ class Connection(HttpToolsProtocol):
         self._since = self.loop.time()
         """When the head was begun, or the last piece of a body came, or all was answered."""
         self._head_size = 0
+        self._body_size = 0
+        """Bytes of the bodies that are not answered yet."""
         self._unanswered = 0
         self._unsent: tuple[int, float] | None = None
         """How many bytes of answers the client has not taken, and since when there are no fewer."""
@@ -177,6 +185,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.pool.remove(self)
+        self._release_body()
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)
@@ -206,6 +215,19 @@ class Connection(HttpToolsProtocol):
         self._part, self._since = _Part.BODY, self.loop.time()
         self._unanswered += 1
 
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self.cycle.response_complete or self.cycle.disconnected:
+            return
+        self._body_size += len(body)
+        self.pool.bodies_left -= len(body)
+        if self.pool.bodies_left < 0 and self._body_size > SMALL_BODY and self._awaits_body():
+            self._refuse(503, "this server has all the large requests that it can hold: try again")
+
+    def _release_body(self) -> None:
+        self.pool.bodies_left += self._body_size
+        self._body_size = 0
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._part, self._since = _Part.NONE, self.loop.time()
@@ -216,6 +238,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         self._unanswered -= 1
         if not self._unanswered:
+            self._release_body()
             self._since = self.loop.time()
             self.pool.end_request(self)
 

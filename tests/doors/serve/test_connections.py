@@ -285,6 +285,27 @@ def test_no_request_that_is_under_way_makes_room(application: Application, caplo
     ]
 
 
+def test_large_bodies_wait_for_others_and_small_ones_never(application: Application) -> None:
+    large = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100001\r\n\r\n" + b"x" * 100_000
+    pool = ConnectionPool(10, Timeouts(head=NEVER, body=NEVER, answer=NEVER), bodies=150_000)
+    with serving(application, pool) as connect:
+        first, other = connect(large), connect()
+        while pool.bodies_left > 50_000:  # until the first has come
+            other.send(GET)
+            assert other.read_answer() == (200, b"0")
+        status, body = connect(large).read_answer()
+        assert (status, "try again" in json.loads(body)["error"]) == (503, True)
+        small = connect(HALF_A_BODY)
+        small.send(b"123456789")
+        assert small.read_answer() == (200, b"10")
+        first.send(b"x")
+        assert first.read_answer() == (200, b"100001")
+        second = connect(large)
+        second.send(b"x")
+        assert second.read_answer() == (200, b"100001")
+    assert pool.bodies_left == 150_000
+
+
 def test_those_that_left_are_not_counted(application: Application) -> None:
     with limited(application, 2) as connect:
         keeps = connect(HALF_A_BODY)
