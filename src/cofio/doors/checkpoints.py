@@ -79,19 +79,23 @@ class Door:
         self._throttle = LogThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._limiter is None:  # made within the loop that it limits
+            self._limiter = CapacityLimiter(THREADS)
         try:
             asked = await _asked(scope, receive)
-            if self._limiter is None:  # made within the loop that it limits
-                self._limiter = CapacityLimiter(THREADS)
-            response = await to_thread.run_sync(partial(self._reply, asked), limiter=self._limiter)
         except ClientDisconnect:
             raise
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
-            status, message, headers = _told(error)
-            if status >= 500:
-                self._report(request_id(scope), error)
-            response = failure(scope, status, message, self._zone, headers=headers)
+            response = self._fail(scope, error)
+        else:
+            response = await to_thread.run_sync(partial(self._reply, asked, scope), limiter=self._limiter)
         await response(scope, receive, send)
+
+    def _fail(self, scope: Scope, error: Exception) -> Response:
+        status, message, headers = _told(error)
+        if status >= 500:
+            self._report(request_id(scope), error)
+        return failure(scope, status, message, self._zone, headers=headers)
 
     def _report(self, request: str, error: Exception) -> None:
         """Log where a fault lies, and not what it was about: that is the users' own."""
@@ -102,9 +106,12 @@ class Door:
             more = f" ({held_back:,} more since the last such line)" if held_back else ""
             _log.error("request %s failed: %s%s", request, error, more)
 
-    def _reply(self, asked: _Asked) -> Response:
-        status, answer = self._run(asked)
-        content = json.dumps(answer, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    def _reply(self, asked: _Asked, scope: Scope) -> Response:
+        try:
+            status, answer = self._run(asked)
+            content = json.dumps(answer, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        except Exception as error:  # caught here: what leaves a thread keeps the body in memory for long
+            return self._fail(scope, error)
         return Response(content, status, media_type="application/json")
 
     def _run(self, asked: _Asked) -> tuple[int, dict[str, Any]]:

@@ -251,8 +251,9 @@ def test_a_silent_crowd_leaves_the_others_answered(start: Start, tmp_path: Path)
 def test_a_body_that_is_small_on_the_wire_and_large_in_memory_is_refused(start: Start) -> None:
     server = start()
     lists = b",".join([b"[]"] * 20_000_000)
-    status, _, said = server.get("/threads/t/checkpoints", b'{"state":{"a":[' + lists + b"]}}", **MCP)
-    assert (status, "values" in said) == (422, True)
+    for _ in range(3):  # what was refused is not kept
+        status, _, said = server.get("/threads/t/checkpoints", b'{"state":{"a":[' + lists + b"]}}", **MCP)
+        assert (status, "values" in said) == (422, True)
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text())
     assert peak
     assert int(peak[1]) < 200 * 1024

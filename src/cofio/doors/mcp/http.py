@@ -199,8 +199,20 @@ class _Answer:
 
 
 async def _check(body: bytes) -> None:
+    """Raise TooComplex for a body that would be costly to parse."""
     if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
-        await to_thread.run_sync(LIMITS.check, body)
+        problem = await to_thread.run_sync(_measure, body)
+        if problem is not None:
+            raise TooComplex(problem)
+
+
+def _measure(body: bytes) -> str | None:
+    """What is wrong with a body; not raised, for what leaves a thread keeps the body in memory for long."""
+    try:
+        LIMITS.check(body)
+    except TooComplex as error:
+        return str(error)
+    return None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
