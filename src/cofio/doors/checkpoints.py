@@ -102,8 +102,7 @@ class Door:
         if not isinstance(error, Unavailable):
             frames = "".join(traceback.format_tb(error.__traceback__))
             _log.error("request %s failed with %s\n%s", request, type(error).__name__, frames)
-        elif (held_back := self._throttle.admit()) is not None:  # no fault, but a full disk or the like
-            more = f" ({held_back:,} more since the last such line)" if held_back else ""
+        elif (more := self._throttle.admit()) is not None:  # no fault, but a full disk or the like
             _log.error("request %s failed: %s%s", request, error, more)
 
     def _reply(self, asked: _Asked, scope: Scope) -> Response:

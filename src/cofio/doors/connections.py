@@ -67,11 +67,11 @@ class Capacity:
 
 
 def _raise_limit() -> int:
-    """Raise the number of descriptors that this process may have to what it may raise it to; the number."""
+    """Raise the number of descriptors that this process may have as far as it can and needs to; the number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(hard, FILES)
-    if soft != resource.RLIM_INFINITY and soft >= wanted:
-        return soft
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (ValueError, OSError):  # macOS has a limit below the one that it tells
@@ -120,9 +120,7 @@ class ConnectionPool:
         return True
 
     def _report(self, what: str) -> None:
-        held_back = self._throttle.admit()
-        if held_back is not None:
-            more = f" ({held_back:,} more since the last such line)" if held_back else ""
+        if (more := self._throttle.admit()) is not None:
             _log.warning("all %s connections are taken: %s%s", f"{self._limit:,}", what, more)
 
     def remove(self, connection: Connection) -> None:
@@ -196,11 +194,11 @@ class Connection(HttpToolsProtocol):
                 self._since = self.loop.time()
         elif self._part is _Part.NONE and not self._unanswered:
             self._begin_head()
-        super().data_received(data)
         if self._part is _Part.HEAD:
             self._head_size += len(data)
-            if self._head_size > MAX_HEAD and not self.transport.is_closing():
-                self._refuse(431, f"the head of a request may have {MAX_HEAD:,} bytes, this one has more")
+        super().data_received(data)
+        if self._part is _Part.HEAD and self._head_size > MAX_HEAD and not self.transport.is_closing():
+            self._refuse(431, f"the head of a request may have {MAX_HEAD:,} bytes, this one has more")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

@@ -73,15 +73,15 @@ class LogThrottle:
         self._next = float("-inf")
         self._held_back = 0
 
-    def admit(self) -> int | None:
-        """Count one more; how many were held back since the last line if it is time for another, else None."""
+    def admit(self) -> str | None:
+        """Count one more: None if it is held back, else what to add to its line about those that were."""
         with self._lock:
             now = self._clock()
             if now < self._next:
                 self._held_back += 1
                 return None
             self._next, held_back, self._held_back = now + self._seconds, self._held_back, 0
-            return held_back
+            return f" ({held_back:,} more since the last such line)" if held_back else ""
 
 
 def request_id(scope: Scope) -> str:

@@ -116,7 +116,7 @@ class Guard:
             asked = ", ".join(hosts) or "nothing"
             raise _Refusal(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
         for origin in headers.getlist("origin"):
-            if not self._lets_in(origin, f"{scope['scheme']}://{hosts[0]}"):
+            if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
                 said = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
                 raise _Refusal(403, said)
         if scope["path"] == "/health":

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from cofio.doors.mcp import http as door
+from cofio.doors.mcp.surface import STATELESS
 from cofio.doors.memory import Memory
 
-from .conftest import ENVELOPE, STATELESS, served
+from .conftest import ENVELOPE, served
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 HELLO = {

@@ -225,6 +225,17 @@ def test_a_connection_that_is_used_again_has_the_time_anew(application: Applicat
         assert client.is_closed()
 
 
+def test_a_request_for_another_protocol_is_answered_as_any(
+    application: Application, caplog: pytest.LogCaptureFixture
+) -> None:
+    with limited(application) as connect:
+        upgrade = (
+            b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n"
+        )
+        assert connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + upgrade + b"\r\n").read_answer() == (200, b"0")
+    assert caplog.records == []
+
+
 def test_the_rest_of_a_body_that_nobody_wants_is_not_heard_out_for_ever(application: Application) -> None:
     with limited(application, body=0.2) as connect:
         client = connect(b"POST /early HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n")
@@ -336,13 +347,13 @@ def test_descriptors_are_left_to_the_store() -> None:
 def test_a_burst_is_one_line_in_the_log() -> None:
     now = 0.0
     throttle = LogThrottle(60, lambda: now)
-    assert [throttle.admit() for _ in range(4)] == [0, None, None, None]
+    assert [throttle.admit() for _ in range(4)] == ["", None, None, None]
     now = 59.0
     assert throttle.admit() is None
     now = 60.0
-    assert [throttle.admit(), throttle.admit()] == [4, None]
+    assert [throttle.admit(), throttle.admit()] == [" (4 more since the last such line)", None]
     now = 500.0
-    assert [throttle.admit(), throttle.admit()] == [1, None]
+    assert [throttle.admit(), throttle.admit()] == [" (1 more since the last such line)", None]
 
 
 def test_a_pool_s_connections_are_its_own() -> None:
