@@ -244,7 +244,8 @@ def test_a_silent_crowd_leaves_the_others_answered(start: Start, tmp_path: Path)
         for one in crowd:
             one.close()
     code, _, err = server.end()
-    assert (code, err.count("connections are taken")) == (0, 1)
+    assert code == 0
+    assert 0 < err.count("connections are taken") < 10  # a line a minute
     assert "Traceback" not in err
 
 
