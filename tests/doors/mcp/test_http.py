@@ -103,6 +103,15 @@ def test_sessions_that_their_clients_end_cost_no_other_its_own(client: Client) -
     assert client.ping(kept) == 200
 
 
+@pytest.mark.requirement("http.sessions")
+def test_sessions_that_were_opened_in_an_odd_way_make_room_too(client: Client) -> None:
+    odd = json.dumps(HELLO).replace("initialize", "\\u0069nitialize").encode()
+    for _ in range(5):
+        client.ask("POST", odd, **JSON).read()
+    for _ in range(5):
+        assert client.ping(client.open_session()) == 200
+
+
 def in_session(client: Client) -> dict[str, str]:
     """The headers of a request in a session."""
     return JSON | {"mcp-session-id": client.open_session()}

@@ -122,12 +122,10 @@ class Door:
                 return
             receive = _replay(body, receive)
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
-        if session is not None:
-            await self._continue(session, scope, receive, send)
-        elif b'"initialize"' in body:
-            await self._open(scope, receive, send)
+        if session is None:
+            await self._open(body, scope, receive, send)
         else:
-            await self._manager.handle_request(scope, receive, send)
+            await self._continue(session, scope, receive, send)
 
     async def _continue(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a session, which is not idle meanwhile."""
@@ -144,15 +142,17 @@ class Door:
         if answer.status == 404 or (scope["method"] == "DELETE" and answer.status == 200):
             self._requests.pop(session, None)
 
-    async def _open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that may open a session, once there is room for it."""
+    async def _open(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request without a session, which may open one; for that, room is made."""
         answer = _Answer(send)
-        self._opening += 1
+        opens = b'"initialize"' in body  # for a client that writes it in another way there may be no room
+        self._opening += opens
         try:
-            await self._make_room()
+            if opens:
+                await self._make_room()
             await self._manager.handle_request(scope, receive, answer)
         finally:
-            self._opening -= 1
+            self._opening -= opens
         if answer.session is not None and answer.status < 400:
             self._requests[answer.session] = 0
 
