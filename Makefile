@@ -10,7 +10,7 @@ NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
 run: .venv/.model
 	@$(BIN)/cofio serve
 
-test: .venv/.model .venv/.dev .node/installed .redis/installed
+test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: .venv/.dev
@@ -28,11 +28,11 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.model
 	@$(BIN)/python -m benchmarks.checkpoints
 
-torture: .venv/.model .venv/.dev
-	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults
+torture: .venv/.model .venv/.dev .strace/installed
+	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults tests/network
 
 clean:
-	rm -rf .venv .node .redis .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .node .redis .strace .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -64,14 +64,21 @@ clean:
 		else { grep -m 1 -E 'error code|not found' npm.log || tail -n 1 npm.log; } >missing; fi
 	@if [ -e .node/missing ]; then echo "They could not be installed: $$(cat .node/missing) (see .node/npm.log)"; fi
 
-# Debian's redis-server, which the tests start for themselves. Without it its tests are skipped: .redis/missing says why.
-.redis/installed:
-	@rm -rf .redis && mkdir -p .redis
-	@if command -v redis-server >.redis/log; then touch $@; \
-		elif ! command -v apt-get >.redis/log; then echo "there is no redis-server on this machine" >.redis/missing; \
-		else echo "Installing redis-server for the tests (once) ..."; \
+# Debian's programs that the tests run: redis-server, and strace, which watches what leaves cofio. Without one its tests
+# are skipped: .redis/missing or .strace/missing says why.
+.redis/installed: PROGRAM := redis-server
+.redis/installed: TRY := redis-server --version
+.strace/installed: PROGRAM := strace
+.strace/installed: TRY := strace -f --seccomp-bpf -e trace=openat -o /dev/null true
+.redis/installed .strace/installed:
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@if ! command -v $(PROGRAM) >$(@D)/log; then \
+		if ! command -v apt-get >$(@D)/log; then echo "there is no $(PROGRAM) on this machine" >$(@D)/missing; \
+		else echo "Installing $(PROGRAM) for the tests (once) ..."; \
 		SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
-		if { $$SUDO apt-get install -y --no-install-recommends redis-server || \
-			{ $$SUDO apt-get update && $$SUDO apt-get install -y --no-install-recommends redis-server; }; } >.redis/log 2>&1; \
-		then touch $@; else tail -n 1 .redis/log >.redis/missing; fi; fi
-	@if [ -e .redis/missing ]; then echo "redis-server could not be installed: $$(cat .redis/missing) (see .redis/log)"; fi
+		{ $$SUDO apt-get install -y --no-install-recommends $(PROGRAM) || \
+			{ $$SUDO apt-get update && $$SUDO apt-get install -y --no-install-recommends $(PROGRAM); }; } >$(@D)/log 2>&1 || \
+			tail -n 1 $(@D)/log >$(@D)/missing; fi; fi
+	@if [ ! -e $(@D)/missing ]; then \
+		if $(TRY) >$(@D)/log 2>&1; then touch $@; else tail -n 1 $(@D)/log >$(@D)/missing; fi; fi
+	@if [ -e $(@D)/missing ]; then echo "$(PROGRAM) cannot be used: $$(cat $(@D)/missing) (see $(@D)/log)"; fi

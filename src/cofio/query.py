@@ -187,8 +187,8 @@ class Searched:
     words: tuple[str, ...]
     keyword: int
     """How many candidates the words gave."""
-    semantic: int
-    """How many candidates the vectors gave."""
+    semantic: int | None
+    """How many candidates the vectors gave; None when nothing was looked for by meaning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: st
         matches = view.keyword(asked, bounds, enough)
         found.keyword = {match.no: match.score for match in matches}
         found.relevance = {match.no: match.relevance for match in matches}
-    by_words, by_meaning = len(found.keyword), 0
+    by_words, by_meaning = len(found.keyword), None
     degraded = [sought.missing] if sought.missing else []
     if sought.vector is not None:
         try:

@@ -40,7 +40,7 @@ class Settings:
     """Where `cofio serve` listens; any address but this machine's own needs a token."""
     port: int = 8427
     allow_secrets: bool = False
-    """Whether agents may store, through MCP, what looks like a key, a token or a password."""
+    """Whether every door keeps what looks like a key, a token or a password, rather than refuse or mask it."""
     timezone: str = "UTC"
     """The zone that the REST door shows times in, reads times without a zone in, and counts days by."""
     docs: bool = False

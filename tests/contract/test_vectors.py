@@ -134,6 +134,10 @@ def test_without_its_model_a_search_goes_by_words_and_says_how_to_install_it(
     assert hits.degraded is not None
     assert "not installed" in hits.degraded
     assert "cofio model install" in hits.degraded
+    assert str(tmp_path) not in hits.degraded
+    assert hits.searched.semantic is None
+    stats = bare.stats()
+    assert (stats["meaning"], stats["waiting_for_vectors"]) == (f"off: {hits.degraded.partition(': ')[2]}", 1)
     assert bare.search(Query("walrus", mode="keyword")).degraded is None
     assert bare.settle() == 0
     assert bare.check() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Importance, Invalid, Json, Kind, Record, Scope
-from cofio.jsonl import read_line, to_json, write_line
+from cofio.jsonl import dump_line, read_line, to_json, write_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 some_text = texts.filter(bool)
@@ -48,11 +49,19 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
+@given(text=st.text(st.characters() | st.sampled_from("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")), value=jsons)
+def test_any_value_is_one_line_to_every_reader_and_comes_back(text: str, value: Json) -> None:
+    line = dump_line({text: value, "text": [text]})
+    assert line.splitlines() == [line]
+    assert len(re.split("[\r\n\u2028\u2029]", line)) == 1  # as Node's readline does
+    whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    assert json.loads(line) == {whole: value, "text": [whole]}
+
+
 @given(record=records)
 def test_a_record_comes_back_from_its_line(record: Record) -> None:
     line = write_line(record)
-    assert "\n" not in line
-    assert "\r" not in line
+    assert line.splitlines() == [line]
     draft = read_line(line)
     for name in to_json(record):
         assert getattr(draft, name) == getattr(record, name), name

@@ -5,7 +5,9 @@ No secret is written out here: each is made when the tests run, so that no scann
 
 from __future__ import annotations
 
+import json
 import random
+import re
 import string
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Json
-from cofio.secrets import Secret, find_in_json, find_secret
+from cofio.secrets import Secret, find_in_json, find_secret, mask_in_json, mask_secrets
 
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + "234567"
@@ -76,6 +78,17 @@ def human(body: Body) -> str:
     number = int(body(HEX, 8), 16)
     word = ("Winter", "October", "Dragon", "Coffee", "Berlin", "Pepper")[number % 6]
     return f"{word}{number % 1913 + 100}{'!#$@?*'[number // 7 % 6]}"
+
+
+DRAWN = (
+    "anchor breeze candle dragon ember falcon garden hollow island jungle kettle lantern magnet nectar "
+    "orbit pepper quartz ribbon saddle timber umbrella velvet walnut zebra copper meadow "
+)
+
+
+def seed(body: Body, count: int) -> list[str]:
+    """Words as they are drawn for a phrase that opens something."""
+    return random.Random(body(HEX, 8)).sample(DRAWN.split(), count)
 
 
 def github(kind: str) -> Made:
@@ -294,6 +307,38 @@ FOUND: dict[str, tuple[str, Made]] = {
     "token in a shell": ("a token", lambda body: f"export CI_TOKEN={body(WORD, 24)}"),
     "token in a query": ("a token", lambda body: f"https://api.corp/v1/x?token={body(HEX, 40)}&limit=3"),
     "token in php": ("a token", lambda body: f"'token' => '{body(WORD, 32)}',"),
+    "passwd in words": ("a password", lambda body: f"passwd {body(WORD, 14)}"),
+    "passwd after a colon": ("a password", lambda body: f"passwd: {body(WORD, 14)}"),
+    "password beside its name": ("a password", lambda body: f"log in with the password {body(WORD, 14)}, please"),
+    "short password in words": (
+        "a password",
+        lambda body: f"my password is {human(body)[:4].lower()}ly{len(human(body))}2",
+    ),
+    "password of words": ("a password", lambda body: f"the wifi password is {' '.join(seed(body, 3))}"),
+    "quoted password of words": (
+        "a password",
+        lambda body: f'The passphrase for the guest wifi is "{" ".join(seed(body, 5))}".',
+    ),
+    "weak password in a url": ("a password in a URL", lambda body: f"postgres://admin:{'hunter' + '2'}@db1"),
+    "basic without a user": (
+        "a password in a header",
+        lambda body: f"Authorization: Basic {body(WORD, 24)}",
+    ),
+    "basic in json": ("a password in a header", lambda body: f'"Authorization": "Basic {body(WORD, 28)}"'),
+    "discord by its parts": ("a Discord bot token", lambda body: f"{body(WORD, 24)}.{body(WORD, 6)}.{body(WORD, 27)}"),
+    "seed phrase": ("a seed phrase", lambda body: f"My seed phrase is {' '.join(seed(body, 12))}."),
+    "recovery phrase": ("a seed phrase", lambda body: f"recovery phrase of the wallet: {', '.join(seed(body, 24))}"),
+    "numbered mnemonic": (
+        "a seed phrase",
+        lambda body: "mnemonic = " + " ".join(f"{n}. {word}" for n, word in enumerate(seed(body, 15), 1)),
+    ),
+    "row in a stripe key": ("a Stripe key", lambda body: "sk" + "_live_" + "51H8" + LOWER[:20]),
+    "full width": ("an AWS access key", lambda body: "\uff21\uff2b\uff29\uff21" + body(UPPER, 16)),
+    "mathematical": ("a GitHub token", lambda body: "\U0001d420\U0001d421" + "p_" + body(WORD, 36)),
+    "zero width": ("an AWS access key", lambda body: "AK" + "\u200b\u2060IA" + "\u200d".join(body(UPPER, 16))),
+    "soft hyphens": ("a GitHub token", lambda body: "gh" + "p_" + "\u00ad".join(body(WORD, 36))),
+    "zero width after": ("an AWS access key", lambda body: "AK" + "IA" + body(UPPER, 16) + "\u200bfoo"),
+    "space that does not break": ("a password", lambda body: f"password\u00a0is\u00a0{PASSWORD}"),
     "token in escaped json": ("a token", lambda body: f'"{{\\"access_token\\": \\"{body(WORD, 32)}\\"}}"'),
 }
 
@@ -522,6 +567,44 @@ LET_THROUGH = [
     "fo1_forecast_horizon_one_of_the_year_2024_and_beyond",
     "tskey-auth-...",
     "def test_wrong_password(client): client.login('ann', 'nope')",
+    "the password is too short",
+    "password reset works",
+    "The password is case sensitive.",
+    "The password is eight characters long.",
+    "The password is plain text everywhere.",
+    "Her password was never found again.",
+    "the passphrase is written down somewhere safe",
+    "the password for the guests is on the fridge",
+    "Your password is about to expire soon.",
+    "The password is stored salted, hashed and peppered.",
+    "passwords: use long random strings",
+    "password is utf8, then base64",
+    "the password is admin123",
+    "The password is sha256, then hex.",
+    "run passwd Administrator as root",
+    "edit /etc/passwd and /etc/shadow",
+    "passwd: all authentication tokens updated successfully",
+    "the password field Username2Password is hidden",
+    "password=secret",
+    "PASSWORD=secret",
+    "connect(password=secret, user=name)",
+    "The seed phrase is kept with the lawyer, who holds the other papers, too.",
+    "A seed phrase is twelve words that open the wallet for whoever has them.",
+    "seed phrase generation takes twelve words from the list",
+    "the recovery phrase: write it down, never photograph it, and keep two copies in two places far apart",
+    "the mnemonic is a way to learn lists by heart when their order matters more than what they say",
+    "Authorization: Basic auth is used here",
+    "Authorization: Basic dXNlcjpwYXNz",
+    "Authorization: Basic <base64 of user:password>",
+    "sk_live_" + string.ascii_lowercase[:24],
+    "ghp_" + string.ascii_lowercase + string.digits,
+    "https://user:pass123@host/path",
+    "https://ann:@git.corp/a",
+    "com.acme.payments.Retry.handler.onFailureOfTheSecondAttempt",
+    "\U0001f469\u200d\U0001f469\u200d\U0001f467 password reset works \ufe0f",
+    "le mot de passe\u00a0: trop court\u00a0!",
+    "\uff21\uff2b\uff29\uff21 is a full-width word",
+    "\u202eoverridden\u202c token",
 ]
 
 
@@ -582,9 +665,15 @@ def test_what_packages_say_of_themselves_holds_no_secrets() -> None:
 words = st.text(string.ascii_lowercase, min_size=1, max_size=12) | st.sampled_from(
     ["password", "token", "secret", "key", "API", "is", "was", "The", "bearer", "basic", "Ann", "in", "pass", "for"]
 )
-prose = st.lists(
-    st.tuples(words, st.sampled_from([" ", " ", " ", ", ", ". ", ": ", "; ", " = ", "\n", "\n\n", "-"])), max_size=60
-).map(lambda pairs: "".join(word + gap for word, gap in pairs))
+_TOLD = re.compile(r"(?i)pass\w* (?:\w+ ){0,4}(?:is|was) ")  # what follows may be a password made of words
+prose = (
+    st.lists(
+        st.tuples(words, st.sampled_from([" ", " ", " ", ", ", ". ", ": ", "; ", " = ", "\n", "\n\n", "-"])),
+        max_size=60,
+    )
+    .map(lambda pairs: "".join(word + gap for word, gap in pairs))
+    .filter(lambda text: not _TOLD.search(text))
+)
 
 
 @given(text=prose)
@@ -636,6 +725,7 @@ def test_what_is_found_does_not_carry_the_secret() -> None:
         ([{"note": "one\ntwo\n" + "gh" + "p_" + body_of(1)(WORD, 36)}], "a GitHub token", 3),
         ({"s" + "k-ant-api03-" + body_of(1)(WORD, 93): True}, "an Anthropic key", 1),
         ("AK" + "IA" + body_of(1)(UPPER, 16), "an AWS access key", 1),
+        (["next", f"API key: {body_of(1)(WORD, 32)}"], "a secret key", 1),
         ({"a": "fine", "token": body_of(2)(WORD, 40), "b": "AK" + "IA" + body_of(1)(UPPER, 16)}, "a token", 1),
     ],
 )
@@ -669,6 +759,81 @@ def test_json_as_deep_as_it_comes_is_read_to_its_end() -> None:
         value = value[0]
 
 
+@pytest.mark.parametrize("name", FOUND)
+def test_a_secret_is_masked_and_all_else_stays(name: str) -> None:
+    what, make = FOUND[name]
+    secret = make(body_of(7))
+    masked = mask_secrets(f"First.\n{secret}\nLast.")
+    assert masked.startswith("First.\n")
+    assert masked.endswith("\nLast.")
+    assert f"[secret removed: {what.partition(' ')[2]}]" in masked
+    assert find_secret(masked) is None
+    assert not [part for part in re.findall(r"[A-Za-z0-9+/]{24,}", secret) if re.search(r"\d", part) and part in masked]
+
+
+@given(before=prose, names=st.lists(st.sampled_from(sorted(FOUND)), min_size=1, max_size=4))
+def test_every_secret_of_a_text_is_masked_and_the_same_way_each_time(before: str, names: list[str]) -> None:
+    text = "\n".join([before, *(FOUND[name][1](body_of(index)) for index, name in enumerate(names)), "the end"])
+    masked = mask_secrets(text)
+    assert masked.startswith(before)
+    assert masked.endswith("\nthe end")
+    assert find_secret(masked) is None
+    assert mask_secrets(masked) == masked == mask_secrets(text)
+
+
+@given(
+    text=st.text()
+    | st.lists(st.sampled_from(["password", " is ", "=", "'", PASSWORD, "\u200b", "\n", "é"])).map("".join)
+)
+def test_no_text_holds_a_secret_once_it_is_masked(text: str) -> None:
+    masked = mask_secrets(text)
+    assert find_secret(masked) is None
+    assert (masked == text) == (find_secret(text) is None)
+
+
+def test_a_secret_is_masked_alone() -> None:
+    key = "AK" + "IA" + body_of(1)(UPPER, 16)
+    assert mask_secrets(f"The admin password is {PASSWORD}. Use {key}, too.") == (
+        "The admin password is [secret removed: password]. Use [secret removed: AWS access key], too."
+    )
+    assert mask_secrets(f"db: postgres://app:{PASSWORD}@db.internal:5432/app?x=1") == (
+        "db: postgres://app:[secret removed: password in a URL]@db.internal:5432/app?x=1"
+    )
+    block = pem("RSA " + "PRIVATE KEY", body_of(1))
+    assert mask_secrets(f"Mine:\n{block}Yours.") == "Mine:\n[secret removed: private key]\nYours."
+    cut = block.partition("-----END")[0]
+    assert mask_secrets(f"Mine:\n{cut}Yours.") == "Mine:\n[secret removed: private key]\nYours."
+    assert mask_secrets(f"a {key[:7]}\u200b{key[7:]} b") == "a [secret removed: AWS access key] b"
+
+
+def test_secrets_of_json_are_masked_in_keys_names_and_strings() -> None:
+    key = "AK" + "IA" + body_of(1)(UPPER, 16)
+    assert mask_in_json(
+        {"a": [1, None, f"id {key}"], "db": {"password": PASSWORD, "port": 5432}, key: 1, "b": True}
+    ) == {
+        "a": [1, None, "id [secret removed: AWS access key]"],
+        "db": {"password": "[secret removed: password]", "port": 5432},
+        "[secret removed: AWS access key]": 1,
+        "b": True,
+    }
+    other = "AK" + "IA" + body_of(2)(UPPER, 16)
+    assert mask_in_json({key: 1, other: 2}) == {
+        "[secret removed: AWS access key]": 1, "[secret removed: AWS access key] 2": 2,
+    }  # fmt: skip
+    assert mask_in_json([{"name": "DB_PASSWORD", "value": PASSWORD}]) == [
+        {"name": "DB_PASSWORD", "value": "[secret removed: password]"}
+    ]
+    assert mask_in_json({"passphrase": " ".join(seed(body_of(1), 4))}) == {"passphrase": "[secret removed: password]"}
+    clean: Json = {"a": ["b", {"c": None}]}
+    assert mask_in_json(clean) is clean
+
+
+def test_json_within_a_text_is_still_json_once_it_is_masked() -> None:
+    for name, (_, make) in FOUND.items():
+        arguments = json.dumps({"command": make(body_of(3)), "n": 1})
+        assert json.loads(mask_secrets(arguments))["n"] == 1, name
+
+
 HOSTILE = [
     "a", "=", ":", "-", "_", ".", " ", "\n", '"', "é", "eyJ", ".eyJaaaaaaaaaaaa", "-----BEGIN ",
     "-----BEGIN PRIVATE KEY-----\n", "://a:", "://a:b@", "://a:b1C@", "key", "pass", "api_key=", "api_key='", "secret:",
@@ -683,13 +848,27 @@ HOSTILE = [
     "key for a ", "key for a b c is ", "password is now ", "password,\n  ", "password\n value:", "password | ",
     "login a password ",
     "ENV API_KEY aaaaaaaa ", "X_KEY=aaaaaaaaaaaaaaaaa ", "cofio_", "sntrys_", "fo1_", "tskey-a-", ".atlasv1.",
-    "20240601",
+    "20240601", "password is ", "password is aaa ", "password is aaa bbb ccc the ", "passwd ", "seed phrase is ",
+    "mnemonic: ", "mnemonic: aaa ", "phrase is aaa bbb ", "aaa ", "1. aaa ", "\u200b", "\uff21", "AKIA\u200b", "\u00a0",
+    "Authorization: Basic ", "Authorization: Basic aaaaaaaaaaaaaaaa ",
+]  # fmt: skip
+
+
+FULL = [
+    "AK" + "IA" + body_of(1)(UPPER, 16) + " ", "AK" + "IA\u200b" + body_of(1)(UPPER, 16) + " ", f"://a:{PASSWORD}@b ",
+    f"password = '{PASSWORD}' ", f"the password is {PASSWORD} ", pem("RSA " + "PRIVATE KEY", body_of(1)),
 ]  # fmt: skip
 
 
 GROWTH = """
 import sys, time
-from cofio.secrets import find_secret
+from cofio.secrets import find_secret, mask_secrets
+
+def mask(piece, size):
+    text = (piece * (size // len(piece) + 1))[:size]
+    started = time.process_time()
+    assert piece.strip() not in mask_secrets(text)
+    return time.process_time() - started
 
 def scan(piece, size):
     text = (piece * (size // len(piece) + 1))[:size]
@@ -698,7 +877,11 @@ def scan(piece, size):
     return time.process_time() - started
 
 for line in sys.stdin:
-    piece = eval(line)
+    piece, *full = eval(line)
+    if full:
+        mask(piece, 2**12)
+        print(repr(piece), mask(piece, 2**16), mask(piece, 2**19), sep="\\t", flush=True)
+        continue
     if len(piece) < 12:
         scan(piece, 2**20)
     scan(piece, 2**12)
@@ -709,10 +892,11 @@ for line in sys.stdin:
 def test_hostile_text_takes_no_longer_than_its_length() -> None:
     # Eight times the text is eight times the work, or sixty-four times where the work grows with the square. In a
     # process of its own, because a pattern that goes wrong does not come back.
+    pieces = [*((piece,) for piece in HOSTILE), *((piece, "masked") for piece in FULL)]
     done = subprocess.run(
-        [sys.executable, "-c", GROWTH], input="\n".join(map(repr, HOSTILE)), text=True, capture_output=True, timeout=240
+        [sys.executable, "-c", GROWTH], input="\n".join(map(repr, pieces)), text=True, capture_output=True, timeout=240
     )
     assert done.returncode == 0, done.stderr
     times = [line.split("\t") for line in done.stdout.splitlines()]
-    assert [piece for piece, _, _ in times] == [repr(piece) for piece in HOSTILE]
+    assert [piece for piece, _, _ in times] == [repr(piece) for piece in (*HOSTILE, *FULL)]
     assert [each for each in times if float(each[2]) > 30 * float(each[1]) + 0.1] == []

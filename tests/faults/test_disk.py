@@ -7,7 +7,6 @@ import errno
 import itertools
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -112,23 +111,6 @@ class Store:
                 shutil.copy(self.folder / name, copy)
         self.verify_anew(copy)
         shutil.rmtree(copy, ignore_errors=True)
-
-
-@pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """Makes a real disk of a given size."""
-    place = tmp_path / "disk"
-    place.mkdir()
-
-    def make(size: str) -> Path:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(place)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-        return place
-
-    yield make
-    subprocess.run(["umount", "--lazy", place], capture_output=True)
 
 
 @contextmanager

@@ -366,6 +366,17 @@ class CheckpointRows(Protocol):
 class Backend(Protocol):
     """Where records live."""
 
+    @property
+    def read_only(self) -> bool:
+        """Whether it can be read and not be changed: then each change raises Unavailable, and no work is done on it."""
+
+    def verify(self) -> None:
+        """See that what is written here is what whoever opens the store next will read.
+
+        Raises:
+            Unavailable: the store was deleted, moved or replaced while it was open.
+        """
+
     def checkpoints(self, now: datetime) -> AbstractContextManager[CheckpointRows]:
         """A consistent look at the checkpoints."""
 

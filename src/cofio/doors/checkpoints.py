@@ -153,7 +153,7 @@ def _told(error: Exception) -> tuple[int, str, Mapping[str, str]]:
         case RecursionError():
             return 422, "state: is nested too deep", {}
         case Unavailable():  # whose sentence may name a folder of this machine
-            return 503, "The memory cannot be used at the moment", {}
+            return 503, error.public or "The memory cannot be used at the moment", {}
     return 500, "Internal server error", {}
 
 

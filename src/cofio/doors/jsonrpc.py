@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import BinaryIO, Protocol, TypeAlias
 
+from ..jsonl import escape_breaks
 from ..model import MAX_DIGITS, Json
 from .json_limits import JsonLimits, TooComplex
 
@@ -333,7 +334,7 @@ class Connection:
         if message is None:
             return
         try:
-            frame = _encode(message).encode() + b"\n"
+            frame = escape_breaks(_encode(message)).encode() + b"\n"
         except UnicodeEncodeError:  # half of a surrogate pair, which JSON can hold and UTF-8 cannot
             frame = _encode_ascii(message).encode() + b"\n"
         # Numbers that JSON does not have cannot get here: none comes in, and the engine refuses to store them.

@@ -59,6 +59,15 @@ class Memory:
             return None
         return "an older memory is still being taken over: what is not found may be about to come in"
 
+    def verify(self) -> None:
+        """See that the memory is still where it was opened, if it was, without waiting for anything.
+
+        Raises:
+            Unavailable: it was deleted, moved or replaced; the server has to be started again.
+        """
+        if self._engine is not None:
+            self._engine.verify()
+
     def _opened(self) -> Engine:
         from ..embed.install import installed
         from ..engine import Engine
@@ -67,7 +76,8 @@ class Memory:
         engine = Engine.open(self._folder, settings=self._settings)
         if self._settings.embedder == "minilm" and not installed(self._settings.models_folder):
             self._say("the model is not installed, so memory is searched by words only: run `cofio model install`")
-        self._taking = agent_memory_store.take_over(engine, _older_homes(), self._say)
+        if not engine.read_only:
+            self._taking = agent_memory_store.take_over(engine, _older_homes(), self._say)
         self._patience = time.monotonic() + PATIENCE
         return engine
 

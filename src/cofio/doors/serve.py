@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from types import MappingProxyType
@@ -32,7 +33,9 @@ from ..settings import Settings
 from ..vault.opening import Beside
 from . import checkpoints
 from .connections import Capacity, ConnectionPool
+from .display import neutralise_line
 from .http import Traced, failure
+from .logs import log_to_stderr
 from .mcp.http import Door as McpDoor
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
@@ -209,7 +212,11 @@ def app(
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
     async def health_(_: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok", **health()})
+        try:
+            return JSONResponse({"status": "ok", **health()})
+        except Unavailable as error:
+            reason = error.public or "The memory cannot be used at the moment"
+            return JSONResponse({"status": "unavailable", "reason": reason}, 503)
 
     async def failed(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -261,12 +268,14 @@ def run(
     Raises:
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
+    log_to_stderr()
+    settings = replace(settings, allow_secrets=allow_secrets)
     tokens = Tokens(folder)
     strict = not _is_local(host) or not all(_is_local(name) for name in names)
     if strict and not tokens.all():
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
-    memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
+    memory = Memory(folder, settings, say=_say)
     assistant = open_assistant(settings, folder, lambda: memory.engine)
     conversations = rest.Door(
         lambda: memory.engine,
@@ -283,6 +292,11 @@ def run(
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+
+        def health() -> Mapping[str, Any]:
+            memory.verify()
+            return conversations.health()
+
         routes = [
             *memory_tool.routes(lambda: memory.engine),
             *(openapi.routes() if settings.docs else ()),
@@ -293,10 +307,14 @@ def run(
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
-            health=conversations.health,
+            health=health,
         )  # fmt: skip
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
     return 0
+
+
+def _say(line: str) -> None:
+    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)
 
 
 class _Server(uvicorn.Server):
@@ -310,6 +328,7 @@ class _Server(uvicorn.Server):
                 http=ConnectionPool(capacity.connections).protocol(),
                 ws="none",
                 backlog=capacity.backlog,
+                log_config=None,  # as for all else here
                 log_level="warning",
                 access_log=False,
                 timeout_graceful_shutdown=GRACE,

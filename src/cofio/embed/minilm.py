@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..errors import Unavailable
 from . import encodable
+from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,7 +66,7 @@ def pins(folder: Path) -> Mapping[str, Pin]:
             for name in (GRAPH, TOKENIZER)
         }
     except (FileNotFoundError, NotADirectoryError):
-        raise Unavailable(f"{ID} is not installed in {folder.parent}: run `cofio model install`") from None
+        raise Unavailable(f"{ID} is not installed: run `cofio model install`") from None
     except (ValueError, KeyError, TypeError) as error:
         raise _torn(folder / MANIFEST) from error
     for name, expected in recorded.items():
@@ -168,8 +169,7 @@ class _Session(Protocol):
 
 
 def _session(graph: Path, threads: int) -> _Session:
-    import onnxruntime
-
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -183,4 +183,5 @@ def _session(graph: Path, threads: int) -> _Session:
 
 
 def _torn(path: Path) -> Unavailable:
-    return Unavailable(f"{path} is not the file that was installed: run `cofio model install --force`")
+    # Without its folder: this goes to agents, too, with each answer.
+    return Unavailable(f"{path.name} of {ID} is not the file that was installed: run `cofio model install --force`")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ..errors import CofioError, Invalid, NotFound, Unavailable
 from ..model import MAX_KEY, Draft, Kind, Scope
+from ..secrets.policy import admit_draft
 from .fitting import MCP, SOURCE, Fitted, fit_chunk, fit_state, name_of
 from .reading import START, Chunk, Entry, Original, Place, Unreadable
 from .vectors import unlike, vector_of
@@ -36,6 +37,7 @@ __all__ = ["SOURCE", "Remark", "Taken", "found", "take", "take_over"]
 
 IMPORTS = Scope("cofio", "imports")
 BATCH = 500  # records that are restored in one transaction
+MASKED = "what looks like a secret is masked"
 HEAVY = 8_000_000  # characters; so many are restored at once, however few records they are
 SAMPLES = 8  # vectors that are compared before all are kept
 
@@ -62,6 +64,8 @@ class Taken:
     """How many chunks brought a vector that need not be made again."""
     vectors_left: str = ""
     """Why no vector was kept, though there are some; empty otherwise."""
+    masked: int = 0
+    """How many held what looks like a secret, which is masked."""
     changed: list[Remark] = field(default_factory=list)
     """What had to be fitted to the limits here; it is in."""
     refused: list[Remark] = field(default_factory=list)
@@ -162,6 +166,8 @@ def _bare(folder: Path) -> bool:
 def _told(engine: Engine, folder: Path, mark: _Mark, taken: Taken) -> str:
     said = f"took over {_number(mark.chunks, 'chunk')} and {_number(mark.states, 'state')} from {folder},"
     said += " which is left as it was"
+    if taken.masked:
+        said += f"; {taken.masked:,} held what looks like a secret, which is masked"
     if taken.refused:
         said += f"; {len(taken.refused):,} could not be taken: `cofio import {SOURCE} {folder}` tells why"
     if taken.vectors < taken.chunks:
@@ -299,10 +305,12 @@ class _Taking:
         name = name_of(entry.id if isinstance(entry, Chunk) else entry.key)
         try:
             fitted = fit_chunk(entry) if isinstance(entry, Chunk) else fit_state(entry)
+            draft = admit_draft("take_over", fitted.draft, allow=self._engine.settings.allow_secrets)
         except Invalid as error:
             self._taken.refused.append(Remark(name, str(error)))
             return
-        draft = fitted.draft
+        if draft is not fitted.draft:
+            fitted = Fitted(draft, (*fitted.changes, MASKED))
         if draft.expires_at is not None and draft.expires_at <= self._now:
             self._taken.expired += 1
             return
@@ -310,6 +318,7 @@ class _Taking:
             self._taken.refused.append(Remark(name, "a record of another scope has this id"))
             return
         self._taken.changed.extend(Remark(name, said) for said in fitted.changes)
+        self._taken.masked += MASKED in fitted.changes
         self._batch.append(draft)
         self._weight += len(draft.text)
         if isinstance(entry, Chunk):

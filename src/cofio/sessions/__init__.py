@@ -11,12 +11,13 @@ from ..backends import Change, Put
 from ..engine import Answers, Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor, Message
+from ..extract.admission import admit_messages
 from ..model import Draft, Json, Kind, Record
-from ..query import MAX_LIST
+from ..query import MAX_LIST, Where
 from .carving import Carving, Stretch
 from .forgetting import Forgetting
 from .mirroring import Mirror, applied
-from .places import Place, public_id
+from .places import Place, Track, public_id
 from .refining import Reader, Refining
 from .turns import again, distinct, draft, message_id, message_of, turn_id
 
@@ -91,6 +92,20 @@ class Conversations:
             place.session(session), exact=True, kinds=(Kind.TURN,), limit=MAX_LIST, newest=False, order="created"
         )
 
+    def buffered_for(self, place: Place, session: str, track: Track, owner: str) -> list[Record]:
+        """The messages of a session that have not been carved yet, for one who takes part in it; none for anyone else.
+
+        A user takes part who has said something in the session, whether that waits or was carved before; an agent that
+        has answered in what waits, or has learned something from what was carved.
+        """
+        waiting = self.buffered(place, session)
+        role = "user" if track == "user" else "assistant"
+        spoke = any((message.sender, message.role) == (owner, role) for message in _messages(waiting))
+        if not waiting or spoke:
+            return waiting
+        carved = Where("data.session_id", "=", session)
+        return waiting if self.engine.count(place.owner(track, owner), exact=True, filter=carved) else []
+
     def carve(self, place: Place, session: str, *, whole: bool = False) -> int:
         """Make records of the stretches that are finished, or of all that is there; how many stretches there were.
 
@@ -147,7 +162,7 @@ class Conversations:
                 there = fresh.get(known.id) or self._kept(place, session, known.id)
                 if there is None:
                     fresh[known.id] = known
-                if there is None or there == known:
+                if there is None or there == known or _is_masked(known, there):
                     break
                 if message.id:
                     raise Conflict(f"the message {message.id} is there already, with something else in it")
@@ -158,6 +173,11 @@ class Conversations:
             return message_of(self.engine.read(turn_id(place, session, message)))
         except NotFound:
             return None
+
+
+def _is_masked(message: Message, kept: Message) -> bool:
+    """Whether a message is what is kept, but for secrets that an earlier version or another setting did not mask."""
+    return admit_messages("rest", [kept], allow=False)[0] == message
 
 
 def _messages(turns: Sequence[Record]) -> list[Message]:

@@ -205,7 +205,7 @@ class Tree:
             return kept[names]
         if not names:
             if make and not self.folder.is_dir():
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.folder.mkdir(mode=0o700, exist_ok=True)  # and not the store's: one that is gone stays so
             kept[names] = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             return kept[names]
         above = self._kept(names[:-1], kept, make)

@@ -22,9 +22,14 @@ from .watching import Watcher
 def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     """The vault of a store; None when its settings turn it off, and then what is there is known to be outdated.
 
+    A store that is read-only has none, for nothing in it changes.
+
     Raises:
         Unavailable: its folder cannot be used.
     """
+    engine.verify()  # else a folder would be made where the store was
+    if engine.read_only:
+        return None
     folder = store / FOLDER
     try:
         if settings.vault:
@@ -43,7 +48,13 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
 
 @contextmanager
 def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault | None]:
-    """The vault of a store, for one command."""
+    """The vault of a store, for one command.
+
+    Raises:
+        Unavailable: its folder cannot be used, or the store is read-only.
+    """
+    if engine.read_only:
+        raise Unavailable(f"the memory in {store} is read-only, so its vault cannot be looked after here")
     vault = open_vault(engine, store, settings)
     try:
         yield vault

@@ -15,6 +15,7 @@ from ..extract import Case
 from ..importing import markdown
 from ..importing.everos import Memory, Tree
 from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
+from ..secrets.policy import admit_draft
 from ..sessions import Conversations, Place
 from ..sessions.carving import LONGEST, Numbers, profile_put, skill_text
 from ..sessions.cases import case_data
@@ -34,6 +35,8 @@ class Taken:
     found: dict[Kind, int] = field(default_factory=dict)
     """How many there are of each kind."""
     new: int = 0
+    masked: int = 0
+    """How many of the new ones held what looks like a secret, which is masked."""
     left_out: dict[str, int] = field(default_factory=dict)
     """What has no place here, and how many there are."""
     changed: list[tuple[str, str]] = field(default_factory=list)
@@ -92,6 +95,7 @@ class _Taking:
             for memory in memories:
                 self._taken.found[memory.kind] = self._taken.found.get(memory.kind, 0) + 1
             self._taken.new += trial.new
+            self._taken.masked += trial.masked
             self._taken.changed += trial.changed
             self._taken.refused += trial.refused
             return
@@ -102,7 +106,8 @@ class _Taking:
         numbers: dict[str, Numbers] = {}
         for memory in memories:
             try:
-                made = self._profile(home, memory) if memory.kind is Kind.PROFILE else self._draft(home, memory)
+                read = self._profile(home, memory) if memory.kind is Kind.PROFILE else self._draft(home, memory)
+                made = admit_draft("take_over", read, allow=self._engine.settings.allow_secrets)
                 here = self._here(home, memory, made)
                 if here is not None:
                     if memory.kind is Kind.EPISODE:
@@ -121,6 +126,7 @@ class _Taking:
                 self._episodes[memory.id] = cast(str, made.id)
             changes.append(Put(draft=made, how="key", if_version=0))
             taken.new += 1
+            taken.masked += made.text != read.text or made.title != read.title or made.data != read.data
         return [*changes, *(each.change() for each in numbers.values())] if changes else []
 
     def _here(self, home: Scope, memory: Memory, made: Draft) -> Record | None:

@@ -16,6 +16,7 @@ from ..errors import CofioError, Conflict, Invalid, NotFound
 from ..importing import markdown
 from ..model import Kind, Record, Scope
 from ..query import MAX_LIST
+from ..secrets.policy import admit
 from ..sessions import Conversations, Place, public_id
 from ..sessions.carving import profile_put
 from ..sessions.editing import edited
@@ -173,8 +174,11 @@ class Syncing:
                     synced.written.append(replace(said, text="only the texts of an entry can be changed"))
                     continue
                 self._vault.taken[name, key] = digest(theirs)
-                self._conversations.apply([_change(each.record, given)])
-                synced.edited.append(said)
+                kept = admit("vault", given, allow=self._vault.engine.settings.allow_secrets)
+                self._conversations.apply([_change(each.record, kept)])
+                synced.edited.append(
+                    said if kept is given else replace(said, text="what looks like a secret is masked")
+                )
             except (Conflict, NotFound):
                 again.append(each.path)
             except Invalid as error:

@@ -102,6 +102,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     # Errors.
     "errors.codes": ("seed, spec 6", "errors of memory are -323xx, or -324xx for the crate"),
     "errors.category": ("spec 6", "an error's data names its category"),
+    "errors.gone": ("spec 6", "a store that was moved or deleted is BACKEND_UNAVAILABLE until the plugin is restarted"),
     "errors.backend": ("seed, spec 6", "a store that fails is BACKEND_UNAVAILABLE, and the next call tries again"),
     # The memory.
     "store.project": ("issue 2", "the memory is the project's, and is made by the first put alone"),

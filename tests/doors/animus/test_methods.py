@@ -744,3 +744,22 @@ def test_an_mcp_client_finds_what_was_put(host: Inside, root: Path) -> None:
         assert (
             "proj_p" not in tools.call(lambda: engine, "search_context", {"query": "proj_p", "everywhere": True}).text
         )
+
+
+@pytest.mark.requirement("errors.gone")
+@pytest.mark.requirement("health")
+def test_a_store_that_is_moved_away_is_told_until_the_plugin_is_started_again(root: Path) -> None:
+    host = Inside()
+    host.initialize(root)
+    host.put(scope(), "k", 1)
+    (root / ".cofio").rename(root / "elsewhere")
+    for method, params in (
+        ("memory/put", {"scope": scope(), "key": "k", "value": 2}), ("memory/get", {"scope": scope(), "key": "k"}),
+        ("memory/query", {"scope": scope(), "query": "k", "top_k": 1}), ("memory/list_scopes", {}),
+    ):  # fmt: skip
+        code, message, data = host.error(method, params)
+        assert (code, data) == (-32304, {"category": "backend_unavailable"})
+        assert "start this program again" in message
+    assert host.result("health/check")["status"] == "degraded"
+    host.close()
+    assert not (root / ".cofio").exists()

@@ -77,7 +77,7 @@ def test_every_option_is_heeded(cofio: Cofio, memory: Engine) -> None:
     )  # fmt: skip
     assert ran.json == {
         "format": "openai", "conversations": 2, "imported": 4, "kept": 0, "differing": 0, "episodes": 0,
-        "left_out": {}, "mended": 0,
+        "left_out": {}, "mended": 0, "masked": 0,
     }  # fmt: skip
     waiting = memory.list(Scope("rest", "shop", "web", "session", "s1"), order="created", newest=False)
     assert [(record.author, record.created_at.isoformat()) for record in waiting] == [

@@ -483,7 +483,7 @@ def test_a_full_disk_leaves_the_file_as_it_was_and_nothing_beside_it(
     monkeypatch.setattr(os, "fsync", full)
     ran = cofio("mcp", "config", "cursor", "--write", "--file", "sub/mcp.json")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"cofio: {folder}/sub/mcp.json: No space left on device\n"
+    assert ran.err == f"cofio: the disk that holds {folder}/sub/mcp.json is full; free some space and try again\n"
     assert [(path.name, path.read_text()) for path in (folder / "sub").iterdir()] == [("mcp.json", "{}")]
 
 

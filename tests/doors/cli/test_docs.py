@@ -89,6 +89,8 @@ def test_the_examples_print_what_the_page_says(folder: Path, monkeypatch: pytest
     models = Settings().models_folder
     if not installed(models):
         pytest.skip("the page's scores are those of the model, which is not installed")
+    monkeypatch.setenv("COFIO_MODELS", str(models))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # what other programs left in ours is not on the page
     meant: dict[str, str] = {}  # the ids of the page, as they are here
     for example in examples():
         typed = ID.sub(lambda found: meant.get(found[0], found[0]), example.command)

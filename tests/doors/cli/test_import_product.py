@@ -52,7 +52,8 @@ def test_a_second_time_changes_nothing_and_says_so(cofio: Cofio, peer: Peer) -> 
         " 3 records were here already, as new or newer\n"
     )
     assert cofio("import", "agent-memory-store", "--json").json == {
-        "imported": 0, "kept": 3, "chunks": 3, "states": 0, "vectors": 0, "expired": 0, "changed": 0, "refused": 0,
+        "imported": 0, "kept": 3, "chunks": 3, "states": 0, "vectors": 0, "expired": 0, "masked": 0, "changed": 0,
+        "refused": 0,
     }  # fmt: skip
     assert cofio("export", "--scope", "mcp").out == before
 

@@ -52,7 +52,10 @@ def test_reindex_throws_no_vectors_away_that_it_cannot_make_anew(
     assert cofio("stats", "--json").json["vectors:hashed-384"] == 3
 
 
-def test_a_healthy_memory_has_no_problems(cofio: Cofio, store: Path) -> None:
+def test_a_healthy_memory_has_no_problems(
+    cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     ran = cofio("doctor")
     assert ran.code == 0
     assert ran.rows[-1] == ["ok", "nothing is wrong"]
@@ -61,6 +64,23 @@ def test_a_healthy_memory_has_no_problems(cofio: Cofio, store: Path) -> None:
     assert (report["ok"], report["problems"], report["mended"]) == (True, [], [])
     assert isinstance(report["facts"], dict)
     assert set(report["facts"]) == {"store", "records", "database", "embedder", "model", "permissions", "disk"}
+
+
+@pytest.mark.parametrize("cache", ["XDG_CACHE_HOME", "HOME"])
+def test_the_doctor_names_what_telemetry_an_earlier_version_has_left(
+    cache: str, cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv(cache, str(folder))
+    within = folder / ".cache" if cache == "HOME" else folder
+    leftover = within / "Microsoft" / "DeveloperTools" / ".onnxruntime"
+    assert "telemetry" not in cofio("doctor").out
+    leftover.mkdir(parents=True)
+    ran = cofio("doctor")
+    assert ran.code == 0
+    (line,) = [words for kind, words in ran.rows if kind == "info" and words.startswith("telemetry: off; ")]
+    assert str(leftover) in line
+    assert "can be removed" in line
 
 
 def wipe(store: Path) -> None:
@@ -129,10 +149,29 @@ def test_a_damaged_database_is_a_problem(cofio: Cofio, store: Path) -> None:
 def test_a_missing_model_is_told_but_is_no_problem(
     cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", "minilm")
     monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    off = f"off: {ID} is not installed: run `cofio model install`"
     ran = cofio("doctor")
     assert ran.code == 0
-    assert ["info", "model: not installed, so nothing is found by meaning: run `cofio model install`"] in ran.rows
+    assert ["info", "embedder: minilm, 3 records waiting for a vector"] in ran.rows
+    assert ["info", "model: not installed"] in ran.rows
+    said = f"meaning is {off}; until then records are found by their words only"
+    assert ran.rows[-2:] == [["warning", said], ["ok", "nothing else is wrong"]]
+    report = cofio("doctor", "--json").json
+    assert (report["ok"], report["warnings"]) == (True, [said])
+    stats = cofio("stats", "--json").json
+    assert (stats["meaning"], stats["waiting_for_vectors"]) == (off, 3)
+
+
+@pytest.mark.parametrize(("embedder", "meaning"), [("hashed", "on"), ("none", "off: this store has no embedder")])
+def test_whether_meaning_is_searched_is_told(
+    cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, meaning: str
+) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", embedder)
+    stats = cofio("stats", "--json").json
+    assert (stats["meaning"], stats["waiting_for_vectors"]) == (meaning, 0)
+    assert cofio("doctor").rows[-1] == ["ok", "nothing is wrong"]
 
 
 def test_a_backup_is_a_memory_with_the_same_records(cofio: Cofio, store: Path, folder: Path) -> None:

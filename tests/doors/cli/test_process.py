@@ -94,11 +94,44 @@ def test_json_at_a_terminal_is_json(terminal: Callable[..., Ran]) -> None:
 
 
 def test_nothing_that_was_remembered_can_steer_the_terminal(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
-    record = cofio("add", "\x1b]0;owned\x07 \x9b2J text", "--title", "\x1b[2J", "--author", "\x1b[5m").id
-    for argv in (["show", record], ["search", "text"], ["list"]):
-        shown = terminal(*argv).err
-        for steering in ("\x1b]0", "\x07", "\x1b[2J", "\x1b[5m", "\x9b"):
-            assert steering not in shown
+    evil = "\x1b]0;owned\x07\x1b[2J\x1b[5m\x9b2J\u202eevil\u2066\u200b[red]\u2028"
+    record = cofio("add", f"text {evil}", "--title", evil, "--author", evil, "--scope", f"s{evil}", "--tag", evil).id
+    cofio("add", "value", "--key", evil, "--data", json.dumps({evil: evil}))
+    cofio("files", "write", "a.md", evil)
+    for argv in (
+        ["show", record], ["search", "text", "--why"], ["list"], ["scopes"], ["files", "cat", "a.md"], ["export"],
+        ["files", "log", "a.md"], ["show", record, "--json"], ["list", "--json"], ["files", "cat", "a.md", "--json"],
+        ["search", evil], ["show", evil], ["show", "--key", evil, "--scope", evil], ["rm", evil],
+        ["rm", "--scope", evil], ["import", f"/no/{evil}"], ["import", evil, "x"], ["chat", "import", f"/no/{evil}"],
+        ["token", "rm", evil],
+        ["files", "cat", evil], ["files", "rm", f"{evil}.md"], ["list", "--where", evil], [evil], ["list", evil],
+        ["mcp", "config", "codex", "--store", evil], ["mcp", "config", "--store", evil], ["export", f"/no/{evil}"],
+        ["list", "--store", evil], ["skill", "install", "--path", f"/proc/{evil}/"],
+    ):  # fmt: skip
+        shown = terminal(*argv, typed="n\n").err
+        for steering in ("\x1b]0", "\x07", "\x1b[2J", "\x1b[5m", "\x9b", "\u202e", "\u2066", "\u200b", "\u2028"):
+            assert steering not in shown, argv
+
+
+def test_json_at_a_terminal_says_the_same_as_in_a_pipe(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
+    evil = "\x9b2J\x7f\u202eevil\u2066\u200b\u2028\U000e0041"
+    record = cofio("add", f"text {evil}", "--data", json.dumps({evil: evil})).id
+    for argv in (["show", record, "--json"], ["export"], ["list", "--json"]):
+        shown, piped = terminal(*argv).err, cofio(*argv).out
+        assert json.loads(shown) == json.loads(piped)
+        assert "\u202e" in piped
+        assert "\u202e" not in shown
+
+
+def test_a_note_is_one_line_wherever_it_goes(cofio: Cofio) -> None:
+    ran = cofio("import", "/no/such\ncofio: all is well\x1b[2J")
+    assert ran.err == "cofio: /no/such\ufffdcofio: all is well\ufffd[2J: No such file or directory\n"
+
+
+def test_what_is_printed_in_part_is_an_error_without_a_buffer_too(cofio: Cofio, command: Shell) -> None:
+    cofio("files", "write", "a.md", "x" * 500_000)
+    ran = command("ulimit -f 200; PYTHONUNBUFFERED=1 cofio files cat a.md > out")
+    assert (ran.returncode, ran.stderr) == (1, "cofio: the output: File too large\n")
 
 
 @pytest.mark.usefixtures("store")

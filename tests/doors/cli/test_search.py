@@ -85,6 +85,24 @@ def test_nothing_found_is_no_error_and_says_where_it_looked(cofio: Cofio, notes:
     assert ran.err == "cofio: nothing found for 'zebra' in shop among fact with --where (candidates: 0 by words)\n"
 
 
+def test_nothing_found_without_a_model_says_that_meaning_was_not_searched(
+    cofio: Cofio, notes: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", "minilm")
+    monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    remedy = "minilm-l6-v2-int8 is not installed: run `cofio model install`"
+    ran = cofio("search", "zebra")
+    assert ran.err == (
+        "cofio: nothing found for 'zebra' in / (candidates: 0 by words, meaning was not searched)\n"
+        f"cofio: searched by words only: {remedy}\n"
+    )
+    told = cofio("search", "zebra", "--json").json
+    assert told["degraded"] == f"searched by words only: {remedy}"
+    assert told["searched"] == {
+        "scope": [], "kinds": [], "mode": "hybrid", "words": ["zebra"], "keyword": 0, "semantic": None,
+    }  # fmt: skip
+
+
 def test_nothing_found_says_how_many_were_cut(cofio: Cofio, notes: dict[str, str]) -> None:
     ran = cofio("search", "deploy", "--floor", "1", "--mode", "semantic")
     assert ran.out == ""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +44,61 @@ def test_a_token_is_made_with_its_limits_and_listed_with_them(cofio: Cofio, fold
         assert found is not None
         assert found.name == name
         assert shown not in listed
+
+
+def test_a_full_disk_leaves_the_tokens_as_they_were_and_nothing_beside_them(
+    cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    cofio("token", "add", "first")
+    before = (folder / ".cofio" / FILE).read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    for argv in (["token", "add", "second"], ["token", "rm", "first"]):
+        ran = cofio(*argv)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err == f"cofio: the disk that holds {folder}/.cofio/{FILE} is full; free some space and try again\n"
+        assert [(path.name, path.read_bytes()) for path in (folder / ".cofio").iterdir()] == [(FILE, before)]
+
+
+@pytest.mark.parametrize("content", ["", "[", "{}", "[1]", '[{"name": "x"}]', "\xff", "[" * 100_000])
+def test_the_doctor_finds_a_damaged_file_and_says_what_to_do(cofio: Cofio, folder: Path, content: str) -> None:
+    cofio("add", "x")
+    cofio("token", "add", "t")
+    (folder / ".cofio" / FILE).write_bytes(content.encode("latin-1"))
+    for argv in (["doctor"], ["doctor", "--fix"]):
+        ran = cofio(*argv)
+        assert ran.code == 1
+        (problem,) = [row[1] for row in ran.rows if row[0] == "problem"]
+        assert problem.startswith(f"{folder}/.cofio/{FILE} is damaged (")
+        assert problem.endswith("): remove it, and make the tokens anew; until then no client is let in")
+    assert cofio("doctor", "--json").json["ok"] is False
+
+
+def test_the_doctor_closes_a_file_that_others_may_read(cofio: Cofio, folder: Path) -> None:
+    cofio("add", "x")
+    cofio("token", "add", "t")
+    (folder / ".cofio" / FILE).chmod(0o640)
+    problem = f"others may look into {folder}/.cofio/{FILE}: its permissions are 0640, not 0600"
+    ran = cofio("doctor")
+    assert (ran.code, ran.rows[-1]) == (1, ["problem", problem])
+    ran = cofio("doctor", "--fix")
+    assert (ran.code, ran.rows[-2:]) == (0, [["mended", problem], ["ok", "nothing is wrong"]])
+
+
+def test_the_doctor_follows_no_link_and_opens_no_pipe(cofio: Cofio, folder: Path) -> None:
+    cofio("add", "x")
+    elsewhere, file = folder / "elsewhere", folder / ".cofio" / FILE
+    elsewhere.write_text("[]")
+    elsewhere.chmod(0o644)
+    file.symlink_to(elsewhere)
+    assert cofio("doctor", "--fix").rows[-1] == ["problem", f"{file} is a link: remove it, and make the tokens anew"]
+    assert elsewhere.stat().st_mode & 0o777 == 0o644
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    ran = cofio("doctor")
+    assert (ran.code, ran.rows[-1]) == (1, ["problem", f"{file} is no plain file: remove it, and make the tokens anew"])
 
 
 def test_what_was_made_is_told_to_programs_too(cofio: Cofio) -> None:

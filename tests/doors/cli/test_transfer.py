@@ -77,6 +77,16 @@ def test_export_keeps_to_its_scope(cofio: Cofio) -> None:
     assert cofio("export", "one.jsonl", "--scope", "s", "--json").json == {"exported": 1, "file": "one.jsonl"}
 
 
+@pytest.mark.parametrize("name", ["nosuch/x.jsonl", "nosuch/x.jsonl.gz", "folder"])
+def test_an_export_that_cannot_be_names_the_file_that_was_asked_for(cofio: Cofio, folder: Path, name: str) -> None:
+    (folder / "folder").mkdir()
+    cofio("add", "x", "--store", "s")
+    ran = cofio("export", name, "--store", "s")
+    assert ran.code == 1
+    assert ran.err.startswith(f"cofio: {folder}/{name}: ")
+    assert sorted(path.name for path in folder.iterdir()) == ["folder", "s"]
+
+
 def test_an_export_is_private_and_replaces_a_file_only_when_it_is_whole(
     cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +103,7 @@ def test_an_export_is_private_and_replaces_a_file_only_when_it_is_whole(
         patch.setattr(os, "replace", fail)
         ran = cofio("export", "file.jsonl")
     assert ran.code == 1
-    assert ran.err.endswith("No space left on device\n")
+    assert ran.err == f"cofio: the disk that holds {folder}/file.jsonl is full; free some space and try again\n"
     assert (folder / "file.jsonl").read_bytes() == before
     assert sorted(path.name for path in folder.iterdir()) == [".cofio", "file.jsonl"]
 

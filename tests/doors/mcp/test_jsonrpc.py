@@ -25,6 +25,19 @@ PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
 
 
+def test_an_answer_is_one_line_to_every_reader(pipes: Pipes) -> None:
+    told = "one\u2028two\u2029three\x85four\x0bfive"
+    pipes.ask("initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo={"name": "x", "version": "1"})
+    pipes.ask("tools/call", name="write_context", arguments={"topic": told, "content": told})
+    pipes.send({"jsonrpc": "2.0", "id": told, "method": "tools/call", "params": {
+        "name": "search_context", "arguments": {"query": "three"}}})  # fmt: skip
+    line = pipes.reads.readline().decode()
+    assert len(line.splitlines()) == 1
+    answer = json.loads(line)
+    assert answer["id"] == told
+    assert told in answer["result"]["content"][0]["text"]
+
+
 @pytest.mark.parametrize(
     ("frame", "given", "code"),
     [

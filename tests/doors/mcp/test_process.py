@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -304,3 +305,20 @@ def test_the_command_that_a_client_is_told_starts_a_server(folder: Path, client:
     )
     assert json.loads(ran.stdout)["result"]["serverInfo"]["name"] == "cofio"
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_store_that_is_deleted_under_a_server_is_told_and_not_made_anew(folder: Path, started: list[Process]) -> None:
+    server = Process(folder)
+    started.append(server)
+    server.call("write_context", topic="first", content="kept")
+    shutil.rmtree(folder / ".cofio")
+    for name, arguments in (
+        ("write_context", {"topic": "second", "content": "not kept"}), ("search_context", {"query": "first"}),
+    ):  # fmt: skip
+        result = server.ask("tools/call", name=name, arguments=arguments)["result"]
+        assert result["isError"]
+        assert "was deleted, moved or replaced while it was open; start this program" in result["content"][0]["text"]
+    code, out, err = server.end()
+    assert (code, out) == (0, b"")
+    assert err.count(b"was deleted, moved or replaced while it was open") == 1
+    assert not (folder / ".cofio").exists()

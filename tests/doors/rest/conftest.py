@@ -144,9 +144,11 @@ class Api:
         found: Json = self.ok("search", **{"user_id": user, "query": query, **more})
         return found
 
-    def waiting(self, session: str = "s", **more: Any) -> list[Json]:
-        """The messages of a session that have not been carved."""
-        found: list[Json] = self.search("anything", filters={"session_id": session}, **more)["unprocessed_messages"]
+    def waiting(self, session: str = "s", user: str = "alice", **more: Any) -> list[Json]:
+        """The messages of a session that have not been carved, as one who takes part in it sees them."""
+        found: list[Json] = self.search("anything", user, filters={"session_id": session}, **more)[
+            "unprocessed_messages"
+        ]
         return found
 
     def done(self, job: str, **place: Any) -> Json:

@@ -179,7 +179,10 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "search.maturity": ("issue", "maturity is computed: it grows with the cases"),
     "search.unprocessed": ("seed UnprocessedMessageDTO", "a waiting message has the eleven fields of the table"),
     "search.unprocessed-when": ("seed UnprocessedMessageDTO", "only for session_id named outright, at the top"),
-    "search.unprocessed-anyone": ("seed UnprocessedMessageDTO", "whoever asks"),
+    "search.unprocessed-part": (
+        "issue",
+        "for those who take part in the session alone; the seed: whoever asks",
+    ),
     "search.message_hits": ("issue", "include_unprocessed: waiting messages that answer, as message_hits"),
     # /get.
     "get.owner": ("seed get", "exactly one of user_id and agent_id, of at least one character"),

@@ -34,6 +34,15 @@ def test_a_success_has_its_envelope_and_an_id_of_its_own(api: Api) -> None:
     assert len(seen) == 6
 
 
+@pytest.mark.requirement("envelope.success")
+def test_an_answer_is_one_line_to_every_reader(api: Api) -> None:
+    text = "I live in Oslo\u2028and work\u2029in Bergen\x85now."
+    api.add(said(text))
+    answer = api.post("search", {"user_id": "alice", "query": "Oslo", "include_unprocessed": True})
+    assert text in json.dumps(enveloped(answer), ensure_ascii=False)
+    assert len(answer.text.splitlines()) == 1
+
+
 @pytest.mark.requirement("envelope.header", "envelope.request-id")
 def test_an_id_that_a_client_sends_is_not_taken_over(api: Api) -> None:
     mine = "f" * 32

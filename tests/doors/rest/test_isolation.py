@@ -137,6 +137,43 @@ def test_an_owner_sees_their_own_alone(full: Api) -> None:
     assert (full.get(), full.get("profile")) == before
 
 
+@pytest.mark.requirement("search.unprocessed-part", "scope.owner")
+def test_waiting_messages_are_shown_to_those_who_take_part_in_the_session_alone(api: Api) -> None:
+    api.add(said("My PIN is on the fridge.", sender="Alice"), said("Noted.", T + 1, "bot", "assistant"), session="open")
+
+    def seen(session: str = "open", **owner: str) -> int:
+        found = api.ok("search", query="PIN fridge", filters={"session_id": session}, **owner)
+        return len(found["unprocessed_messages"])
+
+    assert (seen(user_id="Alice"), seen(agent_id="bot")) == (2, 2)
+    for other in (
+        "alice",
+        "ALICE",
+        "Alic",
+        "Alice.",
+        "Alice2",
+        "Alice_",
+        "alice_ep_20260528",
+        "bob",
+        "bot",
+        "open",
+        "...",
+    ):
+        assert seen(user_id=other) == 0, other
+    for other in ("Alice", "Bot", "BOT", "bo", "bot2", "open"):
+        assert seen(agent_id=other) == 0, other
+    assert seen("Open", user_id="Alice") == 0
+    # A group's messages are for everyone in it, from their first word.
+    api.add(said("Mine is on the door.", T + 2, "bob"), session="open")
+    assert (seen(user_id="bob"), seen(user_id="Alice"), seen(user_id="eve")) == (3, 3, 0)
+    # Who spoke before the last carve still takes part.
+    assert api.flush("open") == "extracted"
+    api.add(said("Anything else?", T + 3, "bot", "assistant"), session="open")
+    assert (seen(user_id="bob"), seen(user_id="Alice"), seen(user_id="alice"), seen(user_id="eve")) == (1, 1, 0, 0)
+    api.add(said("Hello", T + 4, "eve"), session="other")
+    assert (seen(user_id="eve"), seen("other", user_id="eve"), seen("other", user_id="bob")) == (0, 1, 0)
+
+
 BAD = {
     "": "String should have at least 1 character",
     "x" * 129: "String should have at most 128 characters",

@@ -285,7 +285,7 @@ def test_filters_hold_before_ranking(topics: Api) -> None:
 # Messages that wait.
 
 
-@pytest.mark.requirement("search.unprocessed-when", "search.unprocessed-anyone", "search.unprocessed")
+@pytest.mark.requirement("search.unprocessed-when", "search.unprocessed")
 def test_waiting_messages_come_for_a_session_that_is_named_outright_alone(api: Api) -> None:
     api.add(said(CLIMBING), said("Nice!", T + 1, "bot", "assistant"))
 
@@ -293,7 +293,7 @@ def test_waiting_messages_come_for_a_session_that_is_named_outright_alone(api: A
         found = api.ok("search", **{"query": "zyxxy", **body})
         return [each["content"] for each in found["unprocessed_messages"]]
 
-    for owner in ({"user_id": "alice"}, {"user_id": "stranger"}, {"agent_id": "bot"}):
+    for owner in ({"user_id": "alice"}, {"agent_id": "bot"}):
         assert waiting(**owner, filters={"session_id": "s"}) == [CLIMBING, "Nice!"]
         assert waiting(**owner, filters={"session_id": "s", "timestamp": {"gt": 1}, "OR": []}) == [CLIMBING, "Nice!"]
         for filters in (

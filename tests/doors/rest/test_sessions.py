@@ -51,7 +51,11 @@ class Sessions(RuleBasedStateMachine):
 
     def waiting(self, app: str, session: str) -> list[str]:
         """What the messages say that wait in a session."""
-        return [each["content"] for each in self.api.waiting(session, app_id=app)]
+        home = Scope("rest", app, "default", "session", session)
+        found = self.api.engine.list(
+            home, exact=True, kinds=(Kind.TURN,), limit=10_000, newest=False, order="created"
+        )  # fmt: skip
+        return [each.text for each in found]
 
     def evidence(self, app: str, user: str) -> Counter[tuple[str, str]]:
         """What the messages say that a user's episodes are made of, by session."""

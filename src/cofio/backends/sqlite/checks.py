@@ -15,6 +15,7 @@ from .records import moment, steady
 from .words import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
+LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep, at which it is told
 
 
 def check(
@@ -22,7 +23,7 @@ def check(
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
     parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
-    found: list[str] = []
+    found = [sentence for sentence in [held_log(database)] if sentence]
     with database.fresh() as connection:
         for number, part in enumerate(parts):
             found.extend(part(connection))
@@ -73,6 +74,15 @@ def copy(database: Database, target: Path, progress: Progress | None) -> None:
         connection.close()
 
 
+def held_log(database: Database) -> str | None:
+    """Move the log into the database; if much of it cannot be, because somebody still reads what was, a sentence."""
+    held = database.checkpoint()
+    if held < LARGE_LOG:
+        return None
+    log = f"{database.path.name}-wal"
+    return f"{log} grows, {held >> 20} MiB by now: some program has been reading for long and does not end; stop it"
+
+
 def stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
     """Numbers about the store for people."""
     with database.reading() as connection:
@@ -101,6 +111,7 @@ def stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
         "schema": schema,
         "sqlite": apsw.sqlite_lib_version(),
         "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
+        "bytes_log": _size(folder / "memory.db-wal"),
         "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
         "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
         "background_fault": state.fault,

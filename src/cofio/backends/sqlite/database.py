@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import logging
 import os
 import random
 import threading
@@ -11,11 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import apsw
 
 from ...errors import CofioError, Unavailable
+from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
 
 T = TypeVar("T")
 
@@ -25,6 +29,7 @@ GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
 CACHE_KIB = 8000
 IDLE_READERS = 8  # connections that are kept for the next readers
+_log = logging.getLogger("cofio.store")
 
 
 @dataclass(slots=True)
@@ -49,21 +54,76 @@ class Database:
         self._readers: list[apsw.Connection] = []
         self._closed = False
         self._torn = False
+        self._gone = False
+        self._files = self._written_files = OpenFiles()
         with translated(path):
+            self._access: Access = find_access(path)
             if not path.exists():
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
             try:
-                migrate(self._writer, path, migrations())
+                if self.read_only:
+                    _check_schema(self._writer, path, migrations()[-1][0])
+                else:
+                    migrate(self._writer, path, migrations())
+                log = path.with_name(f"{path.name}-wal")
+                if self._access == "immutable":
+                    self._files = OpenFiles([path, log], unchanged=True)
+                else:
+                    self._files, self._written_files = OpenFiles([path]), OpenFiles([path, log])
+                self._verify_connection(self._writer)
             except BaseException:
-                self._writer.close()
+                self._disconnect(self._writer)
                 raise
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it can be read and not be written."""
+        return self._access != "write"
+
+    def verify(self) -> None:
+        """See that the database that was opened is the one that whoever opens the store next will find.
+
+        Raises:
+            Unavailable: it was deleted, moved or replaced, now or before: nothing is right until the next start.
+        """
+        self._verify_files(self._files)
+
+    def _verify_files(self, files: OpenFiles) -> None:
+        try:
+            there = not self._gone and files.are_there()
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be looked at ({error}); check the disk") from error
+        if not there:
+            self._give_up()
+
+    def _give_up(self) -> NoReturn:
+        """Say that the files are gone, and never use them again."""
+        if self._closed:  # which has just removed the log
+            raise Unavailable("the memory is closed")
+        said = f"the memory in {self.path.parent} was deleted, moved or replaced while it was open"
+        if self._access == "immutable":
+            said = f"{self.path} was changed by another program while it was read as a read-only memory"
+        error = Unavailable(f"{said}; start this program again", public=GONE)
+        if not self._gone:
+            self._gone = True
+            _log.error("%s", error)
+        raise error
+
+    def _verify_connection(self, connection: apsw.Connection) -> None:
+        """See that the files are there, and that a connection that was made just now is to these very files."""
+        moved = ctypes.c_int()
+        connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+        if moved.value:
+            self._give_up()
+        self.verify()
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a transaction and commit it durably; callers on other threads share the commit.
 
         What `work` raises is raised here and undoes that work alone.
         """
+        self.check_writable()
         job = _Job(work)
         self._queue.append(job)  # type: ignore[arg-type]  # the queue holds jobs of any result
         while not job.done:
@@ -74,6 +134,14 @@ class Database:
             raise job.error
         return job.result[0]
 
+    def check_writable(self) -> None:
+        """Raise Unavailable if it can only be read."""
+        if self.read_only:
+            raise Unavailable(
+                f"{self.path} is read-only, as its disk or folder is: it can be searched and read, not changed",
+                public=READ_ONLY,
+            )
+
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """A connection with a read transaction open: all its reads see the same moment."""
@@ -82,6 +150,7 @@ class Database:
             with translated(self.path):
                 begin(connection)
                 yield connection
+                self._verify_unchanged()
         finally:
             self._give_back(connection)
 
@@ -92,6 +161,7 @@ class Database:
         try:
             with translated(self.path):
                 yield connection
+                self._verify_unchanged()
         finally:
             self._give_back(connection)
 
@@ -99,20 +169,23 @@ class Database:
     def fresh(self) -> Iterator[apsw.Connection]:
         """A new connection with a read transaction, for checks: one in use believes the pages that it has cached."""
         with translated(self.path):
-            connection = self._connect()
+            connection = self._reconnect()
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                connection.close()
+                self._disconnect(connection)
 
-    def checkpoint(self) -> None:
-        """Move what the write-ahead log holds into the database, as far as readers allow."""
+    def checkpoint(self) -> int:
+        """Move what the write-ahead log holds into the database; how many bytes of it readers keep from that."""
+        if self.read_only:
+            return 0
         with self.borrowed() as connection:
             try:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                logged, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             except (apsw.BusyError, apsw.LockedError):
-                return  # another process is at it
+                return 0  # another process is at it
+            return max(0, logged - moved) * int(connection.pragma("page_size"))
 
     def close(self) -> None:
         """Close every connection; the last process to close leaves a database without a log."""
@@ -122,14 +195,16 @@ class Database:
             self._closed = True
             self._clear_up()
             with translated(self.path), ExitStack() as closing:
-                closing.callback(self._writer.close)
+                closing.callback(self._disconnect, self._writer)
                 for connection in self._idle():
-                    closing.callback(connection.close)
+                    closing.callback(self._disconnect, connection)
 
     def _connect(self) -> apsw.Connection:
-        connection = apsw.Connection(
-            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX, vfs=self._vfs
-        )
+        name, flags = str(self.path), apsw.SQLITE_OPEN_NOMUTEX
+        flags |= apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
+        if self._access == "immutable":
+            name, flags = make_immutable_uri(self.path), flags | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(name, flags=flags, vfs=self._vfs)
         connection.set_busy_handler(_Patience())
         connection.execute(
             f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'};"
@@ -141,25 +216,53 @@ class Database:
         ).fetchall()  # statements after one that returns a row run only when the rows are taken
         return connection
 
+    def _reconnect(self) -> apsw.Connection:
+        """Another connection to the files that were opened first."""
+        self.verify()
+        connection = self._connect()
+        try:
+            self._verify_connection(connection)
+        except BaseException:
+            self._disconnect(connection)
+            raise
+        return connection
+
+    def _disconnect(self, connection: apsw.Connection) -> None:
+        """Close a connection. The last one moves the log into the database and removes it, by a name that may be a
+        stranger's by now: then both stay as they are.
+        """
+        try:
+            ours = self._files.are_there()
+        except OSError:
+            ours = False
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(not ours))
+        connection.close()
+
     def _reader(self) -> apsw.Connection:
         if self._closed:
             raise Unavailable("the memory is closed")
+        self.verify()
         try:
             return self._readers.pop()
         except IndexError:
             with translated(self.path):
-                return self._connect()
+                return self._reconnect()
+
+    def _verify_unchanged(self) -> None:
+        """See that what has been read stood still meanwhile, where nothing else makes sure of it."""
+        if self._access == "immutable":
+            self.verify()
 
     def _give_back(self, connection: apsw.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if self._closed or len(self._readers) >= IDLE_READERS:
-            connection.close()
+            self._disconnect(connection)
         else:
             self._readers.append(connection)
             if self._closed:  # just now, by another thread
                 for idle in self._idle():
-                    idle.close()
+                    self._disconnect(idle)
 
     def _idle(self) -> Iterator[apsw.Connection]:
         """Take each idle reader connection out, whatever other threads do to them meanwhile."""
@@ -172,6 +275,7 @@ class Database:
         try:
             if self._closed:
                 raise Unavailable("the memory is closed")
+            self.verify()
             with translated(self.path):
                 patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
                 for job in jobs:
@@ -182,6 +286,7 @@ class Database:
                     self._torn = True
                     self._writer.execute("COMMIT")
                     self._torn = False
+                    self._verify_files(self._written_files)  # what nobody will find is not acknowledged
         except BaseException as error:
             # Ctrl-C in the thread that commits is not the other threads' own, though it ends their writes too.
             shared = error if isinstance(error, CofioError) else Unavailable("the write was broken off; try again")
@@ -280,7 +385,16 @@ def translated(path: Path) -> Iterator[None]:
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError) as error:
         raise Unavailable(f"{path} cannot be opened for writing ({error}); check its folder's permissions") from error
     except (apsw.IOError, apsw.NoMemError, OSError) as error:
+        if _is_full(error):
+            raise Unavailable(f"the disk that holds {path} is full; free some space and try again") from error
         raise Unavailable(f"reading or writing {path} failed ({error}); check the disk") from error
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # Even to read takes a few pages beside the database, and SQLite calls it a fault when there is no room for them.
+    return vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -311,6 +425,16 @@ def migrate(connection: apsw.Connection, path: Path, steps: Sequence[tuple[int, 
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _check_schema(connection: apsw.Connection, path: Path, newest: int) -> None:
+    """See that a database that can only be read has this program's schema; raises Unavailable when it has not."""
+    number = patiently(lambda: _schema(connection, path, newest))
+    if number < newest:
+        raise Unavailable(
+            f"{path} was written by an older cofio (schema {number}, this one needs {newest}) and is read-only:"
+            " copy its folder to where it can be written, and open the copy, which brings it up to date"
+        )
 
 
 def _schema(connection: apsw.Connection, path: Path, newest: int) -> int:

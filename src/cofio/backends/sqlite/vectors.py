@@ -28,6 +28,7 @@ from ...errors import Invalid
 from ...model import Kind
 from .. import Bounds
 from .database import Database, fetch
+from .files import force
 from .soundness import Soundness
 
 TAIL = 2048  # so many vectors outside of any file make a new file
@@ -325,7 +326,8 @@ class VectorIndex:
         name = f"{embedder}-{high}-{secrets.token_hex(4)}.codes"
         if not count:
             return ""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._database.verify()
+        self._folder.mkdir(exist_ok=True, mode=0o700)  # and not the store's: one that is gone stays so
         temporary = self._folder / (name + ".tmp")
         try:
             # Written, not mapped: a full disk is an error to a write, and the end of the process to a map.
@@ -336,7 +338,7 @@ class VectorIndex:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(self._folder)
+        force(self._folder)
         return name
 
     def _sweep(self) -> None:
@@ -440,14 +442,6 @@ def _fill(file: BinaryIO, name: str, count: int, rows_after: Callable[[int], lis
     file.seek(0)
     file.write(_header(name, count, dimensions, crc))
     file.flush()
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _hamming(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArray[np.uint16]:

@@ -13,6 +13,7 @@ import json
 import mmap
 import secrets
 import shutil
+import tempfile
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,7 @@ from .tail import Tail, row_words
 
 HEAP = 30_000_000
 STEP = 2_000_000  # characters that are indexed before what was done is published: some tenths of a second
+MOST_TAIL = 20_000  # records whose words a process reads into memory, where an index is damaged and read-only
 MOST_COUNTS = 10_000  # counts that are kept of an index before they are begun anew
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
 _STATE = "SELECT store, seq, records, words, index_name, indexed_seq, indexed_at, tail_seq, updated, fault FROM state"
@@ -180,8 +182,10 @@ class WordIndex:
         for _ in range(100):
             begin(connection)
             state = State.read(connection)
-            if not usable:
-                state = replace(state, index="", indexed_seq=0)
+            if not usable or (self._database.read_only and not state.index):
+                # Where no index can be made, the tail is of all records, if these are few enough.
+                whole = self._database.read_only and state.records <= MOST_TAIL
+                state = replace(state, index="", indexed_seq=0, tail_seq=0 if whole else state.tail_seq)
             loaded = self._loaded if state.index else None
             fits = loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq
             if fits or not state.index:
@@ -197,7 +201,7 @@ class WordIndex:
                 connection.execute("ROLLBACK")
                 try:
                     self._load(state)
-                except Unavailable:  # damaged, on a disk so full that this cannot even be noted
+                except Unavailable:  # damaged, on a disk so full, or read-only, that this cannot even be noted
                     usable = False
         raise Unavailable("the word index keeps changing under this reader; run `cofio doctor`")
 
@@ -339,19 +343,35 @@ class WordIndex:
     def _searcher(self, name: str) -> tuple[tantivy.Index, tantivy.Searcher]:
         """The index of that name as of its last commit, and that of the very files that were verified."""
         loaded, meta = self._loaded, self._folder / name / "meta.json"
-        index = loaded.index if loaded and loaded.name == name else None
+        index = loaded.index if loaded and loaded.name == name and not self._database.read_only else None
         while True:  # until there was no other commit meanwhile
             commit = meta.read_bytes()
             if self._soundness.holds(_files(meta.parent, commit), _intact):
-                if index is None:
-                    index = tantivy.Index.open(str(meta.parent))
-                    index.config_reader("manual")  # else it would reload in a thread of its own, unasked
-                index.reload()
-                searcher = index.searcher()
+                with self._lockable_folder(meta.parent) as folder:
+                    if index is None:
+                        index = tantivy.Index.open(str(folder))
+                        index.config_reader("manual")  # else it would reload in a thread of its own, unasked
+                    index.reload()
+                    searcher = index.searcher()
                 if commit == meta.read_bytes():
                     return index, searcher
             elif commit == meta.read_bytes():
                 raise Damaged(f"{meta.parent} does not hold what was written to it")
+
+    @contextmanager
+    def _lockable_folder(self, folder: Path) -> Iterator[Path]:
+        """A folder with an index's files in which tantivy can make the lock without which it opens none.
+
+        That of a store that is read-only is one of links, which can go as soon as the files are open.
+        """
+        if not self._database.read_only:
+            yield folder
+            return
+        with tempfile.TemporaryDirectory(prefix="cofio-") as name:
+            for file in folder.iterdir():
+                if file.suffix != ".lock":
+                    (Path(name) / file.name).symlink_to(file.absolute())
+            yield Path(name)
 
     def damage(self, loaded: Loaded) -> list[str]:
         """The files of an index that are not as tantivy wrote them, whatever is known of their soundness."""
@@ -390,11 +410,13 @@ class WordIndex:
             yield
         except BaseException:
             self.release_writer()
-            self._sweep(keep)
+            with suppress(Unavailable):  # that the store is gone, which is what failed
+                self._sweep(keep)
             raise
 
     def _sweep(self, keep: str) -> None:
         """Remove the folders of indexes that are no longer used; readers that still have them keep the files."""
+        self._database.verify()  # else they may be another store's
         for folder in self._folder.glob("words-*"):
             if folder.name != keep:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -432,7 +454,8 @@ def _next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[lis
 
 def _new_writer(folder: Path) -> _Writer:
     with writing():
-        folder.mkdir(parents=True, mode=0o700)
+        folder.parent.mkdir(exist_ok=True, mode=0o700)  # and not the store's folder: a store that is gone stays so
+        folder.mkdir(mode=0o700)
         index = tantivy.Index(_SCHEMA, path=str(folder))
         return _Writer(folder.name, index, index.writer(HEAP, 1), 0)
 

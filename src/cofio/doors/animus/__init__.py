@@ -65,5 +65,7 @@ def start(*, manifest: bool = False, error_codes: str | None = None, store: str 
 
 
 def _misused(sentence: str) -> int:
-    sys.stderr.write(f"animus-memory-cofio: {sentence}\n")
+    from ..display import neutralise_line
+
+    sys.stderr.write(f"animus-memory-cofio: {neutralise_line(sentence)}\n")
     return 2

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from ...errors import CofioError, Invalid, NotFound, Unavailable
 from ...model import Draft, Json, Kind, encode_json
+from ...secrets.policy import admit
+from ..display import neutralise_line
 from ..jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -160,6 +162,7 @@ class Server:
             raise invalid("put.value is required; it may be null")
         engine = home.engine(make=True)
         assert engine is not None
+        admit("animus", {"key": key, "data": {key: params["value"]}}, allow=engine.settings.allow_secrets)
         if scopes.known(engine, place) is None:
             Draft(scope=place.scope, kind=Kind.ITEM, key=key, data=params["value"])  # what is refused makes no scope
             scopes.claim(engine, place)
@@ -270,4 +273,4 @@ def run(*, codes: str, store: str | None = None) -> int:
 
 def _say(line: str) -> None:
     with suppress(OSError):  # nobody reads what is said
-        print(f"{NAME}: {line}", file=sys.stderr, flush=True)
+        print(f"{NAME}: {neutralise_line(line)}", file=sys.stderr, flush=True)

@@ -6,6 +6,7 @@ Results go to stdout and everything else to stderr. The exit code is 0 when all 
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -22,6 +23,7 @@ _REMEDIES: dict[type[CofioError], str] = {
     Conflict: "; look at it again with `cofio show`, then try again",
     LimitExceeded: "; make it shorter",
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,14 +41,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_output()
         return 141
     except OSError as error:
-        print(f"cofio: {error.filename or 'the output'}: {error.strerror or error}", file=sys.stderr)
+        _tell(error)
         _abandon_output()
         return 1
     return code
 
 
+def _tell(error: OSError) -> None:
+    from .terminal import note
+
+    if error.errno in _FULL and error.filename:
+        note(f"the disk that holds {error.filename} is full; free some space and try again")
+    else:
+        note(f"{error.filename or 'the output'}: {error.strerror or error}")
+
+
 def _run(argv: Sequence[str] | None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
+        if isinstance(sys.stdout.buffer, io.FileIO):
+            # PYTHONUNBUFFERED leaves the buffer out, and then what a disk takes only a part of is lost without a word.
+            sys.stdout = open(sys.stdout.fileno(), "w", closefd=False)  # noqa: SIM115  # it stays open as long as we run
         # JSON is UTF-8 whatever the locale; file names that are not come out as they went in.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     top = parser()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ... import __version__
 from ...errors import Invalid
+from ..display import neutralise_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ _TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
 _SECRETS = "take in what looks like a key, a token or a password, too"
+_UNMASKED = "take in what looks like a key, a token or a password as it is, rather than masked"
 _MISUSED = "{0}: {1}\nTry `{0} --help`.\n"
 _EXPLAINED = "FIELD=VALUE, as in author=pm, tags=auth, data.n>=3 or created_at>=2026-01-01"
 
@@ -49,13 +51,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command, and end with exit code 2."""
-        sys.stderr.write(_MISUSED.format(self.prog, message))
+        sys.stderr.write(_MISUSED.format(self.prog, neutralise_line(message)))
         raise SystemExit(2)
 
 
 def misused(args: argparse.Namespace, sentence: str) -> int:
     """Say what is wrong with a command as its parser would; the exit code."""
-    sys.stderr.write(_MISUSED.format(f"cofio {args.command}", sentence))
+    sys.stderr.write(_MISUSED.format(f"cofio {args.command}", neutralise_line(sentence)))
     return 2
 
 
@@ -124,6 +126,7 @@ def _adding(command: Callable[[str, str, str], Parser]) -> None:
     add.add_argument("--key", help="keep it under this key, in place of what the key held")
     add.add_argument("--dedupe", action="store_true", help="add nothing if the scope has this very text")
     add.add_argument("--similar", action="store_true", help="name the records that say nearly the same")
+    add.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
 
 
 def _finding(command: Callable[[str, str, str], Parser]) -> None:
@@ -211,6 +214,7 @@ def _keeping(command: Callable[[str, str, str], Parser]) -> None:
     )  # fmt: skip
     importing.add_argument("--skip-bad", action="store_true", help="pass over lines that are no records")
     importing.add_argument("--no-vectors", action="store_true", help="leave the embedding, the slow part, for later")
+    importing.add_argument("--allow-secrets", action="store_true", help=_UNMASKED)
 
 
 def _chatting(command: Callable[[str, str, str], Parser], common: Parser) -> None:
@@ -254,6 +258,7 @@ def _chatting(command: Callable[[str, str, str], Parser], common: Parser) -> Non
     importing.add_argument(
         "--no-flush", action="store_true", help="keep the last messages waiting for more, as a chat that goes on"
     )
+    importing.add_argument("--allow-secrets", action="store_true", help=_UNMASKED)
 
 
 def _vaulting(command: Callable[[str, str, str], Parser], common: Parser) -> None:
@@ -383,7 +388,7 @@ def _filing(command: Callable[[str, str, str], Parser], common: Parser) -> None:
     write.add_argument(
         "text", nargs="?", metavar="TEXT", help="what it is to hold; left out or -, it is read from stdin"
     )
-    verb(
+    edit = verb(
         "edit", "Replace a text that stands in one place of a file.", "edit notes/a.md Friday Monday",
         path=path, old="the text to replace", new="what to put there",
     )  # fmt: skip
@@ -403,6 +408,8 @@ def _filing(command: Callable[[str, str, str], Parser], common: Parser) -> None:
     ):
         copying = verb(name, does, f"{name} backup/ --path notes", folder="a folder on this machine")
         copying.add_argument("--path", default="/memories", metavar="PATH", help="which directory (default: all)")
+    for each in (write, edit, copying):
+        each.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
 
 
 def _bounds(command: Parser) -> None:

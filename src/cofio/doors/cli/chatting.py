@@ -39,7 +39,7 @@ def chat(args: Namespace) -> int:
     with _source(args.file) as (file, changed):
         options = Options(
             date=_date(args.date, settings.zone) or changed, zone=settings.zone, user=args.user, agent=args.agent,
-            session=args.session, format=args.format,
+            session=args.session, format=args.format, allow_secrets=settings.allow_secrets,
         )  # fmt: skip
         with Bar("checking") as bar:
             chats = Chats(args.file, file, options)
@@ -124,11 +124,13 @@ def _tell(args: Namespace, chats: Chats, intake: _Intake) -> None:
     output(as_json=args.json).done(
         said + _left_out(chats), format=chats.format, conversations=intake.sessions, imported=intake.new,
         kept=intake.kept, differing=intake.differing, episodes=intake.episodes, left_out=dict(chats.tally.left_out),
-        mended=chats.tally.mended,
+        mended=chats.tally.mended, masked=chats.tally.masked,
     )  # fmt: skip
     sys.stdout.flush()
     if chats.tally.mended:
         note(f"{_number(chats.tally.mended, 'text')} held characters that cannot be kept")
+    if chats.tally.masked:
+        note(f"{_number(chats.tally.masked, 'message')} held what looks like a secret, which is masked")
     if intake.differing:
         note(f"{intake.differing:,} of those that were here have changed in the file; here they stay as they were")
 

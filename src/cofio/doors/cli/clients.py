@@ -22,7 +22,7 @@ from .arguments import misused
 from .files import put, read
 from .merging import Merged, dump, found, merge_json, merge_toml, read_json, read_toml, toml_table
 from .opening import MAX_PATH
-from .terminal import note, output
+from .terminal import note, output, printable, printable_json
 
 _NEEDED = ("type", "command", "args")
 """What is set in an entry that is there already; all else in it is its user's."""
@@ -137,7 +137,7 @@ def _print(args: Namespace, client: Client, file: Path) -> int:
     if args.json:
         output(as_json=True).done("", client=client.name, file=str(file), command=list(words), config=snippet)
         return 0
-    print(snippet)
+    print(_printable(client, snippet))
     sys.stdout.flush()
     note(f"this belongs in {file}; `{_repeated(args)} --write` puts it there")
     if client.name == "claude-code":
@@ -157,7 +157,8 @@ def _print_all(args: Namespace) -> int:
         if args.json:
             _print(args, client, client.file())
         else:
-            print(f"{'' if number == 0 else chr(10)}# {client.name}: {client.file()}\n\n{_snippet(args, client)}")
+            shown = _printable(client, _snippet(args, client))
+            print(f"{'' if number == 0 else chr(10)}# {client.name}: {printable(str(client.file()))}\n\n{shown}")
     sys.stdout.flush()
     if not args.json:
         note("`cofio mcp config CLIENT --write` puts one of them into its file")
@@ -244,6 +245,10 @@ def _snippet(args: Namespace, client: Client) -> str:
     if client.name == "codex":
         return toml_table((client.servers[0], args.name), client.entry(_command(args, client))).rstrip("\n")
     return dump(_document(args, client))
+
+
+def _printable(client: Client, snippet: str) -> str:
+    return printable(snippet) if client.name == "codex" else printable_json(snippet)
 
 
 def _document(args: Namespace, client: Client) -> Json:

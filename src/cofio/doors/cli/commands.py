@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
+from ...secrets.policy import admit
+from ..display import neutralise_line
 from . import chatting, filing, keeping, vaulting
 from .arguments import misused
-from .opening import FEW, opened, settle, waiting
+from .opening import FEW, opened, place, settle, waiting
 from .terminal import counted, note, output, path
 
 
@@ -19,6 +21,7 @@ def add(args: Namespace) -> int:
     if args.key is not None and (args.dedupe or args.similar):
         return misused(args, "--dedupe and --similar do not go with --key: a key holds one record")
     text = _text(args)
+    _refuse_secrets(args, text)
     with opened(args, make=True) as engine:
         if args.key is not None:
             record = engine.put(
@@ -39,6 +42,16 @@ def add(args: Namespace) -> int:
             note(f"{one.likeness:.0%} the same as {one.id} {one.title}".rstrip())
         settle(engine, limit=FEW)
     return 0
+
+
+def _refuse_secrets(args: Namespace, text: str) -> None:
+    """Refuse what looks like a secret, unless it is allowed; a key may say that what it holds is one."""
+    _, settings = place(args)
+    held = {"text": text, "data": args.data}
+    if args.key is not None:
+        held = {name: {args.key: value} for name, value in held.items()}
+    given = {**held, "title": args.title, "tags": args.tag, "author": args.author}
+    admit("cli", given, allow=settings.allow_secrets)
 
 
 def _text(args: Namespace) -> str:
@@ -79,7 +92,8 @@ def _nothing(query: Query, page: Page) -> str:
     """That nothing was found, where it was looked for, and what was left out."""
     seen = page.searched
     counts = [f"{seen.keyword} by words"] if query.mode != "semantic" else []
-    counts += [f"{seen.semantic} by meaning"] if query.mode != "keyword" else []
+    if query.mode != "keyword":
+        counts.append("meaning was not searched" if seen.semantic is None else f"{seen.semantic} by meaning")
     kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
     tests = " with --where" if query.filter else ""
     said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
@@ -145,7 +159,7 @@ def rm(args: Namespace) -> int:
 
 
 def _agreed(question: str) -> bool:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{neutralise_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 

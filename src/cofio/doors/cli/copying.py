@@ -18,6 +18,7 @@ from secrets import token_hex
 from ...backends import Change, Progress
 from ...errors import Conflict, Invalid, NotFound, Unavailable
 from ...model import MAX_TEXT, Record, check_text
+from ...secrets.policy import admit
 from ..memory_tool import Tree
 from ..memory_tool.paths import ROOT, BadPath, canonical, parents
 from ..memory_tool.tree import path_of
@@ -63,6 +64,7 @@ def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -
                 copied.refused.append((name, error.problem))
             except OSError as error:
                 if error.errno not in _REFUSALS:
+                    error.filename = str(folder.joinpath(*names))  # a full disk names no file
                     raise
                 copied.refused.append((name, _REFUSALS[error.errno]))
     copied.same = len(files) - copied.files - len(copied.refused)
@@ -152,7 +154,7 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
     if tree.file(path) is not None or tree.above(path) is not None:
         raise Invalid("path", f"{path} is a file, or under one, not a directory")
     copied = Copied()
-    texts = _read(path, folder, copied, progress, without)
+    texts = _read(path, folder, copied, progress, without, tree.engine.settings.allow_secrets)
     for batch in _batches(texts):
         for _ in range(TRIES):
             done = Copied()
@@ -202,7 +204,9 @@ def _batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
     yield batch
 
 
-def _read(path: str, folder: Path, copied: Copied, progress: Progress, without: Path) -> dict[str, str]:
+def _read(
+    path: str, folder: Path, copied: Copied, progress: Progress, without: Path, allow_secrets: bool
+) -> dict[str, str]:
     """The text of each file of a folder by its canonical path; what cannot be copied is refused."""
     root, texts, above = folder.resolve(), dict[str, str](), set[str]()
     avoided = without.resolve()
@@ -220,7 +224,9 @@ def _read(path: str, folder: Path, copied: Copied, progress: Progress, without: 
                 target = canonical(f"{path}/{shown}", "absolute")
                 if target in texts or target in above or any(each in texts for each in parents(target)):
                     raise Invalid("name", "has the same name as another, written otherwise")
-                texts[target] = _text(opened, name)
+                text = _text(opened, name)
+                admit("cli", {"name": shown, "file": text}, allow=allow_secrets)
+                texts[target] = text
                 above.update(parents(target))
             except BadPath as bad:
                 copied.refused.append((_printable(shown), f"has a name that cannot be kept ({_reason(bad)})"))

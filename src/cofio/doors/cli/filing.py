@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from ..memory_tool.paths import BadPath, canonical
 from ..memory_tool.tree import path_of, size_of
 from . import copying
 from .opening import FEW, MAX_PATH, opened, place, settle
-from .terminal import Bar, _safe, note, output
+from .terminal import Bar, note, output, print_json, printable
 
 if TYPE_CHECKING:
     from ...engine import Engine
@@ -55,10 +54,10 @@ def _cat(args: Namespace) -> int:
         note(f"there is no file {path}; `cofio files ls` shows what there is")
         return 1
     if args.json:
-        print(json.dumps({"path": path, "text": file.text, "version": file.version}, ensure_ascii=False))
+        print_json({"path": path, "text": file.text, "version": file.version})
     else:
         # What an agent wrote must not steer the terminal of whoever reads it.
-        sys.stdout.write(_safe(file.text) if sys.stdout.isatty() else file.text)
+        sys.stdout.write(printable(file.text))
     return 0
 
 
@@ -180,7 +179,10 @@ def _canonical(path: str) -> str:
 
 
 def _line(args: Namespace, facts: dict[str, Json], *columns: object) -> None:
-    print(json.dumps(facts, ensure_ascii=False) if args.json else "\t".join(map(str, columns)))
+    if args.json:
+        print_json(facts)
+    else:
+        print(printable("\t".join(map(str, columns))))
 
 
 _VERBS: dict[str, Callable[[Namespace], int]] = {

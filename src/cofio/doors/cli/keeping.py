@@ -14,10 +14,11 @@ from ...errors import Invalid, Unavailable
 from ...jsonl import write_line
 from ...model import Kind, Scope, check_text
 from ...query import MAX_LIST, AllOf, Where
+from ..tokens import Tokens
 from . import transfer, vaulting
 from .arguments import misused
 from .opening import MAX_PATH, exists, opened, place, settle, waiting
-from .terminal import Bar, Checkup, counted, note, output, size
+from .terminal import Bar, Checkup, counted, note, output, printable_json, size
 
 if TYPE_CHECKING:
     from ...engine import Engine
@@ -52,10 +53,12 @@ def reindex(args: Namespace) -> int:
 def doctor(args: Namespace) -> int:
     """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
     from ...embed.install import installed
+    from ...embed.runtime import find_telemetry
 
     folder, settings = place(args)
     facts = {"store": str(folder)}
     problems: list[str] = []
+    warnings: list[str] = []
     mended: list[str] = []
     try:
         with opened(args) as engine, Bar("checking") as bar:
@@ -63,6 +66,7 @@ def doctor(args: Namespace) -> int:
             problems = found = _around(folder) + within
             if found and args.fix:
                 folder.chmod(0o700)
+                Tokens(folder).make_private()
                 if within:
                     engine.reindex(bar)
                 problems = _around(folder) + engine.check(bar)
@@ -72,20 +76,24 @@ def doctor(args: Namespace) -> int:
                 facts["llm"] = _llm(engine, settings)
         facts["records"] = f"{numbers['records']:,}"
         facts["database"] = size(int(numbers["bytes_database"]))
-        facts["embedder"] = (
-            f"{numbers['embedder']}, {counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
-        )
+        waits = f"{counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
+        facts["embedder"] = f"{numbers['embedder']}, {waits}"
+        if settings.embedder != "none" and numbers["meaning"] != "on":
+            warnings.append(f"meaning is {numbers['meaning']}; until then records are found by their words only")
     except Unavailable as error:
         if not exists(folder):
             raise
-        problems.append(str(error))
+        problems = [*(problems or _around(folder)), str(error)]
     there = installed(settings.models_folder)
-    facts["model"] = (
-        "installed" if there else "not installed, so nothing is found by meaning: run `cofio model install`"
-    )
+    facts["model"] = "installed" if there else "not installed"
     facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
-    output(as_json=args.json).checkup(Checkup(problems=problems, mended=mended, facts=facts))
+    if leftover := find_telemetry():
+        facts["telemetry"] = (
+            f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
+            "It can be removed"
+        )
+    output(as_json=args.json).checkup(Checkup(problems=problems, warnings=warnings, mended=mended, facts=facts))
     return 1 if problems else 0
 
 
@@ -110,7 +118,7 @@ def _around(folder: Path) -> list[str]:
         faults.append(f"others may look into {folder}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
         faults.append(f"the disk of {folder} has only {size(free)} left; free some space")
-    return faults
+    return faults + Tokens(folder).check()
 
 
 def backup(args: Namespace) -> int:
@@ -127,9 +135,10 @@ def export(args: Namespace) -> int:
     aside = args.file != "-" or not sys.stdout.isatty()  # else the bar would stand among the lines
     with opened(args) as engine, transfer.written(args.file) as file:
         count, total = 0, engine.count(args.scope)
+        line = printable_json if args.file == "-" else str
         with Bar("exporting", expect=total) if aside else nullcontext() as bar:
             for record in engine.export(args.scope):
-                file.write(write_line(record) + "\n")
+                file.write(line(write_line(record)) + "\n")
                 count += 1
                 if bar is not None and count % 100 == 0:
                     bar("exporting", count, total)
@@ -206,10 +215,11 @@ def _take(args: Namespace) -> int:
         said = f"imported {counted(taken.new)} from {path} ({_chunks(taken.chunks)} and {states})"
         said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
         said += f"; {_chunks(taken.expired)} had expired" if taken.expired else ""
+        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
         said += f"; {len(taken.refused):,} refused" if taken.refused else ""
         output(as_json=args.json).done(
             said, imported=taken.new, kept=kept, chunks=taken.chunks, states=taken.states, vectors=taken.vectors,
-            expired=taken.expired, changed=len(taken.changed), refused=len(taken.refused),
+            expired=taken.expired, masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
         )  # fmt: skip
         _embed(args, engine)
     return 1 if taken.refused else 0

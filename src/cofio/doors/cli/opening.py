@@ -22,7 +22,8 @@ def place(args: Namespace) -> tuple[Path, Settings]:
     """The folder of the memory, which may not be there yet, and its settings."""
     folder = find_store(args.store)
     check_text("store", str(folder), MAX_PATH)  # the database opens no file whose name is not text
-    return folder, Settings.load(folder)
+    settings = Settings.load(folder)
+    return folder, replace(settings, allow_secrets=True) if "allow_secrets" in args and args.allow_secrets else settings
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from ... import jsonl
 from ...model import Json, Record, Scope
 from ...query import Hit, Page, Signal, Why
 from ...text import snippet, words
+from ..display import escape_json, neutralise, neutralise_line
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkup:
-    """What the doctor found: what is wrong, what was wrong until it was mended, and how things are."""
+    """What the doctor found: what is wrong, what is to be known, what was wrong until it was mended, how things are."""
 
     problems: Sequence[str]
+    warnings: Sequence[str] = ()
     mended: Sequence[str]
     facts: Mapping[str, str]
 
@@ -76,7 +77,23 @@ def output(*, as_json: bool) -> Output:
 
 def note(sentence: str) -> None:
     """Tell the person at the terminal something that is no result."""
-    print(f"cofio: {_safe(sentence) if sys.stderr.isatty() else sentence}", file=sys.stderr, flush=True)
+    # Wherever stderr leads: a log is looked at on a terminal, too.
+    print(f"cofio: {neutralise_line(sentence)}", file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """What stdout is to get of a text: on a terminal nothing that steers it or hides there, elsewhere all."""
+    return neutralise(text) if sys.stdout.isatty() else text
+
+
+def printable_json(document: str) -> str:
+    """The same for JSON, which says the same on a terminal as elsewhere."""
+    return escape_json(document) if sys.stdout.isatty() else document
+
+
+def print_json(value: object) -> None:
+    """Print a value as a line of JSON."""
+    print(printable_json(jsonl.dump_line(value)))
 
 
 class JsonOutput:
@@ -84,42 +101,39 @@ class JsonOutput:
 
     def done(self, sentence: str, **facts: Json) -> None:
         """The facts."""
-        self._print(facts)
+        print_json(facts)
 
     def added(self, record: Record) -> None:
         """The record, whether it was there before, and those that say nearly the same."""
         alike: list[Json] = [{"id": one.id, "title": one.title, "likeness": one.likeness} for one in record.similar]
-        self._print(jsonl.to_json(record) | {"existed": record.existed, "similar": alike})
+        print_json(jsonl.to_json(record) | {"existed": record.existed, "similar": alike})
 
     def hits(self, page: Page, *, why: bool) -> None:
         """Everything that the search says of itself; the reasons are always among it."""
         searched = asdict(page.searched) | {"scope": list(page.searched.scope.names)}
         hits: list[Json] = [jsonl.to_json(hit.record) | {"score": hit.score, "why": _why_json(hit.why)} for hit in page]
-        self._print({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
+        print_json({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
 
     def listed(self, records: Iterable[Record]) -> None:
         """One record a line, as in an export."""
         for record in records:
-            print(jsonl.write_line(record))
+            self.record(record)
 
     def record(self, record: Record) -> None:
         """The record, as in an export."""
-        print(jsonl.write_line(record))
+        print(printable_json(jsonl.write_line(record)))
 
     def scopes(self, counts: Mapping[Scope, int]) -> None:
         """Each scope as a list of names."""
-        self._print({"scopes": [{"scope": list(scope.names), "records": count} for scope, count in counts.items()]})
+        print_json({"scopes": [{"scope": list(scope.names), "records": count} for scope, count in counts.items()]})
 
     def numbers(self, numbers: Mapping[str, int | str]) -> None:
         """The numbers as they are, sizes in bytes."""
-        self._print(dict(numbers))
+        print_json(dict(numbers))
 
     def checkup(self, found: Checkup) -> None:
         """Whether all is well, and the lists."""
-        self._print({"ok": not found.problems, **asdict(found)})
-
-    def _print(self, value: Mapping[str, object]) -> None:
-        print(json.dumps(value, ensure_ascii=False))
+        print_json({"ok": not found.problems, **asdict(found)})
 
 
 def _why_json(why: Why) -> dict[str, Json]:
@@ -191,11 +205,11 @@ class PrettyOutput:
 
     def done(self, sentence: str, **facts: Json) -> None:
         """The sentence."""
-        self._print(_safe(sentence))
+        self._print(neutralise(sentence))
 
     def added(self, record: Record) -> None:
         """The id alone, to be copied."""
-        self._print(record.id)
+        self._print(neutralise(record.id))
 
     def hits(self, page: Page, *, why: bool) -> None:
         """A few lines a hit: rank, score and title; where it is; the part that matches."""
@@ -207,10 +221,10 @@ class PrettyOutput:
             head = Text.assemble((f"{rank:>2} ", "bold"), (f"{hit.score:5.3f}  ", "green"))
             self._print(head + _marked(headline(record), asked, "bold"))
             about = f"{path(record.scope)} · {record.kind} · {record.id}"
-            self._print(Padding(Text(_safe(about), "cyan", overflow="fold"), (0, 0, 0, 10)))
+            self._print(Padding(Text(neutralise(about), "cyan", overflow="fold"), (0, 0, 0, 10)))
             self._print(Padding(_marked(snippet(body(record), asked), asked), (0, 0, 0, 10)))
             for reason in reasons(hit) if why else ():
-                self._print(Padding(Text(_safe(reason), "dim"), (0, 0, 0, 10)))
+                self._print(Padding(Text(neutralise(reason), "dim"), (0, 0, 0, 10)))
 
     def listed(self, records: Iterable[Record]) -> None:
         """A table; the ids are whole, to be copied."""
@@ -219,7 +233,8 @@ class PrettyOutput:
         table.columns[4].no_wrap, table.columns[4].ratio = True, 1
         for record in records:
             changed = f"{record.updated_at:%Y-%m-%d}"
-            table.add_row(record.id, record.kind, _safe(path(record.scope)), changed, _safe(headline(record)))
+            row = (record.id, record.kind, path(record.scope), changed, headline(record))
+            table.add_row(*map(neutralise, row))
         if table.row_count:
             self._print(table)
 
@@ -229,7 +244,7 @@ class PrettyOutput:
 
         self._pairs(fields(record))
         if record.text:
-            self._print(Text("\n" + _safe(record.text)))
+            self._print(Text("\n" + neutralise(record.text)))
 
     def scopes(self, counts: Mapping[Scope, int]) -> None:
         """A tree."""
@@ -237,7 +252,7 @@ class PrettyOutput:
         from rich.tree import Tree
 
         def label(scope: Scope) -> Text:
-            name = _safe(scope.names[-1]) if scope.names else "/"
+            name = neutralise(scope.names[-1]) if scope.names else "/"
             count = f"  {counts[scope]:,}" if scope in counts else ""
             return Text.assemble((name, "cyan"), (count, "bold"))
 
@@ -258,9 +273,9 @@ class PrettyOutput:
         """A line a finding, in the colour of its weight."""
         from rich.text import Text
 
-        styles = {"problem": "bold red", "mended": "green", "info": "cyan", "ok": "bold green"}
+        styles = {"problem": "bold red", "warning": "yellow", "mended": "green", "info": "cyan", "ok": "bold green"}
         for kind, name, said in findings(found):
-            line = Text.assemble((f"{kind:>7}  ", styles[kind]), (f"{name}: " if name else "", "dim"), _safe(said))
+            line = Text.assemble((f"{kind:>7}  ", styles[kind]), (f"{name}: " if name else "", "dim"), neutralise(said))
             self._print(line)
 
     def _pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
@@ -269,7 +284,7 @@ class PrettyOutput:
 
         grid = Table.grid(padding=(0, 2))
         for name, value in pairs:
-            grid.add_row(Text(name, "cyan"), Text(_safe(value), overflow="fold"))
+            grid.add_row(Text(neutralise(name), "cyan"), Text(neutralise(value), overflow="fold"))
         self._print(grid)
 
     def _table(self, *columns: str) -> Table:
@@ -312,7 +327,7 @@ class Bar:
         """So much of it is done."""
         if not self._watched or time.monotonic() - self._since < self._after:
             return
-        total = total or self._expect
+        stage, total = neutralise_line(stage), total or self._expect
         if self._progress is None or self._task is None:
             self._progress = _progress()
             self._task = self._progress.add_task(stage, total=total or None)
@@ -377,9 +392,10 @@ def findings(found: Checkup) -> Iterable[tuple[str, str, str]]:
     """Each line of a checkup: how grave, about what, and what there is to say."""
     yield from (("info", name, said) for name, said in found.facts.items())
     yield from (("mended", "", said) for said in found.mended)
+    yield from (("warning", "", said) for said in found.warnings)
     yield from (("problem", "", said) for said in found.problems)
     if not found.problems:
-        yield "ok", "", "nothing is wrong"
+        yield "ok", "", "nothing else is wrong" if found.warnings else "nothing is wrong"
 
 
 def counted(count: int) -> str:
@@ -411,16 +427,11 @@ def _numeral(name: str, value: int | str) -> str:
     return size(value) if name.startswith("bytes_") else f"{value:,}"
 
 
-def _safe(text: str) -> str:
-    """The text without the characters that would steer a terminal."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
 def _marked(text: str, asked: tuple[str, ...], style: str = "") -> Text:
     """The text with the words that were asked for made bright."""
     from rich.text import Text
 
-    marked, sought = Text(_safe(text), style), set(asked)
+    marked, sought = Text(neutralise(text), style), set(asked)
     for found in _WORD.finditer(marked.plain):
         if not sought.intersection(words(found.group())):
             continue

@@ -39,16 +39,23 @@ def written(name: str) -> Iterator[TextIO]:
         with target.open("wb") as special, _text(special, target.suffix) as text:
             yield text
         return
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-        try:
-            with _text(file, target.suffix) as text:
-                yield text
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, target)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    prefix = f".{target.name}."
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=prefix, delete=False) as file:
+            try:
+                with _text(file, target.suffix) as text:
+                    yield text
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, target)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+    except OSError as error:
+        # A full disk names no file, and the temporary one means nothing to anybody.
+        if error.filename is None or Path(error.filename).name.startswith(prefix):
+            error.filename = str(target)
+        raise
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -138,10 +138,11 @@ def take(args: Namespace) -> int:
             if taken.left_out
             else ""
         )
+        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
         said += f"; {len(taken.refused):,} refused" if taken.refused else ""
         output(as_json=args.json).done(
             said, imported=taken.new, kept=max(kept, 0), found={str(kind): n for kind, n in taken.found.items()},
-            left_out=dict(taken.left_out), changed=len(taken.changed), refused=len(taken.refused),
+            left_out=dict(taken.left_out), masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
         )  # fmt: skip
         sys.stdout.flush()
         settle(engine, limit=0 if args.no_vectors else None)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import CofioError, Invalid, NotFound
 from ...model import Json
 from ...settings import Settings
+from ..display import neutralise_line
 from ..jsonrpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -167,7 +169,7 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
     if sys.stdin.isatty():
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
     reads, writes = sys.stdin.buffer, private_stdout()
-    memory = Memory(folder, settings, say=_say)
+    memory = Memory(folder, replace(settings, allow_secrets=allow_secrets), say=_say)
     left = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
     if left:
         _say(f"the client has gone, and {left} of its calls with it")
@@ -175,4 +177,4 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
 
 
 def _say(line: str) -> None:
-    print(f"cofio: {line}", file=sys.stderr, flush=True)
+    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from ...errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ...model import Importance, Json, Kind, Record, Scope
 from ...query import MAX_QUERY, AllOf, Filter, Hit, Mode, Query, Where
-from ...secrets import find_in_json
+from ...secrets.policy import admit
 from . import rendering
 from .arguments import BadArguments, checked, refused
 
@@ -94,25 +94,12 @@ def call(engine: Callable[[], Engine], name: str, given: Mapping[str, Json], *, 
         return Answer(f"MCP error -32602: Tool {name} not found", is_error=True)
     try:
         taken = checked(name, tool.input, given)
-        if not allow_secrets:
-            _refuse_secrets(tool, taken)
+        admit("mcp", tool.stores(taken), allow=allow_secrets)
         return tool.run(engine(), taken)
     except BadArguments as error:
         return Answer(str(error), is_error=True)
     except CofioError as error:
         return Answer(str(refused(name, tool.input, error) or error), is_error=True)
-
-
-def _refuse_secrets(tool: Tool, taken: Arguments) -> None:
-    for name, stored in tool.stores(taken).items():
-        secret = find_in_json(stored)
-        if secret is not None:
-            raise Invalid(
-                name,
-                f"line {secret.line} looks like {secret.what}, and memory is no place for secrets: nothing was saved;"
-                ' say where it is kept instead, as in "the API key is in .env as OPENAI_API_KEY"'
-                " (the owner of this memory can allow secrets with `--allow-secrets`)",
-            )
 
 
 def _search_context(engine: Engine, given: Arguments) -> Answer:

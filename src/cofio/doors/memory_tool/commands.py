@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from ...backends import Change
 from ...engine import Engine
-from ...errors import Conflict, LimitExceeded, NotFound, Unavailable
+from ...errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
 from ...model import Record, Scope
+from ...secrets import find_secret
+from ...secrets.policy import admit
 from . import wording as words
 from .arguments import Arguments, Options, Refused
 from .limiter import Limiter
@@ -56,8 +58,8 @@ def dispatch(
         content, is_error = _Commands(tree, options, Arguments(command, options)).run(), False
     except Refused as refused:
         content, is_error = str(refused), True
-    except Unavailable:  # its sentence may name a folder of this machine, which is none of the model's business
-        content, is_error = words.wording(strings).error(words.UNAVAILABLE), True
+    except Unavailable as error:  # its sentence may name a folder of this machine, which is not the model's business
+        content, is_error = words.wording(strings).error(error.public or words.UNAVAILABLE), True
     # What is quoted may hold half of a surrogate pair, which no reader of UTF-8 would take.
     return Result(content if content.isascii() else content.encode(errors="replace").decode(), is_error)
 
@@ -107,6 +109,7 @@ class _Commands:
     def _create(self) -> str:
         written, path = self._given.path()
         text = self._given.content(self._given.text("file_text"), written)
+        self._refuse_secrets(path=written, file_text=text)
         if path == ROOT:
             raise self._given.refused(words.EXISTS, path=written)
 
@@ -125,6 +128,7 @@ class _Commands:
     def _str_replace(self) -> str:
         written, path = self._given.path()
         sought, instead = self._given.text("old_str"), self._given.text("new_str")
+        self._refuse_secrets(new_str=instead)
         edited = ""
 
         def attempt() -> list[Change]:
@@ -132,6 +136,7 @@ class _Commands:
             file = self._file(path, written, self._said.edit_missing, self._said.edit_directory)
             at = self._place(file.text, sought, written)
             text = self._given.content(file.text[:at] + instead + file.text[at + len(sought) :], written)
+            self._refuse_joined(file.text, text)
             edited = words.snippet(text, file.text.count("\n", 0, at))
             return self._tree.editing(file, text)
 
@@ -152,6 +157,7 @@ class _Commands:
     def _insert(self) -> str:
         written, path = self._given.path()
         line, inserted = self._given.number("insert_line"), self._given.text("insert_text")
+        self._refuse_secrets(insert_text=inserted)
         meant: list[str] = []
 
         def attempt() -> list[Change]:
@@ -164,7 +170,9 @@ class _Commands:
                 raise Refused(self._said.bad_line.format(line=line, last=len(lines)))
             lines.insert(line, inserted.rstrip("\n"))
             text = "\n".join(lines)
-            return self._tree.editing(file, self._given.content(text if text.endswith("\n") else f"{text}\n", written))
+            text = self._given.content(text if text.endswith("\n") else f"{text}\n", written)
+            self._refuse_joined(file.text, text)
+            return self._tree.editing(file, text)
 
         self._make(attempt, written)
         return words.INSERTED.format(path=written)
@@ -186,6 +194,7 @@ class _Commands:
     def _rename(self) -> str:
         written, path = self._given.path("old_path")
         new, target = self._given.path("new_path")
+        self._refuse_secrets(new_path=new)
         if path == ROOT:
             raise self._given.refused(words.KEEP_ROOT, verb="rename")
 
@@ -216,6 +225,21 @@ class _Commands:
         if file is None:
             raise Refused((directory if self._tree.is_directory(path) else missing).format(path=written))
         return file
+
+    def _refuse_secrets(self, **given: str) -> None:
+        """Refuse what looks like a secret among the fields of the command."""
+        try:
+            admit(self._tree.door, given, allow=self._tree.engine.settings.allow_secrets)
+        except Invalid as error:
+            raise self._given.refused(words.NOT_KEPT, problem=error) from None
+
+    def _refuse_joined(self, before: str, after: str) -> None:
+        """Refuse an edit that makes a secret of what stands around it; one that was there before may stay."""
+        try:
+            self._refuse_secrets(file=after)
+        except Refused:
+            if find_secret(before) is None:
+                raise
 
     def _refuse_under_file(self, written: str, path: str) -> None:
         above = self._tree.above(path)

@@ -63,8 +63,9 @@ class _Door:
             return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
         try:
             return _answer(dispatch(self._engine(), scope, command), 200)
-        except Unavailable:  # whose sentence may name a folder of this machine
-            return _answer(Result("Error: The memory cannot be used at the moment", is_error=True), 503)
+        except Unavailable as error:  # whose sentence may name a folder of this machine
+            said = error.public or "The memory cannot be used at the moment"
+            return _answer(Result(f"Error: {said}", is_error=True), 503)
 
 
 def _owner(query: bytes) -> str:

@@ -18,6 +18,7 @@ from ...engine import Engine
 from ...errors import Invalid
 from ...model import MAX_TITLE, Draft, Heading, Kind, Record, Scope
 from ...query import MAX_LIST, AllOf, Filter, Where
+from ...secrets.policy import Door
 from .paths import ROOT, just, parents, within
 
 KEPT = 50  # revisions of each file
@@ -53,6 +54,11 @@ class Tree:
         self.scope = scope
         self.history = Scope("history", *scope.names)
         self._source = source
+
+    @property
+    def door(self) -> Door:
+        """By which door what is written comes in."""
+        return "cli" if self._source == "cli" else "memory_tool"
 
     # Reading.
 

@@ -36,6 +36,7 @@ SEVERAL = (
 )
 NOTHING_SOUGHT = "No replacement was performed, old_str must not be empty."
 RATE_LIMITED = "rate limit exceeded"
+NOT_KEPT = "{problem}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

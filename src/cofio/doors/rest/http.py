@@ -22,6 +22,7 @@ from starlette.types import Receive, Scope, Send
 from ...content import Fetching, Reading, Unreadable
 from ...engine import Engine
 from ...errors import Conflict, Invalid, NotFound, Unavailable
+from ...jsonl import dump_line
 from ...sessions import Conversations
 from ...sessions.mirroring import Mirror
 from ..http import NotJson, TooLong, failure, read_body, request_id
@@ -182,7 +183,7 @@ class Door:
             meta["usage"] = {"calls": reply.usage.calls, "tokens": reply.usage.tokens}
         if meta:
             envelope["meta"] = meta
-        content = json.dumps(envelope, ensure_ascii=False, separators=(",", ":")).encode()
+        content = dump_line(envelope, separators=(",", ":")).encode()
         # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
         headers = {DEGRADED: _ascii(reply.degraded)} if reply.degraded else None
         return Response(content, reply.status, headers, media_type="application/json")
@@ -239,7 +240,7 @@ def _told(error: Exception) -> tuple[int, str]:
         case Conflict():
             return 409, error.what if " " in error.what else str(error)
         case Unavailable():  # whose sentence may name a folder of this machine
-            return 503, "The memory cannot be used at the moment"
+            return 503, error.public or "The memory cannot be used at the moment"
     return 500, "Internal server error"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -13,9 +13,11 @@ from ...content import Item, Reading
 from ...engine import Engine
 from ...errors import Invalid, NotFound, Unavailable
 from ...extract import Call, Message
+from ...extract.admission import admit_messages
 from ...llm import Spent
 from ...model import Json, Kind, Record
 from ...query import AllOf, Filter, Mode, Where
+from ...secrets.policy import admit
 from ...sessions import Conversations, Place
 from ...sessions.asking import Search, in_rounds, reranked
 from ...sessions.carving import profile_put
@@ -99,13 +101,14 @@ class Verbs:
             self.jobs_.take_up(place, asked.session_id)  # nobody waits for the model here
         return Reply({**count, "status": "extracted" if carved else "accumulated"})
 
-    def _messages(self, items: Sequence[MessageItem]) -> list[Message]:
-        """Messages with what their content says, all of which is read before anything is kept."""
+    def _messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
+        """Messages with what their content says, all of which is read before anything is kept; secrets are masked."""
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
         texts = iter(self.reading.texts(pieces) if pieces else ())
-        return [_message(item, number, texts) for number, item in enumerate(items)]
+        messages = [_message(item, number, texts) for number, item in enumerate(items)]
+        return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
     def flush(self, asked: FlushRequest) -> Reply:
         """Carve all that a session holds."""
@@ -153,7 +156,9 @@ class Verbs:
                 data[name] = [{**show(each.record), "score": each.score} for each in found]
         session = session_asked(_node(asked.filters))
         if session is not None:
-            data["unprocessed_messages"] = [*map(self.show.message, self.conversations.buffered(place, session))]
+            track, owner = _owner(asked)
+            seen = self.conversations.buffered_for(place, session, track, owner)
+            data["unprocessed_messages"] = [*map(self.show.message, seen)]
         degraded = dict.fromkeys(reason for reason in looking.degraded if reason)
         return Reply(data, notes=tuple(dict.fromkeys(looking.notes)), degraded="; ".join(degraded) or None)
 
@@ -169,8 +174,7 @@ class Verbs:
 
     def get(self, asked: GetRequest) -> Reply:
         """List an owner's records of one kind."""
-        track: Track = "user" if asked.user_id is not None else "agent"
-        home = _place(asked).owner(track, asked.user_id or asked.agent_id or "")
+        home = _place(asked).owner(*_owner(asked))
         kinds = (KINDS[asked.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
         wanted: Filter = Where("key", ">=", "")
@@ -197,9 +201,8 @@ class Verbs:
         elif asked.all:
             gone = forget.everything(place)
         else:
-            track: Track = "user" if asked.user_id is not None else "agent"
             kinds = () if asked.memory_type is None else (KINDS[asked.memory_type],)
-            gone = forget.owner(place, track, asked.user_id or asked.agent_id or "", kinds)
+            gone = forget.owner(place, *_owner(asked), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
     def update(self, asked: UpdateRequest) -> Reply:
@@ -210,7 +213,8 @@ class Verbs:
             old = self.engine.get(home, "profile", kind=Kind.PROFILE)
             if old is None:
                 raise NotFound(asked.user_id)
-            return self._changed(profile_put(home, edited_profile(old, asked.profile_data), old.version))
+            profile = self._admitted(asked.profile_data)
+            return self._changed(profile_put(home, edited_profile(old, profile), old.version))
         name = named(asked.id or "")
         found = name and self.engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
         if not found:
@@ -224,7 +228,10 @@ class Verbs:
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
-        return self._changed(Edit(id=found.id, fields=edited(found, given), if_version=found.version))
+        return self._changed(Edit(id=found.id, fields=edited(found, self._admitted(given)), if_version=found.version))
+
+    def _admitted(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
+        return admit("rest", given, allow=self.engine.settings.allow_secrets)
 
     def _changed(self, change: Change) -> Reply:
         (record,) = self.conversations.apply([change])
@@ -285,6 +292,11 @@ class _Looking:
 
 def _place(asked: Placed) -> Place:
     return Place(app=asked.app_id, project=asked.project_id)
+
+
+def _owner(asked: SearchRequest | GetRequest | DeleteRequest) -> tuple[Track, str]:
+    """Whose memory is asked for: a user's or an agent's."""
+    return ("user", asked.user_id) if asked.user_id is not None else ("agent", asked.agent_id or "")
 
 
 def _filter(filters: FilterNode | None, zone: tzinfo, kind: Kind) -> Filter | None:

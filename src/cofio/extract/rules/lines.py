@@ -19,17 +19,24 @@ _SECRET_NAME = re.compile(
 )
 _SECRETS = (
     (re.compile(r"(://[^\s/:@]{1,64}:)[^\s/@]{1,200}(?=@)"), rf"\1{MASK}"),
-    (re.compile(r"(?i)((?<!\w)-{1,2}(?:password|passwd|token|api-?key|secret)[= ])[^\s\"']{1,400}"), rf"\1{MASK}"),
+    (
+        re.compile(r"(?i)((?<!\w)-{1,2}(?:password|passwd|token|api-?key|secret)[= ])(?!\[secret)[^\s\"']{1,400}"),
+        rf"\1{MASK}",
+    ),
     (
         re.compile(
             r"(?i)((?:passw(?:or)?d|passphrase|pwd|api[_-]?key|access[_-]?key|secret|token|authorization)"
             r"(?:_[a-z]{1,8})?[\"']?(?:\s{0,2}=\s{0,2}|:\s{0,2})[\"']?)"
-            r"(?:(?:bearer|basic|token)\s{1,3})?(?=[^\s\"',;&]{0,200}\d|[^\s\"',;&]{12})[^\s\"',;&|)}\]]{3,400}"
+            r"(?!\[secret)(?:(?:bearer|basic|token)\s{1,3})?"
+            r"(?=[^\s\"',;&]{0,200}\d|[^\s\"',;&]{12})[^\s\"',;&|)}\]]{3,400}"
         ),
         rf"\1{MASK}",
     ),
     (
-        re.compile(r"(?i)\b(passw(?:or)?d[\"']?(?:\s{0,2}[=:]\s{0,2}|\s{1,2}is\s{1,2})[\"']?)[^\s\"',;&*]{1,200}"),
+        re.compile(
+            r"(?i)\b(passw(?:or)?d[\"']?(?:\s{0,2}[=:]\s{0,2}|\s{1,2}is\s{1,2})[\"']?)"
+            r"(?!\[secret)[^\s\"',;&*]{1,200}"
+        ),
         rf"\1{MASK}",
     ),
     (re.compile(r"(?i)\b(bearer )[\w.~+/-]{8,400}=*"), rf"\1{MASK}"),

@@ -16,6 +16,7 @@ from typing import IO, Literal, TypeAlias, cast
 
 from ...errors import Invalid, LimitExceeded
 from ...extract import Message, Role
+from ...secrets.policy import admit
 from . import chatgpt, transcript
 from .making import Making, Sessions, digest, fitted
 from .openai import Messages, is_message
@@ -47,6 +48,8 @@ class Options:
     """What to call the conversations, instead of their own names."""
     format: Format | None = None
     """What the file is, where it is not to be told by its content."""
+    allow_secrets: bool = False
+    """Whether what looks like a secret is taken as it is, rather than masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,10 @@ class Chats:
             first = next(taken, None)
             if first is None:
                 continue
-            session = sessions.name(told.name, self._stem or f"chat-{digest(first.role, first.text)[:12]}")
-            making = Making(session, told.at or clock, nameless)
+            allow = self._options.allow_secrets
+            title = cast("str | None", admit("chat_import", {"title": told.name}, allow=allow)["title"])
+            session = sessions.name(title, self._stem or f"chat-{digest(first.role, first.text)[:12]}")
+            making = Making(session, told.at or clock, nameless, self.tally, allow_secrets=allow)
             yield Conversation(session, map(making.message, chain([first], taken)))
             clock += timedelta(seconds=making.count)
 

@@ -6,11 +6,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ...errors import Invalid, LimitExceeded
 from ...extract import Call, Message, Role
+from ...extract.admission import admit_messages
 from ...model import MAX_AUTHOR, MAX_DATA, MAX_ID, MAX_KEY, MAX_TEXT, check_time
 from .said import Said, Tally
 from .senders import sender_id
@@ -43,8 +44,12 @@ class Sessions:
 class Making:
     """Makes messages of what was said in one conversation: each gets a sender, a later time and an id of its own."""
 
-    def __init__(self, session: str, date: datetime, nameless: Mapping[Role, str]) -> None:
+    def __init__(
+        self, session: str, date: datetime, nameless: Mapping[Role, str], tally: Tally, *, allow_secrets: bool = False
+    ) -> None:
         """`date` is when it began, unless its messages tell; `nameless` has the ids of those without a name."""
+        self._tally = tally
+        self._allow_secrets = allow_secrets
         self._session = session
         self._at = date - timedelta(seconds=1)
         self._nameless = nameless
@@ -59,20 +64,23 @@ class Making:
         Raises:
             Invalid: it would be later than there is time.
         """
-        name = said.name[:MAX_AUTHOR] if said.name else None
-        sender = self._nameless[said.role] if name is None else sender_id(said.name or "", said.role)
-        calls = [[call.id, call.name, call.arguments] for call in said.calls]
-        content = [self._session, self.count, said.role, sender, said.text, calls, said.answers]
+        sent = Message(
+            id="", sender="", name=said.name, role=said.role, at=self._moment(said), text=said.text, calls=said.calls,
+            answers=said.answers,
+        )  # fmt: skip
+        (kept,) = admit_messages("chat_import", [sent], allow=self._allow_secrets)
+        self._tally.masked += kept is not sent
+        name = kept.name[:MAX_AUTHOR] if kept.name else None
+        sender = self._nameless[said.role] if name is None else sender_id(kept.name or "", said.role)
+        calls = [[call.id, call.name, call.arguments] for call in kept.calls]
+        content = [self._session, self.count, said.role, sender, kept.text, calls, said.answers]
         identity = said.id
         if not identity or len(identity) > MAX_ID or identity in self._ids or _UNSTORABLE.search(identity):
             identity = f"im_{digest(*content)}"
         else:
             self._ids.add(identity)
         self.count += 1
-        return Message(
-            id=identity, sender=sender, name=name, role=said.role, at=self._moment(said), text=said.text,
-            calls=said.calls, answers=said.answers,
-        )  # fmt: skip
+        return replace(kept, id=identity, sender=sender, name=name)
 
     def _moment(self, said: Said) -> datetime:
         """The message's own time; but what was said later is later, for that is how it will be read."""

@@ -41,6 +41,8 @@ class Tally:
     """How many of each: system messages, images, and so on; the words are in the plural."""
     mended: int = 0
     """How many texts had characters that cannot be stored."""
+    masked: int = 0
+    """How many messages had what looks like a secret, which is masked."""
 
 
 def numbered(name: str, file: IO[bytes], longest: int) -> Iterator[tuple[str, str]]:

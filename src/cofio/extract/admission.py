@@ -1,0 +1,37 @@
+"""Messages as a door may keep them, by what it does with secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from ..model import MAX_AUTHOR, MAX_TEXT, Json
+from ..secrets.policy import Door, admit
+from . import Message
+
+
+def admit_messages(door: Door, messages: Sequence[Message], *, allow: bool) -> Sequence[Message]:
+    """The messages as the door may keep them: what was said, the names and the tool calls, but not the ids.
+
+    Raises:
+        Invalid: the door refuses secrets, and there is one.
+    """
+    given: dict[str, Json] = {"messages": [_spoken(message) for message in messages]}
+    kept = admit(door, given, allow=allow)
+    if kept is given:
+        return messages
+    return [_respoken(*pair) for pair in zip(messages, cast("list[dict[str, Json]]", kept["messages"]), strict=True)]
+
+
+def _spoken(message: Message) -> dict[str, Json]:
+    calls: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
+    return {"text": message.text, "content": message.content, "sender": message.name, "calls": calls}
+
+
+def _respoken(message: Message, kept: Mapping[str, Json]) -> Message:
+    name, calls = cast("str | None", kept["sender"]), cast("list[dict[str, str]]", kept["calls"])
+    return replace(
+        message, text=cast(str, kept["text"])[:MAX_TEXT], content=kept["content"], name=name and name[:MAX_AUTHOR],
+        calls=tuple(replace(call, **each) for call, each in zip(message.calls, calls, strict=True)),
+    )  # fmt: skip

@@ -1,0 +1,269 @@
+"""A store that is deleted, moved or replaced while it is open: nothing is acknowledged, no newcomer is touched."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import pytest
+
+from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
+from cofio.backends.sqlite import SqliteBackend
+from cofio.embed.hashed import Hashed
+
+QUIET = Settings(background=False, embedder="hashed", sync="normal")
+HERE = Scope("here")
+SAID = "was deleted, moved or replaced while it was open; start this program again"
+WAYS = ("delete", "move", "replace")
+ways = pytest.mark.parametrize("how", WAYS)
+CALLS: dict[str, Callable[[Engine], object]] = {
+    "write": lambda engine: engine.write(HERE, text="lost"),
+    "write_many": lambda engine: engine.write_many([Draft(scope=HERE, text="lost") for _ in range(3)]),
+    "put": lambda engine: engine.put(HERE, "key", data=1),
+    "delete": lambda engine: engine.delete("first"),
+    "read": lambda engine: engine.read("first"),
+    "list": lambda engine: engine.list(HERE),
+    "search": lambda engine: engine.search(Query("walrus")),
+    "by words": lambda engine: engine.search(Query("walrus", mode="keyword")),
+    "export": lambda engine: list(engine.export()),
+    "stats": lambda engine: engine.stats(),
+    "check": lambda engine: engine.check(),
+    "settle": lambda engine: engine.settle(),
+    "reindex": lambda engine: engine.reindex(),
+    "purge": lambda engine: engine.purge(),
+    "save": lambda engine: engine.checkpoints.save("space", "thread", "other", {"a": 2}),
+    "load": lambda engine: engine.checkpoints.load("space", "thread", "saved"),
+    "verify": lambda engine: engine.verify(),
+}
+
+
+class Place:
+    """A folder with a store that can be taken away, and the one that may come in its place."""
+
+    def __init__(self, base: Path) -> None:
+        self.store = base / "store"
+        self.elsewhere = base / "elsewhere"
+        self._newcomer = base / "newcomer"
+        with Engine.open(base / "other", settings=QUIET) as other:
+            other.write(HERE, id="settled", text="walrus of the newcomer")
+            other.settle()
+            other.write(HERE, id="logged", text="another walrus of the newcomer")
+            shutil.copytree(base / "other", self._newcomer)  # with what is still in its log
+        shutil.rmtree(base / "other")
+
+    def lose(self, how: str) -> dict[str, bytes]:
+        """Take the store away; what is at its place now."""
+        if how == "delete":
+            shutil.rmtree(self.store)
+        else:
+            self.store.rename(self.elsewhere)
+        if how == "replace":
+            self._newcomer.rename(self.store)
+        return self.files()
+
+    def files(self) -> dict[str, bytes]:
+        """Every file and folder at the store's place."""
+        return {
+            str(file.relative_to(self.store)): file.read_bytes() if file.is_file() else b""
+            for file in sorted(self.store.parent.rglob("store/**/*"))
+        }
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Where the store is."""
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def engine(place: Place) -> Iterator[Engine]:
+    """A memory with a little in it, some of which is in the word index."""
+    with Engine.open(place.store, settings=QUIET) as opened:
+        opened.write(HERE, id="first", text="walrus of the store")
+        opened.settle()
+        opened.write(HERE, id="second", text="another walrus of the store")
+        opened.checkpoints.save("space", "thread", "saved", {"a": 1})
+        yield opened
+
+
+@ways
+def test_every_call_says_that_the_store_is_gone_and_to_start_again(place: Place, engine: Engine, how: str) -> None:
+    there = place.lose(how)
+    for name, call in CALLS.items():
+        with pytest.raises(Unavailable, match=SAID):
+            call(engine)
+        assert place.files() == there, f"{name} has touched what is there now"
+    engine.close()
+    assert place.files() == there, "closing has touched what is there now"
+
+
+@ways
+@pytest.mark.parametrize("name", CALLS)
+def test_whichever_call_comes_first_finds_out(place: Place, engine: Engine, how: str, name: str) -> None:
+    there = place.lose(how)
+    with pytest.raises(Unavailable, match=SAID):
+        CALLS[name](engine)
+    engine.close()
+    assert place.files() == there
+
+
+@ways
+def test_an_engine_that_is_only_closed_leaves_what_is_there_now_alone(place: Place, engine: Engine, how: str) -> None:
+    there = place.lose(how)
+    engine.close()
+    assert place.files() == there
+    if how == "replace":
+        with Engine.open(place.store, settings=QUIET) as newcomer:
+            assert {record.id for record in newcomer.list()} == {"settled", "logged"}
+            assert newcomer.check() == []
+
+
+@pytest.mark.parametrize("how", ["move", "replace"])
+def test_a_store_that_was_moved_has_all_that_was_acknowledged(place: Place, engine: Engine, how: str) -> None:
+    place.lose(how)
+    engine.close()
+    with Engine.open(place.elsewhere, settings=QUIET) as moved:
+        assert {record.id for record in moved.list()} == {"first", "second"}
+        assert moved.checkpoints.load("space", "thread", "saved") is not None
+        assert moved.check() == []
+
+
+@ways
+def test_a_store_that_goes_in_the_middle_of_a_write_acknowledges_nothing(place: Place, how: str) -> None:
+    backend = SqliteBackend(place.store)
+
+    def work(connection: apsw.Connection) -> None:
+        connection.execute("UPDATE state SET fault = 'x'")
+        place.lose(how)
+
+    with pytest.raises(Unavailable, match=SAID):
+        backend._database.write(work)
+    there = place.files()
+    backend.close()
+    assert place.files() == there
+
+
+def test_a_log_that_is_removed_alone_is_noticed_too(place: Place, engine: Engine) -> None:
+    (place.store / "memory.db-wal").unlink()
+    with pytest.raises(Unavailable, match=SAID):
+        engine.write(HERE, text="lost")
+    with pytest.raises(Unavailable, match=SAID):
+        engine.read("first")
+    engine.close()
+    with Engine.open(place.store, settings=QUIET) as again:
+        assert {record.id for record in again.list()} >= {"first", "second"}, "what was acknowledged before is lost"
+        assert again.check() == []
+
+
+@ways
+def test_threads_that_share_commits_are_all_told(place: Place, engine: Engine, how: str) -> None:
+    acknowledged: list[str] = []
+    errors: list[Unavailable] = []
+    gone, begun = threading.Event(), threading.Barrier(7)
+
+    def write(worker: int) -> None:
+        begun.wait()
+        for number in range(100_000):
+            late = gone.is_set()
+            try:
+                engine.write(HERE, id=f"w{worker}n{number}", text="written")
+            except Unavailable as error:
+                errors.append(error)
+                return
+            acknowledged.append(f"w{worker}n{number}")
+            assert not late, "a write that was begun after the store had gone was acknowledged"
+
+    threads = [threading.Thread(target=write, args=(worker,)) for worker in range(6)]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    while len(acknowledged) < 60:
+        assert any(thread.is_alive() for thread in threads)
+    place.lose(how)
+    gone.set()
+    there = place.files()
+    for thread in threads:
+        thread.join(60)
+    assert len(errors) == 6
+    assert all(SAID in str(error) for error in errors)
+    engine.close()
+    assert place.files() == there
+    if how != "delete":
+        with Engine.open(place.elsewhere, settings=QUIET) as moved:
+            assert {record.id for record in moved.list(limit=10_000)} >= set(acknowledged)
+
+
+@ways
+def test_background_work_makes_nothing_where_the_store_was(place: Place, how: str) -> None:
+    backend, embedder = SqliteBackend(place.store), Hashed()
+    with Engine(backend, settings=QUIET, embedder=embedder) as engine:
+        for number in range(3):
+            engine.write(HERE, text=f"walrus {number}")
+        with backend.lease() as mine:
+            assert mine
+            batch = backend.to_embed(embedder.id, 10)
+            assert batch is not None
+            there = place.lose(how)
+            works: list[Callable[[], object]] = [
+                lambda: backend.index_words(100),
+                lambda: backend.store_vectors(embedder.id, batch, embedder.embed([item.text for item in batch.items])),
+                lambda: backend.index_vectors(embedder.id),
+                lambda: backend.rebuild(None, datetime.now(UTC)),
+                lambda: backend.tidy(datetime.now(UTC)),
+                lambda: backend.note_fault("a fault"),
+            ]
+            for work in works:
+                with pytest.raises(Unavailable, match=SAID):
+                    work()
+                assert place.files() == there
+        with pytest.raises(Unavailable, match=SAID), backend.lease():
+            pass
+        assert place.files() == there
+
+
+def test_closing_is_no_news(place: Place, engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    place.lose("delete")
+    engine.close()
+    assert caplog.records == []
+
+
+def test_it_is_logged_once(place: Place, engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    place.lose("delete")
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            engine.read("first")
+    assert [SAID in line.getMessage() for line in caplog.records] == [True]
+
+
+def test_a_stranger_is_told_to_start_again_and_no_folder(place: Place, engine: Engine) -> None:
+    place.lose("delete")
+    with pytest.raises(Unavailable) as raised:
+        engine.read("first")
+    assert raised.value.public is not None
+    assert "start the program that serves it again" in raised.value.public
+    assert str(place.store) not in raised.value.public
+
+
+def test_another_working_folder_does_not_look_like_a_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Engine.open("relative", settings=QUIET) as engine:
+        monkeypatch.chdir("/")
+        record = engine.write(HERE, text="walrus")
+        engine.settle()
+        assert [hit.record for hit in engine.search(Query("walrus", mode="keyword"))] == [record]
+        assert list(engine.export()) == [record]
+    with Engine.open(tmp_path / "relative", settings=QUIET) as again:
+        assert again.read(record.id) == record
+        assert again.check() == []
+
+
+def test_engines_that_come_and_go_do_not_look_like_a_loss(place: Place, engine: Engine) -> None:
+    for number in range(5):
+        with Engine.open(place.store, settings=QUIET) as other:
+            other.write(HERE, id=f"other{number}", text="from another")
+        engine.verify()
+        assert engine.read(f"other{number}").text == "from another"
