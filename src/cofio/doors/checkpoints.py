@@ -30,12 +30,15 @@ from ..checkpoints import MAX_NAME, Checkpoint
 from ..engine import Engine
 from ..errors import Invalid, Unavailable
 from ..model import check_text
-from .http import TooLong, failure, read_body, request_id
+from .http import LogThrottle, NotJson, TooLong, failure, read_body, request_id
+from .json_limits import JsonLimits, TooComplex
 from .tokens import Token
 
 PREFIX = "/threads/"
 SPACE = "library"
 MAX_BODY = 67_108_864  # bytes
+# A million values in 60 MB cost some 150 MiB, and half a second in which no other thread runs.
+LIMITS = JsonLimits(values=1_000_000, depth=1000, text=None)
 MAX_LIMIT = 10_000
 DEFAULT_LIMIT = 10
 THREADS = 8  # requests that are in the engine at once
@@ -59,7 +62,7 @@ class _Asked(NamedTuple):
     thread: str
     id: str | None
     limit: int
-    body: bytes
+    body: bytearray
 
 
 class Door:
@@ -73,26 +76,41 @@ class Door:
         self._engine = engine
         self._zone = zone
         self._limiter: CapacityLimiter | None = None
+        self._throttle = LogThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._limiter is None:  # made within the loop that it limits
+            self._limiter = CapacityLimiter(THREADS)
         try:
             asked = await _asked(scope, receive)
-            if self._limiter is None:  # made within the loop that it limits
-                self._limiter = CapacityLimiter(THREADS)
-            response = await to_thread.run_sync(partial(self._reply, asked), limiter=self._limiter)
         except ClientDisconnect:
             raise
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
-            status, message, headers = _told(error)
-            if status == 500:  # where it lies, and not what it was about: that is the users' own
-                frames = "".join(traceback.format_tb(error.__traceback__))
-                _log.error("request %s failed with %s\n%s", request_id(scope), type(error).__name__, frames)
-            response = failure(scope, status, message, self._zone, headers=headers)
+            response = self._fail(scope, error)
+        else:
+            response = await to_thread.run_sync(partial(self._reply, asked, scope), limiter=self._limiter)
         await response(scope, receive, send)
 
-    def _reply(self, asked: _Asked) -> Response:
-        status, answer = self._run(asked)
-        content = json.dumps(answer, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    def _fail(self, scope: Scope, error: Exception) -> Response:
+        status, message, headers = _told(error)
+        if status >= 500:
+            self._report(request_id(scope), error)
+        return failure(scope, status, message, self._zone, headers=headers)
+
+    def _report(self, request: str, error: Exception) -> None:
+        """Log where a fault lies, and not what it was about: that is the users' own."""
+        if not isinstance(error, Unavailable):
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("request %s failed with %s\n%s", request, type(error).__name__, frames)
+        elif (more := self._throttle.admit()) is not None:  # no fault, but a full disk or the like
+            _log.error("request %s failed: %s%s", request, error, more)
+
+    def _reply(self, asked: _Asked, scope: Scope) -> Response:
+        try:
+            status, answer = self._run(asked)
+            content = json.dumps(answer, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+        except Exception as error:  # caught here: what leaves a thread keeps the body in memory for long
+            return self._fail(scope, error)
         return Response(content, status, media_type="application/json")
 
     def _run(self, asked: _Asked) -> tuple[int, dict[str, Any]]:
@@ -126,6 +144,8 @@ def _told(error: Exception) -> tuple[int, str, Mapping[str, str]]:
     match error:
         case _Bad():
             return error.status, str(error), error.headers
+        case NotJson():
+            return 415, str(error), {}
         case TooLong():
             return 413, f"the body is longer than {MAX_BODY:,} bytes", {}
         case Invalid():
@@ -149,7 +169,7 @@ async def _asked(scope: Scope, receive: Receive) -> _Asked:
         raise _Bad(405, "Method Not Allowed", Allow=", ".join(allowed))
     _check_token(scope["state"].get("token"), method)
     limit = _limit(scope["query_string"]) if method == "GET" and name is None else DEFAULT_LIMIT
-    body = await read_body(scope, receive, MAX_BODY) if method == "POST" else b""
+    body = await read_body(scope, receive, MAX_BODY) if method == "POST" else bytearray()
     return _Asked(method, thread, name, limit, body)
 
 
@@ -190,9 +210,12 @@ def _limit(query: bytes) -> int:
     return int(text)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytearray) -> dict[str, Any]:
     try:
+        LIMITS.check(body)
         found = json.loads(body.decode(), parse_constant=_no_number)
+    except TooComplex as error:
+        raise Invalid("body", str(error).removeprefix("the body ")) from None
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, too deep, or a number that is too long
         raise Invalid("body", f"is not JSON ({type(error).__name__})") from None
     if not isinstance(found, dict):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
-from time import perf_counter
+from time import monotonic, perf_counter
 from uuid import uuid4
 
 from starlette.datastructures import Headers
@@ -21,22 +22,66 @@ class TooLong(Exception):
     """More came in than anything here needs."""
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """What came in; raises TooLong as soon as it is more than it may be."""
-    declared = Headers(scope=scope).get("content-length", "")
+class NotJson(Exception):
+    """A body that does not say that it is JSON: a page of another site could have sent it without being asked."""
+
+    def __init__(self) -> None:
+        super().__init__("the body has to be JSON, and to say so: send the header `Content-Type: application/json`")
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
+    """Read the body of a request, which has to be JSON, and to say so unless it is empty.
+
+    Raises:
+        NotJson: it is of another type, or of none.
+        TooLong: it has more bytes than it may have. It is raised as soon as that is known.
+    """
+    headers = Headers(scope=scope)
+    is_json = _is_json(headers.getlist("content-type"))
+    declared = headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise TooLong
-    pieces, size = [], 0
+    body = bytearray()  # it grows in place: pieces that are joined in the end would be in memory twice
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        pieces.append(message.get("body", b""))
-        size += len(pieces[-1])
-        if size > limit:
+        body += message.get("body", b"")
+        if body and not is_json:
+            raise NotJson
+        if len(body) > limit:
             raise TooLong
         if not message.get("more_body"):
-            return b"".join(pieces)
+            return body
+
+
+def _is_json(types: list[str]) -> bool:
+    if len(types) != 1:
+        return False
+    kind = types[0].partition(";")[0].strip().lower()
+    return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+
+
+class LogThrottle:
+    """Lets one line into the log at a time: what fails a thousand times in a row is told once, with a count."""
+
+    def __init__(self, seconds: float = 60, clock: Callable[[], float] = monotonic) -> None:
+        """A line comes `seconds` after the one before it, or later."""
+        self._seconds = seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._next = float("-inf")
+        self._held_back = 0
+
+    def admit(self) -> str | None:
+        """Count one more: None if it is held back, else what to add to its line about those that were."""
+        with self._lock:
+            now = self._clock()
+            if now < self._next:
+                self._held_back += 1
+                return None
+            self._next, held_back, self._held_back = now + self._seconds, self._held_back, 0
+            return f" ({held_back:,} more since the last such line)" if held_back else ""
 
 
 def request_id(scope: Scope) -> str:

@@ -23,6 +23,7 @@ from typing import BinaryIO, Protocol, TypeAlias
 
 from ..jsonl import escape_breaks
 from ..model import MAX_DIGITS, Json
+from .json_limits import JsonLimits, TooComplex
 
 Id: TypeAlias = str | int
 Params: TypeAlias = "dict[str, Json]"
@@ -34,6 +35,7 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
+LIMITS = JsonLimits(values=2_000_000, depth=1000, text=None)  # there is one client, which waits for nobody else
 SLOW = 0.01  # seconds after which another thread goes on reading
 QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
 BUSY = 64  # slow calls at once; whoever asks for more is told to come again
@@ -226,10 +228,12 @@ class Connection:
     def _receive(self, line: bytes) -> list[_Call]:
         calls: list[_Call] = []
         try:
+            if len(line) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+                LIMITS.check(line)
             message: Json = json.loads(
                 line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite, parse_int=_whole
             )
-        except _TooLarge as error:
+        except (TooComplex, _TooLarge) as error:
             known = _id_of(line[:200], line[-200:])
             if known is not None:
                 self._send(_error(known, INVALID_PARAMS, str(error)))

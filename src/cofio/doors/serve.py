@@ -6,7 +6,7 @@ import ipaddress
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 
 import uvicorn
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -28,18 +28,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import __version__
 from ..content import Fetching
-from ..errors import Unavailable
+from ..errors import Invalid, Unavailable
 from ..settings import Settings
 from ..vault.opening import Beside
 from . import checkpoints
+from .connections import Capacity, ConnectionPool
 from .display import neutralise_line
 from .http import Traced, failure
 from .logs import log_to_stderr
+from .mcp.http import Door as McpDoor
 from .mcp.http import Handlers, server, sessions
 from .mcp.surface import Surface
 from .memory import Memory
 from .memory_tool import http as memory_tool
 from .metrics import Metrics
+from .origins import Origin
 from .rest import http as rest
 from .rest import openapi
 from .rest.assistant import open_assistant
@@ -47,7 +50,6 @@ from .tokens import Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
-BACKLOG = 128
 REST = f"{rest.PREFIX}/"  # under it are the calls that can be judged by app, project and access
 
 
@@ -75,18 +77,23 @@ class Guard:
         hosts: Iterable[str],
         tokens: Tokens,
         strict: bool,
+        proxies: Iterable[str] = (),
+        origins: Iterable[Origin] = (),
         zone: tzinfo = UTC,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         """`hosts` are the names by which the server may be addressed; `strict`: a token is needed in any case.
 
         The token that was shown, or None, is `scope["state"]["token"]` to the doors. `zone` is the one of the times
-        that are told.
+        that are told. Pages may use the server if they are its own, as it is addressed, those of one of the `proxies`
+        before it (their names), or of one of the `origins`.
         """
         self._app = app
         self._zone = zone
         self._clock = clock or (lambda: datetime.now(UTC))
         self._hosts = frozenset(name.lower() for name in hosts)
+        self._proxies = frozenset(name.lower() for name in proxies)
+        self._origins = frozenset(origins)
         self._tokens = tokens
         self._strict = strict
 
@@ -111,9 +118,10 @@ class Guard:
         if len(hosts) != 1 or not self._answers_to(_name(f"//{hosts[0]}")):
             asked = ", ".join(hosts) or "nothing"
             raise _Refusal(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
-        origin = headers.get("origin")
-        if origin is not None and not self._answers_to(_name(origin)):
-            raise _Refusal(403, f"pages of {origin} may not use this server")
+        for origin in headers.getlist("origin"):
+            if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
+                said = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
+                raise _Refusal(403, said)
         if scope["path"] == "/health":
             return None
         token = self._known(headers)
@@ -125,6 +133,17 @@ class Guard:
     def _answers_to(self, name: str | None) -> bool:
         # An address of numbers cannot be pointed here by someone else's name server.
         return name in self._hosts or (self._strict and name is not None and _is_address(name))
+
+    def _lets_in(self, origin: str, address: str) -> bool:
+        """Whether pages of the origin may use the server, which is asked for at this address."""
+        try:
+            page, own = Origin.parse(origin), Origin.parse(address)
+        except Invalid:
+            return False
+        if page == own or page in self._origins:
+            return True
+        # A proxy may speak HTTPS, and ask for this server by another name.
+        return page.host in self._proxies and (page.is_default_port or page.port == own.port)
 
     def _known(self, headers: Headers) -> Token | None:
         """The token that is shown; None when there is none, and none is needed."""
@@ -168,6 +187,8 @@ def app(
     hosts: Iterable[str],
     tokens: Tokens,
     strict: bool,
+    proxies: Iterable[str] = (),
+    origins: Collection[Origin] = (),
     zone: tzinfo = UTC,
     health: Callable[[], Mapping[str, Any]] = dict,
 ) -> ASGIApp:
@@ -204,7 +225,7 @@ def app(
     served = [
         Route("/", home),
         Route("/health", health_),
-        Route("/mcp", StreamableHTTPASGIApp(manager)),
+        Route("/mcp", McpDoor(manager)),
         *routes,
         *calls,
     ]
@@ -220,7 +241,14 @@ def app(
             called = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
         await (called or inner)(scope, receive, send)
 
-    guarded = Guard(doors, hosts=hosts, tokens=tokens, strict=strict, zone=zone)
+    guarded: ASGIApp = Guard(
+        doors, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
+    )
+    if origins:  # whose browsers ask first, without a token, and show the page nothing unless they are told to
+        guarded = CORSMiddleware(
+            guarded, [str(origin) for origin in origins], ("GET", "POST", "DELETE"), ("*",),
+            expose_headers=("mcp-session-id", "x-request-id", rest.DEGRADED),
+        )  # fmt: skip
     return Traced(guarded, None if metrics is None else metrics.observe)
 
 
@@ -231,6 +259,7 @@ def run(
     host: str,
     port: int,
     names: tuple[str, ...] = (),
+    origins: tuple[Origin, ...] = (),
     allow_secrets: bool = False,
     ready: Callable[[str], None],
 ) -> int:
@@ -276,7 +305,8 @@ def run(
             mcp, routes=routes, calls=conversations.routes(),
             under={checkpoints.PREFIX: checkpoints.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
-            hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict, zone=settings.zone,
+            hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
+            proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
             health=health,
         )  # fmt: skip
         _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
@@ -291,9 +321,13 @@ class _Server(uvicorn.Server):
     """uvicorn, which says when it has started."""
 
     def __init__(self, application: ASGIApp, started: Callable[[], None]) -> None:
+        capacity = Capacity.measure()
         super().__init__(
             uvicorn.Config(
                 application,
+                http=ConnectionPool(capacity.connections).protocol(),
+                ws="none",
+                backlog=capacity.backlog,
                 log_config=None,  # as for all else here
                 log_level="warning",
                 access_log=False,
@@ -337,7 +371,7 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(BACKLOG)
+        listening.listen()
     except OSError as error:
         listening.close()
         raise _unusable(host, port, error) from error

@@ -92,4 +92,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "fence": ("issue", "what was stored stands apart from what cofio says of it"),
     "secrets": ("seed 13", "what looks like a secret is not stored, unless the owner allows it"),
     "similar": ("promise 7", "a write says what says the same already"),
+    # Over HTTP.
+    "http.sessions": ("issue", "at the limit of sessions, the one that has been idle longest makes room"),
+    "http.bounded": ("issue", "a message that would be costly to parse is refused before it is parsed"),
+    "http.json": ("issue", "a message has to say that it is JSON: pages of other sites cannot, unless they are let in"),
 }

@@ -115,6 +115,15 @@ def test_a_huge_message_is_refused_without_being_held(pipes: Pipes, monkeypatch:
     assert pipes.next()["id"] == 2
 
 
+def test_a_message_of_very_many_values_is_refused_before_it_is_parsed(pipes: Pipes) -> None:
+    for start, known in ((b'{"jsonrpc":"2.0","id":1,"method":"ping","params":', 1), (b"", None)):
+        pipes.send(start + b"[" + b"[]," * 700_000, PING)  # no JSON to the end
+        answers = [pipes.next(), pipes.next()]
+        answers.remove(PONG)
+        assert answers[0]["id"] == known
+        assert "more than 2,000,000 values" in answers[0]["error"]["message"]
+
+
 def test_carriage_returns_are_white_space_and_the_last_line_needs_no_end(memory: Memory) -> None:
     client = Pipes(memory)
     client.writes.write(b"\xef\xbb\xbf" + json.dumps(PING).encode() + b"\r\n" + json.dumps(PING | {"id": 2}).encode())

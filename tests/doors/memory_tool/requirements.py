@@ -126,6 +126,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "http.result": ("issue 1.2", "POST /api/v1/memory-tool takes the input and returns content and is_error"),
     "http.owner": ("issue 1.2", "the query names the owner"),
     "http.malformed": ("issue 1.2", "what is no command is answered with 400, in the same shape"),
+    "http.json": ("issue", "a body has to say that it is JSON: pages of other sites cannot, unless they are let in"),
     "http.limits": ("issue 1.4", "a body has a limit that every file fits in"),
     "http.unavailable": ("issue 1.2", "a memory that cannot be opened is answered with 503, in the same shape"),
     "docs.program": ("issue done", "the program of the page runs against a loopback API"),

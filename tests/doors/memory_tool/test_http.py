@@ -15,11 +15,13 @@ from cofio.doors.memory_tool.http import MAX_BODY, PATH, routes
 
 from .conftest import Tool
 
+JSON = {"Content-Type": "application/json"}
+
 
 @pytest.fixture
 def client(engine: Engine) -> Iterator[TestClient]:
     """A client of an application that has this door alone."""
-    with TestClient(Starlette(routes=routes(lambda: engine))) as client:
+    with TestClient(Starlette(routes=routes(lambda: engine)), headers=JSON) as client:
         yield client
 
 
@@ -63,6 +65,25 @@ def test_a_body_may_be_as_long_as_the_longest_file_and_not_much_longer(client: T
     answer = client.post(PATH, content=b" " * (MAX_BODY + 1))
     assert answer.status_code == 413
     assert answer.json()["is_error"] is True
+
+
+@pytest.mark.requirement("http.limits")
+def test_a_body_of_many_values_is_refused_before_it_is_parsed(client: TestClient) -> None:
+    command = b'{"command": "create", "path": "/memories/a.md", "file_text": "x", "y": [' + b"[]," * 100_000
+    answer = client.post(PATH, content=command)  # no JSON to the end
+    assert answer.status_code == 400
+    assert answer.json() == {"content": "Error: the body has more than 200,000 values", "is_error": True}
+
+
+@pytest.mark.requirement("http.json")
+@pytest.mark.parametrize("kind", ["text/plain;charset=UTF-8", "application/x-www-form-urlencoded", ""])
+def test_a_body_that_does_not_say_that_it_is_json_is_refused(client: TestClient, engine: Engine, kind: str) -> None:
+    command = b'{"command": "create", "path": "/memories/a.md", "file_text": "planted"}'
+    answer = client.post(PATH, content=command, headers={"Content-Type": kind})
+    assert answer.status_code == 415
+    assert answer.json()["is_error"] is True
+    assert "`Content-Type: application/json`" in answer.json()["content"]
+    assert Tool(engine, home()).files == {}
 
 
 @pytest.mark.requirement("http.result")

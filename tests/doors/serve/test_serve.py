@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -30,14 +31,17 @@ MCP = {
     "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
     "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list",
 }  # fmt: skip
+HALF = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 
 
 class Serving:
     """A server in a process of its own."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, nofile: int | None = None) -> None:
+        """`nofile` is how many files it may have open."""
+        limited = [] if nofile is None else ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(nofile)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cofio", "serve", *arguments],
+            [*limited, sys.executable, "-m", "cofio", "serve", *arguments],
             cwd=folder,
             env={**{k: v for k, v in os.environ.items() if not k.startswith("COFIO_")}, **ENVIRON},
             stdout=subprocess.PIPE,
@@ -53,12 +57,16 @@ class Serving:
         return int(self.said.rsplit(":", 1)[1].split("/")[0])
 
     def get(self, path: str = "/", body: object = None, **headers: str) -> tuple[int, dict[str, str], str]:
+        """The status, headers and body that a request is answered with: a GET, or a POST where there is a body."""
+        return self.ask("GET" if body is None else "POST", path, body, **headers)
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, dict[str, str], str]:
         """The status, headers and body that a request is answered with."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             sent = {name.replace("_", "-"): value for name, value in headers.items()}
             data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-            connection.request("GET" if body is None else "POST", path, data, sent)
+            connection.request(method, path, data, sent)
             answer = connection.getresponse()
             return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read().decode()
         finally:
@@ -86,8 +94,8 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     monkeypatch.chdir(tmp_path)
     started: list[Serving] = []
 
-    def run(*arguments: str) -> Serving:
-        serving = Serving(tmp_path, *(arguments or ("--port", "0")))
+    def run(*arguments: str, nofile: int | None = None) -> Serving:
+        serving = Serving(tmp_path, *(arguments or ("--port", "0")), nofile=nofile)
         started.append(serving)
         return serving
 
@@ -168,13 +176,88 @@ def test_a_further_name_needs_a_token(start: Start, tmp_path: Path) -> None:
     assert server.tools(Host="evil.example", Authorization=f"Bearer {token}") == 421
 
 
-def test_pages_of_other_sites_are_turned_away(start: Start) -> None:
+def test_pages_of_other_sites_and_of_other_ports_are_turned_away_on_every_route(start: Start) -> None:
     server = start()
-    for origin in ("http://localhost:3000", f"http://127.0.0.1:{server.port}", "https://localhost"):
-        assert server.tools(Origin=origin) == 200, origin
-    for origin in ("http://evil.example", "null", "http://localhost.evil.example", "file://", "http://["):
-        assert server.tools(Origin=origin) == 403, origin
-        assert server.get("/", Origin=origin)[0] == 403, origin
+    assert server.tools(Origin=f"http://127.0.0.1:{server.port}") == 200
+    assert server.tools(Host=f"LOCALHOST:{server.port}", Origin=f"http://localhost:{server.port}") == 200
+    assert server.tools(Host="localhost", Origin="http://localhost") == 200  # the port that browsers leave out
+    for origin in (
+        "http://localhost:3000", "http://127.0.0.1:3000", f"http://localhost:{server.port}", "http://localhost",
+        f"https://127.0.0.1:{server.port}", "https://localhost", "http://evil.example", "null", "",
+        "http://localhost.evil.example", f"http://127.0.0.1:{server.port}@evil.example", "file://", "http://[",
+        f"http://127.0.0.1:{server.port}/x", f"http://127.0.0.1:{server.port}.evil.example",
+    ):  # fmt: skip
+        for path in ("/", "/health", "/mcp", "/metrics", "/nope"):
+            assert server.get(path, Origin=origin)[0] == 403, (origin, path)
+        made = {"command": "create", "path": "/memories/a.md", "file_text": "planted"}
+        for path, body in (("/api/v1/memory-tool", made), ("/threads/t/checkpoints", {"state": {}}), ("/mcp", LIST)):
+            status, _, said = server.get(path, body, **MCP, Origin=origin)
+            assert (status, "--allow-origin" in said) == (403, True), (origin, path)
+    assert json.loads(server.get("/threads/t/checkpoints")[2]) == {"checkpoints": []}
+
+
+def test_pages_behind_a_proxy_are_its_own(start: Start, tmp_path: Path) -> None:
+    token = Tokens(tmp_path / ".cofio").add("laptop")
+    server = start("--port", "0", "--allow-host", "memory.example")
+    shown = {"Authorization": f"Bearer {token}"}
+    for host, origin in (
+        ("memory.example", "https://memory.example"), ("memory.example:8443", "https://memory.example:8443"),
+        (f"127.0.0.1:{server.port}", "https://memory.example"),
+    ):  # fmt: skip
+        assert server.tools(Host=host, Origin=origin, **shown) == 200, (host, origin)
+    for origin in ("https://memory.example:3000", "https://memory.example.evil", "http://localhost"):
+        assert server.tools(Host="memory.example", Origin=origin, **shown) == 403, origin
+
+
+def test_pages_of_a_site_that_the_owner_lets_in_are_answered_and_no_others(start: Start, tmp_path: Path) -> None:
+    server = start("--port", "0", "--allow-origin", "http://localhost:6274", "--allow-origin", "https://App.Example/")
+    Tokens(tmp_path / ".cofio").add("laptop")
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,mcp-session-id"}
+    for origin in ("http://localhost:6274", "https://app.example"):
+        status, headers, _ = server.ask("OPTIONS", "/mcp", Origin=origin, **asked)  # as a browser asks first
+        assert (status, headers["access-control-allow-origin"]) == (200, origin)
+        status, headers, _ = server.get("/mcp", LIST, **MCP, Origin=origin)
+        assert (status, headers["access-control-allow-origin"]) == (401, origin)  # a token is needed all the same
+        assert "mcp-session-id" in headers["access-control-expose-headers"]
+    for origin in ("http://localhost:3000", "http://app.example", "null"):
+        assert server.tools(Origin=origin) == 403
+        assert server.ask("OPTIONS", "/mcp", Origin=origin, **asked)[0] == 400
+    refused = start("--port", "0", "--allow-origin", "localhost")
+    assert refused.process.wait(30) == 2
+    assert refused.process.stderr
+    assert "http://localhost:3000" in refused.process.stderr.read()
+
+
+def test_a_silent_crowd_leaves_the_others_answered(start: Start, tmp_path: Path) -> None:
+    server = start("--port", "0", nofile=256)
+    crowd: list[socket.socket] = []
+    try:
+        for number in range(400):
+            one = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+            crowd.append(one)
+            with suppress(ConnectionError):  # it may have had to make room already
+                one.sendall((b"", b"POST /mcp HTTP/1.1\r\nHost: loc", HALF)[number % 3])
+            if number % 20 == 0:
+                assert server.tools() == 200
+        assert server.get("/health")[0] == 200
+    finally:
+        for one in crowd:
+            one.close()
+    code, _, err = server.end()
+    assert code == 0
+    assert 0 < err.count("connections are taken") < 10  # a line a minute
+    assert "Traceback" not in err
+
+
+def test_a_body_that_is_small_on_the_wire_and_large_in_memory_is_refused(start: Start) -> None:
+    server = start()
+    lists = b",".join([b"[]"] * 20_000_000)
+    for _ in range(3):  # what was refused is not kept
+        status, _, said = server.get("/threads/t/checkpoints", b'{"state":{"a":[' + lists + b"]}}", **MCP)
+        assert (status, "values" in said) == (422, True)
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text())
+    assert peak
+    assert int(peak[1]) < 200 * 1024
 
 
 def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(start: Start, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ...model import Importance, Json, Kind, Scope
     from ...query import Filter, Operator, Value
+    from ..origins import Origin
 
 T = TypeVar("T")
 
@@ -322,6 +323,10 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name by which clients may address the server, as behind a proxy; may be given several times",
     )  # fmt: skip
+    serve.add_argument(
+        "--allow-origin", action="append", default=[], type=origin, metavar="URL",
+        help="a site whose pages may use the server, as http://localhost:3000; may be given several times",
+    )  # fmt: skip
     serve.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
 
     token = command(
@@ -462,6 +467,14 @@ def port(written: str) -> int:
     if not (written.isascii() and written.isdigit() and int(written) <= 65535):
         raise Invalid("port", f"{written!r} is not a port: use 1 to 65535, or 0 for one that is free")
     return int(written)
+
+
+@_value
+def origin(written: str) -> Origin:
+    """The origin of a site's pages."""
+    from ..origins import Origin
+
+    return Origin.parse(written)
 
 
 @_value

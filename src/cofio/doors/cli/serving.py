@@ -38,6 +38,7 @@ def serve(args: Namespace) -> int:
         host=args.host or settings.host,
         port=settings.port if args.port is None else args.port,
         names=tuple(args.allow_host),
+        origins=tuple(args.allow_origin),
         allow_secrets=args.allow_secrets or settings.allow_secrets,
         ready=lambda url: _ready(args, folder, url),
     )

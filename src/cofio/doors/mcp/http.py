@@ -10,16 +10,24 @@ import mcp_types as types
 from anyio import CapacityLimiter, to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from ...errors import CofioError, Invalid, NotFound
 from ...model import Json
-from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, MAX_FRAME
+from ..http import NotJson, TooLong, read_body
+from ..json_limits import JsonLimits, TooComplex
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MAX_FRAME
 from .surface import INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
 
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
+# A state of full length, unless it is a list of single digits. The SDK parses in the event loop, where all others wait.
+LIMITS = JsonLimits(values=400_000, depth=1000, text=None)
 Context: TypeAlias = ServerRequestContext[Any]
 
 
@@ -91,3 +99,137 @@ def sessions(served: Server[Any]) -> StreamableHTTPSessionManager:
     return StreamableHTTPSessionManager(
         served, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
     )
+
+
+class Door:
+    """The SDK's application, behind what it does not do: bodies are measured, and idle sessions make room."""
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+        self._requests: dict[str, int] = {}
+        """How many requests of each session are under way; the session whose last one ended first stands first."""
+        self._opening = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        body = b""
+        if scope["method"] == "POST":
+            try:
+                body = bytes(await read_body(scope, receive, MAX_FRAME))
+                await _check(body)
+            except (NotJson, TooLong, TooComplex) as error:
+                await _refusal(error)(scope, receive, send)
+                return
+            receive = _replay(body, receive)
+        session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
+        if session is None:
+            await self._open(body, scope, receive, send)
+        else:
+            await self._continue(session, scope, receive, send)
+
+    async def _continue(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a session, which is not idle meanwhile."""
+        if session not in self._requests:
+            await self._manager.handle_request(scope, receive, send)
+            return
+        self._requests[session] += 1
+        answer = _Answer(send)
+        try:
+            await self._manager.handle_request(scope, receive, answer)
+        finally:
+            if session in self._requests:
+                self._requests[session] = self._requests.pop(session) - 1
+        if answer.status == 404 or (scope["method"] == "DELETE" and answer.status == 200):
+            self._requests.pop(session, None)
+
+    async def _open(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request without a session, which may open one; for that, room is made."""
+        answer = _Answer(send)
+        opens = b'"initialize"' in body  # for a client that writes it in another way there may be no room
+        self._opening += opens
+        try:
+            if opens:
+                await self._make_room()
+            await self._manager.handle_request(scope, receive, answer)
+        finally:
+            self._opening -= opens
+        if answer.session is not None and answer.status < 400:
+            self._requests[answer.session] = 0
+
+    async def _make_room(self) -> None:
+        """End sessions until there is one to spare, those first that have been idle longest; none that is in use.
+
+        A session that the SDK has ended by itself was idle for longer than any other, so it is among the first.
+        """
+        most = self._manager.max_sessions
+        while most is not None and len(self._requests) + self._opening > most:
+            idle = next((session for session, under_way in self._requests.items() if not under_way), None)
+            if idle is None:
+                return
+            del self._requests[idle]
+            await self._end(idle)
+
+    async def _end(self, session: str) -> None:
+        """End a session, as its client does."""
+        asked = [(MCP_SESSION_ID_HEADER.encode(), session.encode()), (b"accept", b"application/json")]
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(_: Message) -> None:
+            pass
+
+        scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": asked}
+        await self._manager.handle_request(scope, receive, send)
+
+
+class _Answer:
+    """Passes an answer on, and keeps its status and the session that it names."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+        self.session: str | None = None
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.session = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
+        await self._send(message)
+
+
+async def _check(body: bytes) -> None:
+    """Raise TooComplex for a body that would be costly to parse."""
+    if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+        problem = await to_thread.run_sync(_measure, body)
+        if problem is not None:
+            raise TooComplex(problem)
+
+
+def _measure(body: bytes) -> str | None:
+    """What is wrong with a body; not raised, for what leaves a thread keeps the body in memory for long."""
+    try:
+        LIMITS.check(body)
+    except TooComplex as error:
+        return str(error)
+    return None
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read already to whoever reads next."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
+
+
+def _refusal(error: NotJson | TooLong | TooComplex) -> JSONResponse:
+    status, problem = 400, str(error)
+    if isinstance(error, NotJson):
+        status = 415
+    elif isinstance(error, TooLong):
+        status, problem = 413, f"the body is longer than {MAX_FRAME:,} bytes"
+    failure = {"code": INVALID_REQUEST, "message": problem}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, status)

@@ -15,12 +15,14 @@ from starlette.routing import Route
 from ...engine import Engine
 from ...errors import Invalid, Unavailable
 from ...model import Scope
-from ..http import TooLong, read_body
+from ..http import NotJson, TooLong, read_body
+from ..json_limits import JsonLimits, TooComplex
 from .commands import Result, dispatch
 from .tree import home
 
 PATH = "/api/v1/memory-tool"
 MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped
+LIMITS = JsonLimits(text=None)  # how long a file may be, the command says
 THREADS = 8  # commands that are in the engine at once
 
 
@@ -41,23 +43,29 @@ class _Door:
         """The result of the command in the body; 400 when there is none in it."""
         try:
             scope = home(_owner(request.scope["query_string"]))
-            command = _command(await read_body(request.scope, request.receive, MAX_BODY))
-        except (ValueError, RecursionError) as error:  # JSON in another encoding, or nested beyond all reason
-            return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
+            body = await read_body(request.scope, request.receive, MAX_BODY)
         except Invalid as error:
             return _answer(Result(f"Error: {error}", is_error=True), 400)
+        except NotJson as error:
+            return _answer(Result(f"Error: {error}", is_error=True), 415)
         except TooLong:
             return _answer(Result(f"Error: The body is longer than {MAX_BODY:,} bytes", is_error=True), 413)
         if self._limiter is None:  # made within the loop that it limits
             self._limiter = CapacityLimiter(THREADS)
+        return await to_thread.run_sync(partial(self._reply, scope, body), limiter=self._limiter)
+
+    def _reply(self, scope: Scope, body: bytearray) -> JSONResponse:
         try:
-            return _answer(await to_thread.run_sync(partial(self._run, scope, command), limiter=self._limiter), 200)
+            command = _command(body)
+        except (Invalid, TooComplex) as error:
+            return _answer(Result(f"Error: {error}", is_error=True), 400)
+        except (ValueError, RecursionError) as error:  # not JSON, or not in UTF-8
+            return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
+        try:
+            return _answer(dispatch(self._engine(), scope, command), 200)
         except Unavailable as error:  # whose sentence may name a folder of this machine
             said = error.public or "The memory cannot be used at the moment"
             return _answer(Result(f"Error: {said}", is_error=True), 503)
-
-    def _run(self, scope: Scope, command: dict[str, object]) -> Result:
-        return dispatch(self._engine(), scope, command)
 
 
 def _owner(query: bytes) -> str:
@@ -71,8 +79,9 @@ def _owner(query: bytes) -> str:
     return given.get("owner", ["default"])[0]
 
 
-def _command(body: bytes) -> dict[str, object]:
-    found = json.loads(body)
+def _command(body: bytearray) -> dict[str, object]:
+    LIMITS.check(body)
+    found = json.loads(body.decode())  # UTF-8 alone: that is what was measured
     if not isinstance(found, dict):
         raise Invalid("body", f"expected an object, got {type(found).__name__}")
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import threading
 import traceback
 from asyncio import get_running_loop
@@ -16,7 +15,6 @@ from functools import partial
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -25,10 +23,10 @@ from ...content import Fetching, Reading, Unreadable
 from ...engine import Engine
 from ...errors import Conflict, Invalid, NotFound, Unavailable
 from ...jsonl import dump_line
-from ...model import MAX_TEXT
 from ...sessions import Conversations
 from ...sessions.mirroring import Mirror
-from ..http import TooLong, failure, read_body, request_id
+from ..http import NotJson, TooLong, failure, read_body, request_id
+from ..json_limits import JsonLimits, TooComplex
 from ..tokens import Token
 from .assistant import Assistant
 from .filters import BadFilter
@@ -48,12 +46,9 @@ from .verbs import Reply, Verbs
 DEGRADED = "x-cofio-degraded"
 PREFIX = "/api/v1/memory"
 MAX_BODY = 16_777_216  # bytes
-MAX_DEPTH = 64
-MAX_PARTS = 200_000  # commas and brackets of a body: how many values it can hold
-MAX_STRING = 12 * MAX_TEXT + 2  # bytes from quotation mark to quotation mark, with every character escaped as a pair
+LIMITS = JsonLimits()
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-_PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _log = logging.getLogger("cofio.rest")
 
 
@@ -159,17 +154,19 @@ class Door:
         """Take in a request for a call, and send what comes of it."""
         try:
             body = await read_body(scope, receive, MAX_BODY)
+        except NotJson as error:
+            response: Response = failure(scope, 415, str(error), self._zone)
         except TooLong:
-            response: Response = failure(scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
+            response = failure(scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
         else:
             work = partial(self._reply, call, body, scope)
             threads = self._writers if call.writes else self._readers
             response = await get_running_loop().run_in_executor(threads, work)
         await response(scope, receive, send)
 
-    def _reply(self, call: Call, body: bytes, scope: Scope) -> Response:
+    def _reply(self, call: Call, body: bytearray, scope: Scope) -> Response:
         try:
-            asked = _validated(call.takes, _read(body) if _is_json(scope) else body)
+            asked = _validated(call.takes, _read(body))
             token: Token | None = scope["state"].get("token")
             refused = token and token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
             if refused:
@@ -196,40 +193,19 @@ def _ascii(sentence: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
-def _is_json(scope: Scope) -> bool:
-    """Whether the body says that it is JSON; one that says nothing may be."""
-    kind = Headers(scope=scope).get("content-type", "").partition(";")[0].strip().lower()
-    return not kind or kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
-
-
-def _read(body: bytes) -> object:
+def _read(body: bytearray) -> object:
     """The JSON of a body, once it is clear that it is of bearable depth and size."""
     if not body:
         raise _Bad(422, "Field required")
-    _measure(body)
     try:
+        LIMITS.check(body)
         return json.loads(body.decode(), parse_constant=_no_number)  # UTF-8 alone: that is what was measured
+    except TooComplex as error:
+        raise _Bad(422, str(error)) from error
     except json.JSONDecodeError as error:
         raise _Bad(422, f"JSON decode error: {error.pos}") from error
     except (ValueError, RecursionError) as error:  # not UTF-8, or a number that is too long
         raise _Bad(422, "JSON decode error: 0") from error
-
-
-def _measure(body: bytes) -> None:
-    """Refuse what would be costly to read. Nothing is parsed: strings are passed over, and brackets are counted."""
-    depth = parts = 0
-    for found in _PARTS.finditer(body):
-        first = body[found.start()]
-        if first == 0x22:
-            if found.end() - found.start() > MAX_STRING:
-                raise _Bad(422, f"a string is longer than {MAX_TEXT:,} characters")
-            continue
-        parts += 1
-        depth += 1 if first in b"[{" else -1 if first in b"]}" else 0
-        if depth > MAX_DEPTH:
-            raise _Bad(422, f"the body is nested deeper than {MAX_DEPTH} levels")
-        if parts > MAX_PARTS:
-            raise _Bad(422, f"the body has more than {MAX_PARTS:,} values")
 
 
 def _no_number(name: str) -> NoReturn:

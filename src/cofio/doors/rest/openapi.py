@@ -27,7 +27,7 @@ _FAILURES = {
     "404": "Nothing has this id.",
     "409": "It has changed, or its id is taken.",
     "413": "The body is too long.",
-    "415": "A piece of content cannot be read here.",
+    "415": "The body does not say that it is JSON, or a piece of content cannot be read here.",
     "421": "The server does not answer to the name that it was addressed by.",
     "422": "Something about the body is wrong; the message says what.",
     "500": "A fault of the server's own.",
