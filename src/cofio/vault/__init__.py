@@ -87,12 +87,16 @@ class Vault:
 
     @property
     def detached(self) -> str:
-        """Why nothing in the vault is touched, and what helps; empty when it is this memory's. It is logged once."""
-        told = self.attachment.trouble()
+        """Why nothing in the vault is touched, and what helps; empty when it is this memory's."""
+        return self.attachment.trouble()
+
+    def _is_attached(self) -> bool:
+        """Whether the vault is this memory's; that it is not is logged once."""
+        told = self.detached
         if told and told != self._warned:
             _log.warning("%s", told)
         self._warned = told
-        return told
+        return not told
 
     def check_attached(self) -> None:
         """Go on only with a vault that is this memory's.
@@ -100,8 +104,7 @@ class Vault:
         Raises:
             Unavailable: it is not, or seems not to be; the message names the ways out.
         """
-        told = self._warned = self.attachment.trouble()
-        if told:
+        if told := self.detached:
             raise Unavailable(told)
 
     def _entries(self) -> Iterator[tuple[str, str]]:
@@ -131,7 +134,7 @@ class Vault:
         answers: Answers = []
         try:
             with self.state.locked():
-                attached = not self.detached
+                attached = self._is_attached()
                 number, turn = (self.state.begin(seen), self.state.turn) if attached else (0, 0)
         except sqlite3.Error as error:
             _log.warning("the vault cannot be written: %s", error)
@@ -156,7 +159,7 @@ class Vault:
 
     def complete(self) -> int:
         """Write what was under way when a process ended; how many changes that were."""
-        if self.detached:
+        if not self._is_attached():
             return 0
         done = 0
         for number, process, seen in self.state.pending():
@@ -208,7 +211,7 @@ class Vault:
 
         The `fresh` records need not be read.
         """
-        if self.detached:
+        if not self._is_attached():
             return False
         self._fresh = fresh or {}
         self.state.turned()
@@ -429,7 +432,7 @@ class Vault:
         same = held is not None and held.stamp.size == sum(map(len, content)) and held.content == b"".join(content)
         stamp = held.stamp if held is not None and same else self.tree.write(path, content, before)
         # A file that a person has changed elsewhere is to be looked at, although it is we who wrote it last.
-        self.state.keep(file, kept, stamp if before == file.stamp else UNKNOWN, extent)
+        self.state.keep(file, kept, stamp if before == file.stamp else stamp._replace(inode=UNKNOWN.inode), extent)
 
     def aside(self, path: Path, theirs: str) -> None:
         """Keep a person's version of something beside its file."""

@@ -140,15 +140,18 @@ def take(args: Namespace) -> int:
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
     folder, settings = place(args)
     with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
-        conversations = Conversations(engine, zone=settings.zone, mirror=vault)
+        own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
+        # What the own vault holds need not be written there.
+        mirror = None if own is not None and own.detached else vault
+        conversations = Conversations(engine, zone=settings.zone, mirror=mirror)
         try:
             with Bar("taking over") as bar:
                 taken = take(conversations, path, zone=settings.zone, progress=bar)
         except KeyboardInterrupt:
             note("stopped; what is in stays, and the same import again does the rest")
             raise
-        if vault is not None and path.resolve() == vault.folder.resolve():
-            _attach(vault, conversations, whole=not taken.refused)
+        if own is not None and not taken.refused:
+            _attach(own, Conversations(engine, zone=settings.zone, mirror=own))
         for what, why in taken.changed:
             note(f"{what}: {why}")
         for what, why in taken.refused:
@@ -173,15 +176,14 @@ def take(args: Namespace) -> int:
     return 1 if taken.refused else 0
 
 
-def _attach(vault: Vault, conversations: Conversations, *, whole: bool) -> None:
-    """Have a vault follow this memory again, once the memory has the `whole` of it."""
+def _attach(vault: Vault, conversations: Conversations) -> None:
+    """Have a vault follow this memory again, now that the memory has all of it."""
     from ...vault.syncing import Syncing
 
-    if vault.detached and whole and not vault.attachment.is_of_another():
+    if vault.detached and not vault.attachment.is_of_another():
         Syncing(vault, conversations).adopt()
         note("the vault follows this memory again")
-    if not vault.detached and whole:
-        settle_loss(vault.folder.parent)
+    settle_loss(vault.folder.parent)
 
 
 def _number(count: int, noun: str, many: str = "") -> str:
