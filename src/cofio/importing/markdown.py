@@ -254,7 +254,7 @@ def _line(value: Json) -> str:
     return _json(text) if _is_odd(text) else text
 
 
-def _json(value: Json) -> str:
+def _json(value: str | list[str]) -> str:
     """JSON, which YAML is, too, in which nothing stands that cannot be seen."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 

@@ -234,9 +234,10 @@ class Syncing:
         vault, lost = self._vault, 0
         for path in paths:
             located = vault.located(path)
-            for key in vault.state.file(written(path)).known if located is not None else ():
-                known = key in expected.get(path, ())
-                lost += not known and vault.engine.get(located.home, key, kind=located.kind) is None
+            if located is None:
+                continue
+            for key in vault.state.file(written(path)).known.keys() - expected.get(path, set()):
+                lost += vault.engine.get(located.home, key, kind=located.kind) is None
         if lost and is_too_much(lost, entries := vault.state.total()):
             raise Unavailable(vault.attachment.detach(lost, entries))
 

@@ -91,6 +91,8 @@ def _status(args: Namespace, vault: Vault) -> int:
         conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale, detached=detached,
     )  # fmt: skip
     sys.stdout.flush()
+    if detached:
+        note(detached)
     for name in changed[:SHOWN] if not detached else ():
         note(f"{name} is not as it was left: `cofio vault sync` takes in what was done to it")
     for name in conflicts[:SHOWN]:
