@@ -10,7 +10,7 @@ MARK = "memory.lost"
 _SIGNS = {"index": "index/words-*", "vectors": "vectors/*", "vault": "vault/.state/state.db"}
 
 
-def remains(store: Path) -> list[str]:
+def find_remains(store: Path) -> list[str]:
     """The parts of a store that are there although its memory.db is missing or empty: so there once was one."""
     with suppress(OSError):
         if (store / "memory.db").stat().st_size:
@@ -20,7 +20,7 @@ def remains(store: Path) -> list[str]:
 
 def note_loss(store: Path) -> None:
     """Leave a mark in a store whose memory.db is about to be made anew though there was one, until it is seen to."""
-    parts = remains(store)
+    parts = find_remains(store)
     if parts:
         with suppress(OSError), (store / MARK).open("x") as file:
             file.write(f"memory.db was missing or empty beside {', '.join(parts)}; `cofio doctor` tells more\n")

@@ -11,6 +11,7 @@ import pytest
 
 from cofio.errors import Unavailable
 from cofio.model import Kind, Scope
+from cofio.sessions import Conversations
 from cofio.sessions.mirroring import Seen
 from cofio.vault.attachment import FEW
 from cofio.vault.restoring import take
@@ -49,7 +50,7 @@ def is_left_alone(kept: Kept, before: dict[str, bytes]) -> bool:
     kept.conversations.forgetting.owner(kept.place, "user", "alice")
     assert kept.records(Kind.EPISODE) == []
     kept.vault.settle()
-    return bool(kept.vault.detached) and kept.tree() == before
+    return bool(kept.vault.detachment) and kept.tree() == before
 
 
 @pytest.mark.parametrize("how", ["emptied", "removed"])
@@ -61,7 +62,7 @@ def test_a_memory_that_was_lost_takes_no_file_with_it(
     lose(store, how)
     with caplog.at_level(logging.WARNING, "cofio.vault"), opened(store) as kept:
         assert is_left_alone(kept, before)
-        assert "it was removed, emptied or replaced" in kept.vault.detached
+        assert "it was removed, emptied or replaced" in kept.vault.detachment
     assert len([said for said in caplog.messages if "is left alone" in said]) == 1
     with opened(store) as kept:
         assert is_left_alone(kept, before)
@@ -76,29 +77,55 @@ def test_an_older_memory_that_is_put_back_takes_no_file_with_it(tmp_path: Path, 
     lose(store, "removed")
     shutil.copy(tmp_path / "older.db", store / "memory.db")
     with opened(store) as kept:
-        assert "memory.db is older than its files" in kept.vault.detached
+        assert "memory.db is older than its files" in kept.vault.detachment
         for number in range(since):
             kept.engine.write(Scope("notes"), text=f"Number {number}.")
     with opened(store) as kept:
         assert is_left_alone(kept, before)
 
 
-def test_what_was_lost_is_restored_from_the_files_and_followed_again(tmp_path: Path) -> None:
+def test_a_memory_that_is_put_back_whole_is_followed_again(tmp_path: Path) -> None:
     store = tmp_path / "store"
+    fill(store)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
+    before = fill(store, user="bob")
+    shutil.copy(store / "memory.db", tmp_path / "newer.db")
+    for name, whole in (("older", False), ("newer", True)):
+        lose(store, "removed")
+        shutil.copy(tmp_path / f"{name}.db", store / "memory.db")
+        for _ in range(2):
+            with opened(store) as kept:
+                assert (kept.vault.detachment == "") == whole
+                assert kept.tree() == before
+
+
+@pytest.mark.parametrize("how", ["emptied", "older"])
+def test_what_was_lost_is_restored_from_the_files_and_followed_again(tmp_path: Path, how: str) -> None:
+    store = tmp_path / "store"
+    fill(store, count=1)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
     before = fill(store)
     lose(store, "emptied")
+    if how == "older":
+        shutil.copy(tmp_path / "older.db", store / "memory.db")
     with opened(store) as kept:
+        kept.conversations = Conversations(kept.engine)
         done = take(kept.conversations, kept.vault.folder)
-        assert (done.refused, done.changed) == ([], [])
-        assert kept.syncing.adopt().problems == 0
-        assert kept.vault.detached == ""
+        assert done.refused == []
         assert kept.tree() == before
+        kept.conversations = Conversations(kept.engine, mirror=kept.vault)
+        beside = len(kept.syncing.adopt().conflicts)
+        assert beside == (1 if how == "older" else 0)  # the profile, which is here in an older state
+        assert kept.vault.detachment == ""
+        assert {name: text for name, text in kept.tree().items() if name in before and "user.md" not in name} == {
+            name: text for name, text in before.items() if "user.md" not in name
+        }
         assert len(kept.records(Kind.EPISODE)) == 3
         kept.say(DOG, session="after")
         assert b"Rex" in kept.episodes.read_bytes()
         assert kept.sync().problems == 0
     with opened(store) as kept:
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
         assert not kept.vault.stale
 
 
@@ -109,10 +136,10 @@ def test_the_second_of_two_memories_on_one_folder_is_refused(tmp_path: Path) -> 
     (tmp_path / "notes").mkdir()
     before = fill(tmp_path / "one")
     with opened(tmp_path / "two") as kept:
-        assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detached
+        assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detachment
         assert is_left_alone(kept, before)
     with opened(tmp_path / "one") as kept:
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
         assert kept.sync().problems == 0
         assert kept.tree() == before
         assert len(kept.vault.stamps()) == len(before)
@@ -135,14 +162,14 @@ def test_an_adopted_vault_keeps_beside_what_the_memory_has_no_record_of(tmp_path
             assert sum(text.count(word) for text in beside.values()) == had
         assert kept.sync().problems == 0
     with opened(store) as kept:
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
 
 
 def test_a_memory_whose_folder_was_moved_keeps_its_vault(tmp_path: Path) -> None:
     before = fill(tmp_path / "store")
     (tmp_path / "store").rename(tmp_path / "moved")
     with opened(tmp_path / "moved") as kept:
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
         assert kept.sync().problems == 0
         assert kept.tree() == before
 
@@ -160,7 +187,7 @@ def test_a_vault_that_does_not_say_whose_it_is_goes_by_its_entries(tmp_path: Pat
         lose(store, "emptied")
     for _ in range(2):
         with opened(store) as kept:
-            assert bool(kept.vault.detached) == lost
+            assert bool(kept.vault.detachment) == lost
             assert kept.tree() == before
 
 
@@ -170,7 +197,7 @@ def test_what_is_deleted_by_a_call_goes_from_the_files_however_much_it_is(kept: 
     kept.say(OSLO, user="bob")
     kept.conversations.forgetting.owner(kept.place, "user", "alice")
     assert not any("alice" in name for name in kept.tree())
-    assert kept.vault.detached == ""
+    assert kept.vault.detachment == ""
     assert kept.sync().problems == 0
 
 
@@ -185,7 +212,7 @@ def test_what_a_call_deleted_before_a_crash_goes_from_the_files_at_the_next_star
     with opened(store) as kept:
         assert kept.vault.complete() == 1
         assert kept.tree() == {}
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
 
 
 def test_a_few_records_that_others_deleted_go_from_the_files_and_it_is_told(kept: Kept) -> None:
@@ -209,9 +236,9 @@ def test_many_records_that_are_gone_while_the_vault_was_off_are_not_taken_for_un
                 kept.sync()
         assert is_left_alone(kept, before)
     with opened(store) as kept:
-        assert kept.vault.detached
+        assert kept.vault.detachment
         kept.syncing.adopt()
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
         assert b"Rex0" in b"".join(text for name, text in kept.tree().items() if ".conflict-" in name)
         assert kept.sync().problems == 0
 

@@ -174,7 +174,7 @@ def test_folders_that_are_there_keep_their_names(tmp_path: Path, state: str) -> 
     if state == "lost":
         shutil.rmtree(store / "vault" / ".state")
     with opened(store) as kept:
-        assert kept.vault.detached == ""
+        assert kept.vault.detachment == ""
         done = kept.sync()
         assert (done.problems, done.written, done.deleted) == (0, [], [])
         assert kept.tree() == before

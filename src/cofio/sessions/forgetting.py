@@ -52,7 +52,7 @@ class Forgetting:
             self._discard(
                 place,
                 lambda kept: (
-                    public in (public_id(kept), _data(kept).get("message_id"))
+                    public in (public_id(kept), _get_data(kept).get("message_id"))
                     or kept.kind is Kind.SKILL
                     or (kept.kind is Kind.PROFILE and kept.scope == home)
                 ),
@@ -79,7 +79,7 @@ class Forgetting:
                 place,
                 lambda kept: (
                     (kept.scope == home and (not kinds or kept.kind in kinds))
-                    or (not kinds and name in cast("dict[str, Json]", _data(kept).get("senders") or {}))
+                    or (not kinds and name in cast("dict[str, Json]", _get_data(kept).get("senders") or {}))
                 ),
             )
         if kinds:
@@ -115,7 +115,7 @@ class Forgetting:
         for _ in range(TRIES):
             changes, counts = found()
             if spare is not None:
-                spare(self._touched(changes))
+                spare(self._find_touched(changes))
             try:
                 applied(self._engine, self._mirror, changes)
             except (Conflict, NotFound):  # something has just changed: look again
@@ -123,7 +123,7 @@ class Forgetting:
             return +counts
         raise Unavailable("too many are writing here at once; try again")
 
-    def _touched(self, changes: Sequence[Change]) -> list[Record]:
+    def _find_touched(self, changes: Sequence[Change]) -> list[Record]:
         """The records that changes remove or replace, as they are; of a profile only what it has from the others, which
         may be all.
         """
@@ -218,7 +218,7 @@ class Forgetting:
         return counts
 
 
-def _data(kept: Draft) -> Mapping[str, Json]:
+def _get_data(kept: Draft) -> Mapping[str, Json]:
     return kept.data if isinstance(kept.data, dict) else {}
 
 

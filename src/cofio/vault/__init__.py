@@ -79,20 +79,22 @@ class Vault:
                 self.state.tell(folders="known")
         if not self.state.about("store"):
             self.attachment.recognise(self.layout, self._entries())
-        if self.detached:
+        elif self.state.about("detached") and self.attachment.is_level() and self._says_the_same():
+            self.attachment.attach()  # the memory that was missing is back
+        if self.detachment:
             return
         self.attachment.note_home()
         if not self.state.about("complete") and not self.engine.count(Scope(ROOT), kinds=SHOWN):
             self.completed()
 
     @property
-    def detached(self) -> str:
+    def detachment(self) -> str:
         """Why nothing in the vault is touched, and what helps; empty when it is this memory's."""
-        return self.attachment.trouble()
+        return self.attachment.find_trouble()
 
     def _is_attached(self) -> bool:
         """Whether the vault is this memory's; that it is not is logged once."""
-        told = self.detached
+        told = self.detachment
         if told and told != self._warned:
             _log.warning("%s", told)
         self._warned = told
@@ -104,8 +106,20 @@ class Vault:
         Raises:
             Unavailable: it is not, or seems not to be; the message names the ways out.
         """
-        if told := self.detached:
+        if told := self.detachment:
             raise Unavailable(told)
+
+    def _says_the_same(self) -> bool:
+        """Whether there is a record of every entry that was written, and it still reads as it was written."""
+        for path in self.state.files():
+            located = self.layout.located(tuple(path.split("/")))
+            if located is None:
+                return False
+            for key, known in self.state.file(path).known.items():
+                record = self.engine.get(located.home, key, kind=located.kind)
+                if record is None or digest(self.rendering.of(record)) != known.hash:
+                    return False
+        return True
 
     def _entries(self) -> Iterator[tuple[str, str]]:
         """Every entry that the files hold, as the path of its file and its id; no id where it cannot be read."""
@@ -178,6 +192,8 @@ class Vault:
 
     def discard(self, is_meant: Callable[[Draft], bool]) -> None:
         """Take out of the trash what holds a record that is to be forgotten for good."""
+        if self.detachment:
+            return
         try:
             self.trash.discard(is_meant)
         except OSError as error:

@@ -26,23 +26,28 @@ class Attachment:
         self._home = str(folder.parent.resolve())
         self._seen = engine.identity()
 
-    def trouble(self) -> str:
+    def find_trouble(self) -> str:
         """Why the files are not to be touched, and the ways out, in a sentence or two; empty when they are ours."""
-        facts, self._seen = self._state.facts(), self._engine.identity()
+        facts, self._seen = self._state.read_about(), self._engine.identity()
         store, why = facts.get("store", ""), facts.get("detached", "")
         if store and store != self._seen.store:
             if self.is_of_another():
                 way = "give this memory a vault folder of its own"
-                return self._told(f"it belongs to the memory in {facts['home']}", way)
+                return self._describe(f"it belongs to the memory in {facts['home']}", way)
             why = "memory.db is not the one that its files were written from: it was removed, emptied or replaced"
         elif not why and self._seen.seq < int(facts.get("seq") or 0):
             why = f"memory.db is older than its files: it is at change {self._seen.seq}, and they at {facts['seq']}"
             self._keep(why)  # with a few changes more, the numbers would not tell
-        return self._told(why, f"`cofio import everos {self._folder}` restores what it holds") if why else ""
+        return self._describe(why, f"`cofio import everos {self._folder}` restores what it holds") if why else ""
+
+    def is_level(self) -> bool:
+        """Whether this is the store that the files were written from, and as far as they are."""
+        facts, self._seen = self._state.read_about(), self._engine.identity()
+        return facts.get("store") == self._seen.store and self._seen.seq >= int(facts.get("seq") or 0)
 
     def is_of_another(self) -> bool:
         """Whether the files are those of a memory elsewhere that is still there."""
-        facts = self._state.facts()
+        facts = self._state.read_about()
         home, store = facts.get("home", ""), facts.get("store", "")
         elsewhere = store not in ("", self._engine.identity().store) and home not in ("", self._home)
         return elsewhere and (Folder(home) / "memory.db").exists()
@@ -50,7 +55,7 @@ class Attachment:
     def detach(self, lost: int, entries: int) -> str:
         """Leave the files alone from now on, because so many of the entries have no record; that, told."""
         self._keep(f"{lost:,} of its {entries:,} entries have no record in memory.db")
-        return self.trouble()
+        return self.find_trouble()
 
     def attach(self) -> None:
         """Have the files belong to this store from now on."""
@@ -60,7 +65,7 @@ class Attachment:
             self.follow()
 
     def follow(self) -> None:
-        """Take down how far the store had come when it was last asked for `trouble`: so far the files are now."""
+        """Take down how far the store had come when it was last looked for trouble: so far the files are now."""
         self._state.tell(seq=str(self._seen.seq))
 
     def note_home(self) -> None:
@@ -90,7 +95,7 @@ class Attachment:
         with self._state.locked():
             self._state.tell(detached=why)
 
-    def _told(self, why: str, way: str) -> str:
+    def _describe(self, why: str, way: str) -> str:
         return (
             f"the vault in {self._folder} is left alone, because {why}: {way}; `cofio vault adopt` makes it this"
             " memory's, and keeps beside what this memory has no record of"

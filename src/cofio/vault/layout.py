@@ -88,18 +88,18 @@ class Layout:
                 continue
             path = (*path, self._plain(place, name))
             if not self._folders.is_free(written(path)):
-                path = (*path[:-1], _distinct(path[-1]))
+                path = (*path[:-1], _make_distinct(path[-1]))
             if register:
                 self._folders.register(home, written(path))
         return path
 
     def register(self, path: Path) -> None:
         """Take down the folders that lead to a file as they are called, if it is we who called them so."""
-        names = _names(path)
+        names = _parse_names(path)
         if self._folders is None or names is None:
             return
         plain = [Layout()._plain(place, name) for place, name in enumerate(names)]
-        if all(found in (name, _distinct(name)) for found, name in zip(path, plain, strict=False)):
+        if all(found in (name, _make_distinct(name)) for found, name in zip(path, plain, strict=False)):
             for place in range(len(names)):
                 self._folders.register("\0".join(names[: place + 1]), written(path[: place + 1]))
 
@@ -131,7 +131,7 @@ class Layout:
 
     def located(self, path: Path) -> Located | None:
         """What a file is for, by its path; None when it is none of ours."""
-        names = _names(path)
+        names = _parse_names(path)
         if names is None:
             return None
         try:
@@ -164,11 +164,11 @@ class Layout:
         if safe.startswith("."):
             safe = "%2E" + safe[1:]
         if self._folded:
-            safe = _without_capitals(safe)
-        return _shortened(safe, name)
+            safe = _escape_capitals(safe)
+        return _shorten(safe, name)
 
 
-def _names(path: Path) -> tuple[str, str, str, str] | None:
+def _parse_names(path: Path) -> tuple[str, str, str, str] | None:
     """The app, the project, the track and the owner that a file's path names; None when it names none."""
     if len(path) < 5:
         return None
@@ -181,22 +181,22 @@ def _names(path: Path) -> tuple[str, str, str, str] | None:
     return first, second, track, unquote(owner)
 
 
-def _without_capitals(name: str) -> str:
+def _escape_capitals(name: str) -> str:
     """A folder's name with its capitals written with percent signs."""
     return re.sub("%..|[A-Z]", lambda found: found[0] if found[0][0] == "%" else f"%{ord(found[0]):X}", name)
 
 
-def _distinct(name: str) -> str:
+def _make_distinct(name: str) -> str:
     """A folder's name that no other is taken for where capitals do not count: its capitals, or its first letter when
     it has none, are written with percent signs.
     """
-    safe = _without_capitals(name)
+    safe = _escape_capitals(name)
     if safe == name:
         safe = re.sub("^((?:%..|[^a-z%])*)([a-z])", lambda found: f"{found[1]}%{ord(found[2]):X}", name)
-    return _shortened(safe, name)
+    return _shorten(safe, name)
 
 
-def _shortened(safe: str, name: str) -> str:
+def _shorten(safe: str, name: str) -> str:
     """A folder's name, cut off where it is too long for one."""
     if len(safe) <= LONGEST_NAME:
         return safe

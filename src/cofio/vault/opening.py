@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -61,11 +62,11 @@ def find_detachment(engine: Engine, store: Path) -> str:
         OSError, sqlite3.Error: its folder cannot be used.
     """
     folder = store / FOLDER
-    if not (folder / STATE / "state.db").exists():
+    if not os.access(folder / STATE / "state.db", os.W_OK):  # none, or on a disk where nothing can come to harm
         return ""
     state = State(folder)
     try:
-        return Attachment(engine, state, folder).trouble()
+        return Attachment(engine, state, folder).find_trouble()
     finally:
         state.close()
 

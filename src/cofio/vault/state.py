@@ -280,7 +280,7 @@ class State:
         found = self._all("SELECT value FROM about WHERE name = ?", [name])
         return str(found[0][0]) if found else ""
 
-    def facts(self) -> dict[str, str]:
+    def read_about(self) -> dict[str, str]:
         """All that is known about the vault as a whole, as of one moment."""
         return dict(self._all("SELECT name, value FROM about", []))
 

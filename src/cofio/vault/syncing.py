@@ -27,7 +27,7 @@ from .folders import Moved
 from .layout import DAILY, SHOWN, Located, Path, day_of, is_key, written
 from .rendering import at, changed, split_entries
 from .state import UNKNOWN, Known, digest
-from .trash import Trashed, take_back
+from .trash import TrashItem, take_back
 
 MANY, SHARE = 20, 0.5  # of so many entries, more than this share gone at once is taken for a mistake
 ROUNDS = 3  # how often files are looked at again that were changed meanwhile
@@ -71,28 +71,28 @@ class Synced:
         return len(self.conflicts) + len(self.strange) + len(self.unreadable) + len(self.refused)
 
 
-Forgets: TypeAlias = Callable[[Said], bool]
+IsDue: TypeAlias = Callable[[Said], bool]
 """Says of an entry that is not there whether it is to be forgotten now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _How:
+class _Options:
     """How files are looked at."""
 
     force: bool = False
     adopts: bool = False
-    forgets: Forgets | None = None
+    is_due: IsDue | None = None
     progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Returned:
+class _ReturnedEntry:
     """An entry that is in a file again after it was forgotten, and what was kept of it."""
 
     path: Path
     kind: Kind
     seen: Seen
-    trashed: Trashed
+    trashed: TrashItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +112,19 @@ class Syncing:
         self.vault = self._vault = vault
         self._conversations = conversations
 
-    def sync(self, *, force: bool = False, forgets: Forgets | None = None, progress: Progress | None = None) -> Synced:
+    def sync(self, *, force: bool = False, is_due: IsDue | None = None, progress: Progress | None = None) -> Synced:
         """Look at every file and every record; with `force`, forget whatever was removed, however much it is.
 
-        `forgets` says of what is not there whether it has been away for long enough; by default, whatever is.
+        `is_due` says of what is not there whether it has been away for long enough; by default, whatever is.
 
         Raises:
             Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
         """
         self._vault.check_attached()
         self._vault.complete()
-        return self._whole(force=force, forgets=forgets, progress=progress)
+        return self._sync_all(force=force, is_due=is_due, progress=progress)
 
-    def look(self, paths: Iterable[Path] | None = None, *, forgets: Forgets | None = None) -> Synced:
+    def look(self, paths: Iterable[Path] | None = None, *, is_due: IsDue | None = None) -> Synced:
         """Look at some files only, or at those that are not as we left them.
 
         Raises:
@@ -135,7 +135,7 @@ class Syncing:
             now, before = self._vault.stamps(), self._vault.state.files()
             names = {name for name in {**now, **before} if now.get(name) != before.get(name)}
             paths = [tuple(name.split("/")) for name in names]
-        return self._seen_to(sorted(paths), {}, _How(forgets=forgets))
+        return self._seen_to(sorted(paths), {}, _Options(is_due=is_due))
 
     def rebuild(self, progress: Progress | None = None) -> Synced:
         """Write everything anew; what the files say otherwise is kept beside.
@@ -155,16 +155,16 @@ class Syncing:
         with self._vault.state.locked():
             self._vault.state.forget()
             self._vault.attachment.attach()
-        return self._whole(adopts=True, progress=progress)
+        return self._sync_all(adopts=True, progress=progress)
 
-    def _whole(
-        self, *, force: bool = False, adopts: bool = False, forgets: Forgets | None = None,
+    def _sync_all(
+        self, *, force: bool = False, adopts: bool = False, is_due: IsDue | None = None,
         progress: Progress | None = None,
     ) -> Synced:  # fmt: skip
         expected = self._expected()
         there = {tuple(path.split("/")) for path in {**self._vault.stamps(), **self._vault.state.files()}}
-        how = _How(force=force, adopts=adopts, forgets=forgets, progress=progress)
-        synced = self._seen_to(sorted({*expected, *there}), expected, how)
+        options = _Options(force=force, adopts=adopts, is_due=is_due, progress=progress)
+        synced = self._seen_to(sorted({*expected, *there}), expected, options)
         if not synced.refused:
             self._vault.completed()
         return synced
@@ -198,18 +198,18 @@ class Syncing:
             if len(page) < MAX_LIST:
                 return
 
-    def _seen_to(self, paths: Sequence[Path], expected: Mapping[Path, set[str]], how: _How) -> Synced:
+    def _seen_to(self, paths: Sequence[Path], expected: Mapping[Path, set[str]], options: _Options) -> Synced:
         self._check_records(paths, expected)
         synced = Synced()
         for _ in range(ROUNDS):
             edits: list[_Found] = []
             gone: list[_Found] = []
-            back: list[_Returned] = []
+            back: list[_ReturnedEntry] = []
             before = len(self._vault.kept)
             for number, path in enumerate(paths):
-                if how.progress is not None:
-                    how.progress("looking at files", number, len(paths))
-                look = _Look(self._vault, path, synced, adopts=how.adopts)
+                if options.progress is not None:
+                    options.progress("looking at files", number, len(paths))
+                look = _Look(self._vault, path, synced, adopts=options.adopts)
                 look.compare(expected.get(path, set()))
                 edits += look.edits
                 gone += look.gone
@@ -219,7 +219,7 @@ class Syncing:
             ]
             # What was taken in is looked at once more: then it is known how the file was left.
             again = {*self._take(edits, synced), *self._take_back(back, synced)}
-            self._forget(self._unmoved(gone, synced), synced, how)
+            self._forget(self._unmoved(gone, synced), synced, options)
             if not again:
                 return synced
             names = {*map(written, again)}
@@ -266,7 +266,7 @@ class Syncing:
                 self._vault.taken.pop((name, key), None)
         return again
 
-    def _take_back(self, back: Sequence[_Returned], synced: Synced) -> list[Path]:
+    def _take_back(self, back: Sequence[_ReturnedEntry], synced: Synced) -> list[Path]:
         """Remember again what was forgotten because it was not there, and now is; the files to look at again."""
         vault, again = self._vault, []
         for each in back:
@@ -298,16 +298,16 @@ class Syncing:
         with vault.state.locked():
             vault.follow([_seen(record)])
 
-    def _forget(self, gone: Sequence[_Found], synced: Synced, how: _How) -> None:
+    def _forget(self, gone: Sequence[_Found], synced: Synced, options: _Options) -> None:
         """Forget what people removed, unless it is so much that it must be a mistake, or may yet return."""
-        refused = set() if how.force else self._refused(gone)
+        refused = set() if options.force else self._refused(gone)
         for each in gone:
             record = each.record
             said = Said(path=written(each.path), entry=record.key or "")
             if record.scope in refused:
                 synced.refused.append(replace(said, text="seems to have been removed by mistake"))
                 continue
-            if how.forgets is not None and not how.forgets(said):
+            if options.is_due is not None and not options.is_due(said):
                 synced.missing.append(said)
                 continue
             text = self._vault.rendering.of(record)
@@ -374,7 +374,7 @@ class _Look:
         self._older = False
         self.edits: list[_Found] = []
         self.gone: list[_Found] = []
-        self.back: list[_Returned] = []
+        self.back: list[_ReturnedEntry] = []
 
     def compare(self, expected: set[str]) -> None:
         """Write what only the database has changed, and find what only a person has."""
@@ -464,7 +464,7 @@ class _Look:
         elif self._adopts:
             stale.add(key)
         elif _may_be(located, key) and (trashed := self._vault.trash.find(seen)) is not None:
-            self.back.append(_Returned(self._path, located.kind, seen, trashed))
+            self.back.append(_ReturnedEntry(self._path, located.kind, seen, trashed))
         else:
             self._synced.strange.append(replace(said, text="is not from here"))
 

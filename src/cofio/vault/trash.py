@@ -16,7 +16,7 @@ from datetime import datetime
 
 from ..backends import Change, Edit, Put
 from ..engine import Engine
-from ..errors import Invalid
+from ..errors import Invalid, NotFound
 from ..extract.profiles import rejoin
 from ..jsonl import read_line, write_line
 from ..model import Draft, Kind, Record
@@ -31,7 +31,7 @@ FOLDER = "trash"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trashed:
+class TrashItem:
     """An entry that vanished: how it read, and the records that were forgotten or changed with it."""
 
     text: str
@@ -56,7 +56,7 @@ class Trash:
         self._tree.write(path, ["".join(f"{line}\n" for line in lines).encode()], self._tree.stamp(path))
         self._tree.force(path)
 
-    def find(self, seen: Seen) -> Trashed | None:
+    def find(self, seen: Seen) -> TrashItem | None:
         """What is kept of an entry; None when there is nothing, or nothing that can be read."""
         path = _path(seen)
         with suppress(Invalid, ValueError, KeyError, TypeError, AttributeError):
@@ -69,7 +69,7 @@ class Trash:
 
     def discard(self, is_meant: Callable[[Draft], bool]) -> None:
         """Remove every item that holds such a record, or that cannot be read."""
-        for path, _ in self._items():
+        for path, _ in self._list_items():
             try:
                 found = self._read(path)
             except (Invalid, ValueError, KeyError, TypeError, AttributeError):
@@ -79,23 +79,23 @@ class Trash:
 
     def purge(self, before: datetime) -> None:
         """Remove what was put here before then."""
-        for path, changed in self._items():
+        for path, changed in self._list_items():
             if changed < before.timestamp():
                 self._tree.remove(path)
 
     def clear(self) -> None:
         """Remove everything."""
-        for path, _ in self._items():
+        for path, _ in self._list_items():
             self._tree.remove(path)
 
-    def _items(self) -> Iterator[tuple[Path, float]]:
+    def _list_items(self) -> Iterator[tuple[Path, float]]:
         folder = self._tree.folder / STATE / FOLDER
         if folder.is_dir() and not folder.is_symlink():
             with os.scandir(folder) as found:
                 items = [((STATE, FOLDER, each.name), each.stat(follow_symlinks=False).st_mtime) for each in found]
             yield from items
 
-    def _read(self, path: Path) -> Trashed | None:
+    def _read(self, path: Path) -> TrashItem | None:
         held = self._tree.read(path)
         if held is None:
             return None
@@ -103,14 +103,14 @@ class Trash:
         head, records = json.loads(first), tuple(map(read_line, lines))
         if any(each.kind not in KEPT or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
             raise Invalid("trash", "holds what is not of the same project")
-        return Trashed(text=str(head["text"]), records=records)
+        return TrashItem(text=str(head["text"]), records=records)
 
 
 def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
     """What brings forgotten records back: all that are not there, and in those that are, what was taken out of them."""
     changes: list[Change] = []
     for record in records:
-        held = engine.get(record.scope, record.key, kind=record.kind) if record.key else None
+        held = _find_held(engine, record)
         if record.kind is Kind.PROFILE and isinstance(record.data, dict) and held is not None:
             changes.append(profile_put(record.scope, rejoin(fields(held), record.data), held.version))
         elif record.kind is Kind.SKILL and held is not None:
@@ -120,6 +120,16 @@ def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
         elif held is None:
             changes.append(Put(draft=record, how="restore"))
     return changes
+
+
+def _find_held(engine: Engine, record: Draft) -> Record | None:
+    """The record that is in the place of one that was forgotten."""
+    if record.key:
+        return engine.get(record.scope, record.key, kind=record.kind)
+    try:
+        return engine.read(record.id or "")
+    except NotFound:
+        return None
 
 
 def _path(seen: Seen) -> Path:

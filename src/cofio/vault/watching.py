@@ -67,12 +67,12 @@ class Watcher:
 
     def _begun(self) -> None:
         """Complete what a crash left, and take in what was done while nobody watched."""
-        if self._vault.detached:
+        if self._vault.detachment:
             self._tell(Synced())
             return
         self._vault.complete()
         look = self._syncing.sync if self._vault.stale else self._syncing.look
-        self._tell(self._track(look(forgets=self._is_due)))
+        self._tell(self._track(look(is_due=self._is_due)))
 
     def _noticed(self, file: Folder) -> None:
         try:
@@ -102,9 +102,9 @@ class Watcher:
             else:
                 self._waiting[path] = (stamp, now)
         due += {tuple(said.path.split("/")) for said in self._missing if self._is_due(said)} - {*due}
-        if due and not self._vault.detached:
+        if due and not self._vault.detachment:
             try:
-                synced = self._syncing.look(due, forgets=self._is_due)
+                synced = self._syncing.look(due, is_due=self._is_due)
             except (CofioError, OSError, sqlite3.Error):
                 self._missing.clear()  # as of what changed: it is looked at again by the next start
                 raise

@@ -81,7 +81,7 @@ def _status(args: Namespace, vault: Vault) -> int:
     said = f"the vault has {_number(vault.state.total(), 'entry', 'entries')} in {_number(len(now), 'file')}"
     said += f"; {_number(len(changed), 'file')} to look at" if changed else ""
     said += f"; {_number(len(conflicts), 'conflict')}" if conflicts else ""
-    detached = vault.detached
+    detached = vault.detachment
     if detached:
         said += "; it is left alone"
     elif unfinished or vault.stale:
@@ -144,7 +144,7 @@ def take(args: Namespace) -> int:
     with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
         own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
         # What the own vault holds need not be written there.
-        mirror = None if own is not None and own.detached else vault
+        mirror = None if own is not None and own.detachment else vault
         conversations = Conversations(engine, zone=settings.zone, mirror=mirror)
         try:
             with Bar("taking over") as bar:
@@ -182,7 +182,7 @@ def _attach(vault: Vault, conversations: Conversations) -> None:
     """Have a vault follow this memory again, now that the memory has all of it."""
     from ...vault.syncing import Syncing
 
-    if vault.detached and not vault.attachment.is_of_another():
+    if vault.detachment and not vault.attachment.is_of_another():
         Syncing(vault, conversations).adopt()
         note("the vault follows this memory again")
     settle_loss(vault.folder.parent)
