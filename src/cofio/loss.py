@@ -31,7 +31,7 @@ def find_loss(store: Path) -> str:
     mark = store / MARK
     try:
         noted = datetime.fromtimestamp(mark.lstat().st_mtime, UTC)
-    except FileNotFoundError:
+    except OSError:  # not there, or in no folder that can be used, which whoever opens the store is told
         return ""
     return (
         f"memory.db was missing or empty although there was a memory in {store}, and was begun anew on"

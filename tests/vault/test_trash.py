@@ -153,6 +153,14 @@ def test_a_deletion_leaves_nothing_in_the_trash(filled: Kept) -> None:
     assert trashed(filled) == []
 
 
+def test_the_trash_holds_nothing_of_what_others_said(filled: Kept) -> None:
+    without(filled.episodes, "ep_20260528_00000001")
+    filled.sync()
+    (item,) = trashed(filled)
+    assert "Oslo" in item.read_text()
+    assert "jazz" not in item.read_text()
+
+
 def test_a_deletion_elsewhere_leaves_the_trash_alone(filled: Kept) -> None:
     filled.say(OSLO, user="bob", session="b")
     without(filled.episodes, "ep_20260528_00000001")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias, cast
@@ -135,13 +135,10 @@ class Forgetting:
             elif isinstance(change, Put):
                 held = self._engine.get(change.draft.scope, change.draft.key or "", kind=change.draft.kind)
                 touched += [held] if held is not None else []
+        if len(touched) == 1:
+            return touched
         said = _messages(touched)
-        return [
-            replace(each, data=rejoin({}, fields(each), said.get(each.scope, ())))
-            if each.kind is Kind.PROFILE and len(touched) > 1
-            else each
-            for each in touched
-        ]
+        return [_reduce(each, said.get(each.scope, ())) if each.kind is Kind.PROFILE else each for each in touched]
 
     def _doomed_by_id(self, place: Place, public: str) -> Doomed:
         name = named(public)
@@ -216,6 +213,12 @@ class Forgetting:
         if len(scope.names) == 3:  # of a whole project a message counts once, however many users have it
             counts[Kind.TURN] -= copies
         return counts
+
+
+def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
+    """A profile with nothing but what it has from some messages."""
+    data = rejoin({}, fields(profile), messages)
+    return replace(profile, data=data, text=profile_put(profile.scope, data, 0).draft.text)
 
 
 def _get_data(kept: Draft) -> Mapping[str, Json]:

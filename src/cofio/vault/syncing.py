@@ -214,9 +214,8 @@ class Syncing:
                 edits += look.edits
                 gone += look.gone
                 back += look.back
-            synced.conflicts += [
-                Said(path=path, text="was changed on both sides") for path in self._vault.kept[before:]
-            ]
+            why = "keeps what this memory says otherwise, or not" if options.adopts else "was changed on both sides"
+            synced.conflicts += [Said(path=path, text=why) for path in self._vault.kept[before:]]
             # What was taken in is looked at once more: then it is known how the file was left.
             again = {*self._take(edits, synced), *self._take_back(back, synced)}
             self._forget(self._unmoved(gone, synced), synced, options)
