@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from . import search as searching
-from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Extend, Made, Progress, Put, Vacant
+from .backends import Backend, Bounds, Change, Delete, Drop, Edit, Extend, Identity, Made, Progress, Put, Vacant
 from .checkpoints import Checkpoints
 from .embed import Embedder, open_embedder
 from .errors import Invalid, LimitExceeded, NotFound, Unavailable
@@ -429,6 +429,10 @@ class Engine:
         return [Hit(record=records[no], score=near.score, why=Why(semantic=near)) for no, near in signals]
 
     # Keeping the store.
+
+    def identity(self) -> Identity:
+        """Which store this is, and how far it has come, for whoever keeps something beside it."""
+        return self._backend.identity()
 
     def expiry(self, ttl: float | timedelta) -> datetime:
         """When something that lasts so long from now, in seconds or as a timedelta, expires."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,23 @@ def test_only_one_holds_the_lease(open_backend: Callable[[], Backend]) -> None:
             assert not theirs
     with two.lease() as theirs:
         assert theirs
+
+
+def test_a_store_is_known_by_its_identity_and_by_how_far_it_has_come(
+    memory: Engine, open_backend: Callable[[], Backend], tmp_path: Path
+) -> None:
+    before = memory.identity()
+    record = memory.write(DEMO, text="walrus colony")
+    written = memory.identity()
+    assert (written.store, written.seq > before.seq) == (before.store, True)
+    assert open_backend().identity() == written
+    memory.delete(record.id)
+    assert memory.identity().seq > written.seq
+    copy = memory.backup(tmp_path / "copy")
+    with Engine.open(copy, settings=Settings(background=False)) as other:
+        assert other.identity() == memory.identity()
+    with Engine.open(tmp_path / "another", settings=Settings(background=False)) as other:
+        assert other.identity().store != memory.identity().store
 
 
 def test_settling_leaves_the_work_to_whoever_is_at_it(memory: Engine, open_backend: Callable[[], Backend]) -> None:

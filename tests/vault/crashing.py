@@ -1,6 +1,7 @@
 """Children that are killed while they write the vault. Run as a script: a fork for each line of code to die at.
 
-It prints, for each, whether the child died there, and what whoever started next found and left.
+It prints, for each, whether the child died there, and what whoever started next found and left. The last word says what
+the children do: they write, or have a file vanish and return.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -39,25 +41,30 @@ def say(conversations: Conversations, text: str, session: str) -> None:
     conversations.carve(Place(), session, whole=True)
 
 
+def death(line: int) -> Callable[[FrameType, str, Any], Any]:
+    """What kills this process at so manieth line of the vault's code, as a tracer."""
+    left = line
+
+    def traced(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if not any(name in frame.f_code.co_filename for name in WATCHED):
+            return None
+        if event == "line":
+            left -= 1
+            if left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return traced
+
+    return traced
+
+
 def work(store: Path, line: int) -> None:
     """Write, change and forget; die at so manieth line of the vault's code."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
         conversations = Conversations(engine, mirror=vault)
         say(conversations, "I live in Oslo and my dog is called Rex.", "first")
-        left = line
-
-        def traced(frame: FrameType, event: str, _: Any) -> Any:
-            nonlocal left
-            if not any(name in frame.f_code.co_filename for name in WATCHED):
-                return None
-            if event == "line":
-                left -= 1
-                if left <= 0:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return traced
-
-        sys.settrace(traced)
+        sys.settrace(death(line))
         say(conversations, "I work as a nurse. I love jazz.", "second")
         (fact, *_) = engine.list(Place().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
         conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
@@ -91,6 +98,55 @@ def recover(store: Path) -> dict[str, Any]:
         return found
 
 
+def vanish(store: Path, line: int) -> None:
+    """Have a file be gone and back; die at so manieth line of the vault's code."""
+    with Engine.open(store, settings=SETTINGS) as engine:
+        vault = Vault(engine, store / "vault")
+        conversations = Conversations(engine, mirror=vault)
+        say(conversations, "I live in Oslo and my dog is called Rex.", "first")
+        say(conversations, "I work as a nurse. I love jazz.", "second")
+        vault.settle()
+        (file,) = vault.folder.rglob("episode-*.md")
+        (store / "content").write_bytes(file.read_bytes())
+        (store / "before.json").write_text(json.dumps(records(engine)))
+        file.unlink()
+        sys.settrace(death(line))
+        Syncing(vault, conversations).sync()
+        put_back(store)
+        Syncing(vault, conversations).sync()
+        sys.settrace(None)
+        vault.close()
+
+
+def put_back(store: Path) -> None:
+    """Have the file be there again."""
+    file = store / "vault/default_app/default_project/users/alice/episodes/episode-2026-05-28.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes((store / "content").read_bytes())
+
+
+def recall(store: Path) -> dict[str, Any]:
+    """Start again, put the file back, and look at everything."""
+    with Engine.open(store, settings=SETTINGS) as engine:
+        vault = Vault(engine, store / "vault")
+        syncing = Syncing(vault, Conversations(engine, mirror=vault))
+        vault.complete()
+        put_back(store)
+        first, then = syncing.sync(), syncing.sync()
+        found = {
+            "problems": first.problems + then.problems + len(vault.conflicts()),
+            "same": records(engine) == json.loads((store / "before.json").read_text()),
+            "quiet": not (then.edited or then.deleted or then.written or then.returned),
+        }
+        vault.close()
+        return found
+
+
+def records(engine: Engine) -> list[list[str]]:
+    """What is remembered, in any order."""
+    return sorted([each.id, each.kind, each.text, json.dumps(each.data, sort_keys=True)] for each in engine.export())
+
+
 def contents(folder: Path) -> dict[str, str]:
     files = (file for file in folder.rglob("*") if file.is_file() and ".state" not in file.parts)
     return {str(file): file.read_text() for file in files if file.suffix == ".md"}
@@ -108,15 +164,16 @@ def forked(does: Any) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def main(folder: Path, first: int, step: int) -> None:
+def main(folder: Path, first: int, step: int, what: str) -> None:
+    does, seen_to = {"write": (work, recover), "vanish": (vanish, recall)}[what]
     line = first
     while True:
         store = folder / str(line)
-        status = forked(lambda: work(store, line))  # noqa: B023  # called at once
+        status = forked(lambda: does(store, line))  # noqa: B023  # called at once
         died = os.WIFSIGNALED(status)
         assert died or os.WEXITSTATUS(status) == 0
         told = folder / f"{line}.json"
-        assert forked(lambda: told.write_text(json.dumps(recover(store)))) == 0  # noqa: B023
+        assert forked(lambda: told.write_text(json.dumps(seen_to(store)))) == 0  # noqa: B023
         print(json.dumps({"line": line, "died": died, **json.loads(told.read_text())}), flush=True)
         if not died:
             return
@@ -124,4 +181,4 @@ def main(folder: Path, first: int, step: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from cofio import Engine
 from cofio.model import Kind
@@ -19,16 +20,24 @@ from .conftest import DOG, OSLO, SETTINGS, opened
 STEP = scaled(47, 1)  # of more than two thousand lines, each so manieth
 
 
-def test_a_crash_at_each_step_is_made_good_by_the_next_start(tmp_path: Path) -> None:
-    script = Path(__file__).with_name("crashing.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path), "1", str(STEP)], capture_output=True, text=True, timeout=1800
-    )
+def crashes(what: str, folder: Path, step: int) -> list[dict[str, Any]]:
+    """What came of each crash of a child that does so."""
+    command = [sys.executable, str(Path(__file__).with_name("crashing.py")), str(folder), "1", str(step), what]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(found) > 20
     assert not found[-1]["died"]
-    for each in found:
+    return found
+
+
+def test_a_crash_while_something_is_forgotten_or_taken_back_loses_nothing(tmp_path: Path) -> None:
+    for each in crashes("vanish", tmp_path, 5 * STEP):
+        assert (each["problems"], each["same"], each["quiet"]) == (0, True, True), each
+
+
+def test_a_crash_at_each_step_is_made_good_by_the_next_start(tmp_path: Path) -> None:
+    for each in crashes("write", tmp_path, STEP):
         assert each["records"] == each["left"] == each["entries"], each
         assert (each["taken"], each["problems"], each["written"]) == (0, 0, 0), each
         assert each["same"], each

@@ -15,12 +15,14 @@ from cofio.vault.layout import order
 
 pieces = st.sampled_from(
     ["### Content", "### Summary ", "\\### Content", "<!-- entry:ep_1 -->", "<!-- /entry:x -->", "<\\!-- entry:", "---",
-     "**owner_id**: eve", "## ep_1", "\n", "\r\n", "\r", " ", "\\", "text", "ü\u2028\x85", "\t", "```", "\ufeff"]
+     "**owner_id**: eve", "## ep_1", "\n", "\r\n", "\r", " ", "\\", "text", "ü\u2028\x85", "\t", "```", "\ufeff",
+     "\x1b[2J", "\x9b", "\u202e", "&#x1B;", "&\\#x1B;", "&", "#x1B;", "&#x41;"]
 )  # fmt: skip
 texts = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=60),
     st.lists(pieces, max_size=8).map("".join),
 )
+ACTIVE = {*map(chr, (*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)))}
 values: Any = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
@@ -57,6 +59,14 @@ def test_front_matter_is_read_as_it_was_written(values: dict[str, Any], body: st
     text = markdown.front(values) + body
     assert markdown.divided(text) == (values, body)
     assert (yaml.load(text.split("---\n")[1], Loader=yaml.BaseLoader) or {}).keys() == values.keys()
+
+
+@given(texts, texts, texts)
+def test_nothing_that_a_terminal_would_act_on_is_written(subject: str, session: str, owner: str) -> None:
+    block = markdown.entry("ep_1", {"session_id": session, "sender_ids": [owner]}, {"Content": subject})
+    whole = block + markdown.front({"name": owner, "many": [session]}) + markdown.escape_controls(subject)
+    assert not [each for each in whole if each in ACTIVE]
+    assert markdown.unescape_controls(markdown.escape_controls(subject)) == subject
 
 
 @given(st.permutations(range(1, 14)), st.integers(1, 12), st.sets(st.integers(1, 13)))

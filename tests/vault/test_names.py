@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from cofio.model import Kind, Scope
 from cofio.sessions import Place
 from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
 
-from .conftest import OSLO, Kept, opened
+from .conftest import DOG, OSLO, Kept, opened
 
 LAYOUT = Layout()
 names = st.one_of(
@@ -95,3 +96,87 @@ def test_no_app_takes_the_folder_of_another(tmp_path: Path, app: str) -> None:
         kept.say(OSLO, session="other")
         assert len(kept.tree()) == 2 * len(first)
         assert kept.sync().problems == 0
+
+
+class Registry:
+    """Folders as the vault keeps them, in a dictionary."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+
+    def folder(self, home: str) -> str | None:
+        return self.paths.get(home)
+
+    def is_free(self, path: str) -> bool:
+        return path.casefold() not in {known.casefold() for known in self.paths.values()}
+
+    def register(self, home: str, path: str) -> None:
+        self.paths.setdefault(home, path)
+
+
+alike = st.from_regex(r"[aAbBkK_.%1äÄ]{1,5}", fullmatch=True)
+
+
+@given(st.lists(st.tuples(alike | names, alike | names), min_size=2, max_size=8), st.booleans())
+def test_no_two_folders_differ_in_capitals_alone(owners: list[tuple[str, str]], folded: bool) -> None:
+    layout = Layout(folded=folded, folders=Registry())
+    homes = {owner: Place(app=owner[0]).owner("user", owner[1]) for owner in owners}
+    paths = {owner: layout.under(home) for owner, home in homes.items()}
+    assert len({tuple(name.casefold() for name in path) for path in paths.values()}) == len(paths)
+    for owner, home in homes.items():
+        assert layout.under(home) == paths[owner]
+        assert all(len(name.encode()) <= 255 for name in paths[owner])
+        located = layout.located((*paths[owner], "user.md"))
+        if not any("%" in name and len(name) > LONGEST_NAME - 4 for name in paths[owner]):
+            assert located is not None
+            assert located.home == home
+
+
+def folders(kept: Kept) -> list[str]:
+    """The folders of the users."""
+    return sorted(path.name for path in kept.file("users").iterdir())
+
+
+def test_users_whose_names_differ_in_capitals_have_folders_that_do_not(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as kept:
+        for user in ("alice", "Alice", "ALICE", "Bob", "bob"):
+            kept.say(f"I am {user}.", DOG, user=user, session=user)
+        assert folders(kept) == ["%41%4C%49%43%45", "%41lice", "%62ob", "Bob", "alice"]
+        assert kept.sync().problems == 0
+        file = kept.file("users", "%41lice", ".atomic_facts", "atomic_fact-2026-05-28.md")
+        file.write_text(file.read_text().replace("Rex", "Max"))
+        assert len(kept.sync().edited) == 1
+        assert "Max" in kept.records(Kind.FACT, "Alice")[-1].text
+        assert "Rex" in kept.records(Kind.FACT, "alice")[-1].text
+        kept.conversations.forgetting.owner(kept.place, "user", "alice")
+        assert "alice" not in folders(kept)
+    with opened(tmp_path / "store") as kept:
+        kept.say(OSLO, user="Alice", session="later")
+        assert folders(kept) == ["%41%4C%49%43%45", "%41lice", "%62ob", "Bob"]
+
+
+@pytest.mark.parametrize("state", ["of before", "lost"])
+def test_folders_that_are_there_keep_their_names(tmp_path: Path, state: str) -> None:
+    store = tmp_path / "store"
+    with opened(store) as kept:
+        for user in ("alice", "Bob"):
+            kept.say(OSLO, DOG, user=user, session=user)
+        # As they were made by an earlier version, here and on a system that takes A and a for the same.
+        kept.say(OSLO, DOG, user="Alice", session="Alice")
+        kept.say(OSLO, DOG, user="Carl", session="Carl")
+        kept.file("users", "%41lice").rename(kept.file("users", "Alice"))
+        kept.file("users", "Carl").rename(kept.file("users", "%43arl"))
+        kept.vault.state._database.execute("UPDATE file SET path = replace(path, '%41lice', 'Alice')")
+        kept.vault.state._database.execute("UPDATE file SET path = replace(path, 'Carl', '%43arl')")
+        kept.vault.state._database.execute("DELETE FROM folder")
+        kept.vault.state._database.execute("DELETE FROM about WHERE name = 'folders'")
+        before = kept.tree()
+    if state == "lost":
+        shutil.rmtree(store / "vault" / ".state")
+    with opened(store) as kept:
+        assert kept.vault.detachment == ""
+        done = kept.sync()
+        assert (done.problems, done.written, done.deleted) == (0, [], [])
+        assert kept.tree() == before
+        kept.say(OSLO, user="CARL", session="CARL")
+        assert folders(kept) == ["%43arl", "Alice", "Bob", "CARL", "alice"]

@@ -9,8 +9,12 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from .conftest import tree
 
 T = 1779967836000
 PATIENCE = 30.0
@@ -28,25 +32,68 @@ def post(address: str, call: str, **body: Any) -> Any:
         return json.load(answer)["data"]
 
 
-def test_a_server_writes_files_and_takes_in_what_another_program_saves(tmp_path: Path) -> None:
+@contextmanager
+def served(store: Path) -> Iterator[tuple[str, list[str]]]:
+    """A server's address, and what it says on stderr, which is whole once it has ended."""
     environ = {**os.environ, "COFIO_EMBEDDER": "none", "COFIO_SYNC": "normal"}
-    command = [sys.executable, "-m", "cofio", "--store", str(tmp_path / "store"), "serve", "--port", "0"]
+    command = [sys.executable, "-m", "cofio", "--store", str(store), "serve", "--port", "0"]
+    said: list[str] = []
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
         try:
-            assert server.stderr is not None
-            address = next(found[0] for line in server.stderr if (found := re.search(r"http://[\d.:]+\d", line)))
-            message = {"sender_id": "alice", "role": "user", "timestamp": T, "content": "I live in Oslo."}
-            post(address, "add", session_id="s", messages=[message])
-            post(address, "flush", session_id="s")
-            (file,) = (tmp_path / "store" / "vault").rglob("episode-2026-05-28.md")
-            subprocess.run([sys.executable, "-c", EDIT, str(file)], check=True)
-            until = time.monotonic() + PATIENCE
-            text = ""
-            while "Bergen" not in text and time.monotonic() < until:
-                text = post(address, "get", user_id="alice", memory_type="episode")["episodes"][0]["episode"]
-            assert "Bergen" in text
-            post(address, "delete", user_id="alice")
-            assert not file.exists()
+            for line in server.stderr:
+                said.append(line)
+                if found := re.search(r"http://[\d.:]+\d", line):
+                    yield found[0], said
+                    return
         finally:
             server.terminate()
+            said += server.stderr.read().splitlines()
             server.wait(PATIENCE)
+
+
+def say(address: str, text: str, session: str) -> None:
+    message = {"sender_id": "alice", "role": "user", "timestamp": T, "content": text}
+    post(address, "add", session_id=session, messages=[message])
+    post(address, "flush", session_id=session)
+
+
+def count(address: str) -> int:
+    total = post(address, "get", user_id="alice", memory_type="episode")["total_count"]
+    assert isinstance(total, int)
+    return total
+
+
+def test_a_server_writes_files_and_takes_in_what_another_program_saves(tmp_path: Path) -> None:
+    with served(tmp_path / "store") as (address, _):
+        say(address, "I live in Oslo.", "s")
+        (file,) = (tmp_path / "store" / "vault").rglob("episode-2026-05-28.md")
+        subprocess.run([sys.executable, "-c", EDIT, str(file)], check=True)
+        until = time.monotonic() + PATIENCE
+        text = ""
+        while "Bergen" not in text and time.monotonic() < until:
+            text = post(address, "get", user_id="alice", memory_type="episode")["episodes"][0]["episode"]
+        assert "Bergen" in text
+        post(address, "delete", user_id="alice")
+        assert not file.exists()
+
+
+def test_a_server_on_an_emptied_memory_says_so_serves_and_leaves_the_files_alone(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with served(store) as (address, _):
+        for number in range(3):
+            say(address, f"I live in City{number}.", f"s{number}")
+    before = tree(store / "vault")
+    for file in store.glob("memory.db*"):
+        file.unlink()
+    (store / "memory.db").touch()
+    with served(store) as (address, said):
+        assert count(address) == 0
+        say(address, "I live in Bergen.", "new")
+        assert count(address) == 1
+        post(address, "delete", user_id="alice")
+    assert tree(store / "vault") == before
+    told = "".join(said)
+    assert "memory.db was missing or empty" in told
+    assert told.count("is left alone") == 1
+    assert "Traceback" not in told

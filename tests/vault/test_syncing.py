@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from cofio.backends import Edit
+from cofio.importing.markdown import found, unescape_controls
 from cofio.model import Kind
+from cofio.sessions.carving import profile_put
 from cofio.vault.restoring import take
+from cofio.vault.state import digest
 
 from .conftest import DOG, OSLO, Kept, T, opened, tree
 
@@ -42,6 +45,76 @@ def test_an_edited_text_becomes_the_records(kept: Kept) -> None:
     assert done.problems == 0
     assert quiet(kept)
     assert kept.vault.conflicts() == []
+
+
+def test_a_file_is_as_it_was_left_once_an_edit_was_taken_in(kept: Kept) -> None:
+    kept.say(OSLO, DOG)
+    kept.facts.write_text(kept.facts.read_text().replace("Rex.", "Max."))
+    assert len(kept.syncing.look().edited) == 1
+    assert kept.vault.state.files() == kept.vault.stamps()
+    kept.facts.write_text(kept.facts.read_text().replace("**session_id**: s\n", "**session_id**: t\n"))
+    assert len(kept.sync().written) == 2
+    assert kept.vault.state.files() == kept.vault.stamps()
+
+
+EVIL = "\x1b]0;OWNED\x07\x1b[2J red\u202eevil \x9b31m\u2066x and &#x1B; too"
+
+
+def test_control_characters_do_nothing_in_a_file_and_survive_an_edit(kept: Kept, tmp_path: Path) -> None:
+    kept.say(OSLO, DOG, session=EVIL)
+    for number in range(1, 4):
+        kept.work(number)
+    (skill,) = kept.records(Kind.SKILL, "fixer")
+    (profile,) = kept.records(Kind.PROFILE)
+    assert isinstance(skill.data, dict)
+    assert isinstance(profile.data, dict)
+    said = {**profile.data, "summary": f"Calm {EVIL}"}
+    content = {**skill.data, "content": f"Redeploy {EVIL}."}
+    texts = [Edit(id=kept.records(kind)[0].id, fields={"text": f"Oslo {EVIL}."}) for kind in (Kind.EPISODE, Kind.FACT)]
+    kept.conversations.apply(
+        [profile_put(profile.scope, said, profile.version), Edit(id=skill.id, fields={"data": content}), *texts]
+    )
+    raw = [name for name, text in kept.tree().items() if {*"\x1b\x07\x9b\u202e\u2066"} & {*text.decode()}]
+    assert raw == []
+    assert sum(b"&#x1B;" in text for text in kept.tree().values()) >= 4
+    assert quiet(kept)
+    before = {record.id: record for record in kept.engine.export()}
+    for file, old, new in (
+        (kept.episodes, "Oslo", "Bergen"), (kept.profile, "Calm", "Serene"),
+        (kept.file("agents", "fixer", "skills", "skill_fix-failing-deploy", "SKILL.md"), "Redeploy", "Deploy again"),
+    ):  # fmt: skip
+        file.write_text(file.read_text().replace(old, new))
+        assert kept.sync().edited
+    after = {record.id: record for record in kept.engine.export()}
+    episode = kept.records(Kind.EPISODE)[0]
+    assert episode.text == before[episode.id].text.replace("Oslo", "Bergen")
+    (profile,), (skill,) = kept.records(Kind.PROFILE), kept.records(Kind.SKILL, "fixer")
+    assert isinstance(skill.data, dict)
+    assert isinstance(profile.data, dict)
+    assert (profile.data["summary"], skill.data["content"]) == (f"Serene {EVIL}", f"Deploy again {EVIL}.")
+    assert after.keys() == before.keys()
+    assert quiet(kept)
+    with opened(tmp_path / "fresh") as fresh:
+        assert take(fresh.conversations, kept.vault.folder).refused == []
+        assert tree(tmp_path / "fresh" / "vault") == kept.tree()
+        assert fresh.records(Kind.EPISODE)[0].text == kept.records(Kind.EPISODE)[0].text
+
+
+def test_a_file_of_an_earlier_version_loses_its_control_characters_at_the_next_start(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as kept:
+        kept.say(OSLO)
+        (episode,), (fact,) = kept.records(Kind.EPISODE), kept.records(Kind.FACT)
+        kept.conversations.apply([Edit(id=each.id, fields={"text": f"Oslo {EVIL}."}) for each in (episode, fact)])
+        for file in (kept.episodes, kept.facts):
+            file.write_text(unescape_controls(file.read_text()))
+            assert "\x1b" in file.read_text()
+            for key, text in found(file.read_text(), ["ep_20260528_00000001", "af_20260528_00000001"]).items():
+                kept.vault.state._database.execute("UPDATE entry SET hash = ? WHERE id = ?", (digest(text), key))
+        kept.vault.state.tell(version="1")
+    with opened(tmp_path / "store") as kept:
+        assert kept.vault.stale
+        assert kept.sync().problems == 0
+        assert "\x1b" not in kept.episodes.read_text() + kept.facts.read_text()
 
 
 def test_an_edited_profile_and_an_edited_skill_become_the_records(kept: Kept) -> None:

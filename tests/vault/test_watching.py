@@ -6,14 +6,15 @@ import queue
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cofio.model import Kind
+from cofio.model import Kind, Record
 from cofio.vault.syncing import Synced
-from cofio.vault.watching import Watcher
+from cofio.vault.watching import ABSENT, Watcher
 
 from .conftest import DOG, OSLO, Kept, T
 
@@ -42,7 +43,8 @@ class Watched:
     def __init__(self, kept: Kept) -> None:
         self.kept = kept
         self.told: queue.Queue[Synced] = queue.Queue()
-        self.watcher = Watcher(kept.syncing, self.told.put)
+        self.now = 0.0
+        self.watcher = Watcher(kept.syncing, self.told.put, clock=lambda: self.now)
         self.watcher.start()
         self.told.get(timeout=PATIENCE)  # what it found at first
 
@@ -58,6 +60,11 @@ def watched(kept: Kept) -> Iterator[Watched]:
     made = Watched(kept)
     yield made
     made.watcher.stop()
+
+
+def without_versions(record: Record) -> Record:
+    """A record as it is, however often it has been written."""
+    return replace(record, version=0, updated_at=record.created_at)
 
 
 def run(script: str, *words: str | Path) -> None:
@@ -77,10 +84,49 @@ def test_an_edit_by_another_program_is_taken_in(watched: Watched, script: str) -
     assert kept.vault.conflicts() == []
 
 
-def test_a_removal_by_another_program_is_taken_in(watched: Watched) -> None:
+def test_a_removal_by_another_program_is_taken_in_after_a_minute(watched: Watched) -> None:
     run("import os, sys; os.remove(sys.argv[1])", watched.kept.facts)
+    done = watched.next()
+    assert (len(done.missing), done.deleted) == (2, [])
+    assert len(watched.kept.records(Kind.FACT)) == 2
+    watched.now += ABSENT
     assert len(watched.next().deleted) == 2
     assert watched.kept.records(Kind.FACT) == []
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["within the minute", "after it was forgotten"])
+def test_a_days_file_that_is_away_for_a_while_costs_nothing(watched: Watched, tmp_path: Path, late: bool) -> None:
+    kept = watched.kept
+    before, files = [*kept.engine.export()], kept.tree()
+    run("import os, sys; os.rename(*sys.argv[1:])", kept.episodes, tmp_path / "away.md")
+    assert watched.next().missing
+    if late:
+        watched.now += ABSENT
+        assert watched.next().deleted
+        assert kept.records(Kind.PROFILE) == []
+    run("import os, sys; os.rename(*sys.argv[1:])", tmp_path / "away.md", kept.episodes)
+    if late:
+        done = watched.next()
+        assert [said.entry for said in done.returned] == ["ep_20260528_00000001"]
+        assert done.problems == 0
+    else:
+        watched.now += ABSENT
+        assert watched.next() == Synced()
+    assert {record.id: without_versions(record) for record in kept.engine.export()} == {
+        record.id: without_versions(record) for record in before
+    }
+    assert kept.tree() == files
+
+
+def test_an_edit_comes_in_although_an_entry_beside_it_is_missing(watched: Watched) -> None:
+    kept = watched.kept
+    second = "<!-- entry:af_20260528_00000002 -->"
+    text = kept.facts.read_text().replace("Oslo", "Bergen")
+    run("import sys; open(sys.argv[1], 'w').write(sys.argv[2])", kept.facts, text[: text.index(second)])
+    done = watched.next()
+    assert ([said.entry for said in done.edited], done.deleted) == (["af_20260528_00000001"], [])
+    assert [said.entry for said in done.missing] == ["af_20260528_00000002"]
+    assert len(kept.records(Kind.FACT)) == 2
 
 
 def test_a_folder_that_was_moved_away_is_not_forgotten(watched: Watched, tmp_path: Path) -> None:

@@ -363,6 +363,15 @@ class CheckpointRows(Protocol):
         """Every checkpoint of every space, also what has expired, in the order of their numbers."""
 
 
+class Identity(NamedTuple):
+    """Which store this is, whatever its folder is called, and how far it has come."""
+
+    store: str
+    """Tells it from all others; a copy has the same."""
+    seq: int
+    """The number of its newest change: a later one has a higher one."""
+
+
 class Backend(Protocol):
     """Where records live."""
 
@@ -376,6 +385,9 @@ class Backend(Protocol):
         Raises:
             Unavailable: the store was deleted, moved or replaced while it was open.
         """
+
+    def identity(self) -> Identity:
+        """Which store this is, and how far it has come."""
 
     def checkpoints(self, now: datetime) -> AbstractContextManager[CheckpointRows]:
         """A consistent look at the checkpoints."""

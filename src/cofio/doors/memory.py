@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CofioError, Unavailable
+from ..loss import find_loss
 from ..settings import Settings
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Memory:
         from ..importing import agent_memory_store
 
         engine = Engine.open(self._folder, settings=self._settings)
+        if lost := find_loss(self._folder):
+            self._say(lost)
         if self._settings.embedder == "minilm" and not installed(self._settings.models_folder):
             self._say("the model is not installed, so memory is searched by words only: run `cofio model install`")
         if not engine.read_only:

@@ -117,6 +117,24 @@ def without(profile: Mapping[str, Json], messages: Collection[tuple[str, str]]) 
     return _document(dict(profile), known, max(times, default=0))
 
 
+def rejoin(
+    profile: Mapping[str, Json], earlier: Mapping[str, Json], messages: Collection[tuple[str, str]] | None = None
+) -> dict[str, Json]:
+    """The profile with what messages, by session and id, or any, had told in an `earlier` state of it: the way back
+    from `without`. What a person wrote there is not taken.
+    """
+    document = dict(profile)
+    known, before = _known(document), _known(earlier)
+    newest = _number(document.get("profile_timestamp_ms"))
+    chains = [*before.shown.values(), *(chain for ending in before.endings for chain in ending.hidden.values())]
+    told = [(item, False) for chain in chains for item in chain] + [(ending.item, True) for ending in before.endings]
+    for item, ended in sorted(told, key=lambda each: _time(each[0])):
+        if _text(item, "topic") and _text(item, "message_id") and (messages is None or _source(item) in messages):
+            newest = max(newest, _time(item))
+            known.take(item, ended=ended)
+    return _document(document, known, newest)
+
+
 def _known(profile: Mapping[str, Json]) -> _Known:
     """What a document holds; items that a person wrote without a topic of their own stay apart."""
     shown: dict[str, list[Item]] = {}

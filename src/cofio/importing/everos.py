@@ -97,7 +97,8 @@ class Tree:
                 if not front:
                     raise Invalid("file", "has no front matter")
                 id = "profile" if what is Kind.PROFILE else str(front.get("id") or "")  # noqa: A001
-                yield Memory(**owned, kind=what, id=id, said={**front, "content": body.strip("\n").rstrip()})
+                content = markdown.unescape_controls(body.strip("\n").rstrip())
+                yield Memory(**owned, kind=what, id=id, said={**front, "content": content})
                 return
             yield from self._entries(text, what, owned)
         except Invalid as error:

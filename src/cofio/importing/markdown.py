@@ -1,7 +1,9 @@
 """Memory as Markdown files: front matter, and entries between markers that hold named lines and sections.
 
-The format is that of EverOS 1.0, with two additions, so that any text survives: a line of a text that would read as a
-section's heading, and a marker within a text, get a backslash, which Markdown does not show.
+The format is that of EverOS 1.0, with three additions. Two are there so that any text survives: a line of a text that
+would read as a section's heading, and a marker within a text, get a backslash, which Markdown does not show. The third
+is there so that no text does anything to a terminal that shows the file: a control character, and one that turns the
+direction of writing round, is written as a character reference, such as `&#x1B;`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ _FRONT = re.compile(r"\A\ufeff?---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTAL
 _ENDINGS = re.compile(r"\r+\n")
 _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ ,.()'/+@-]*[A-Za-z0-9_.)'])?")
 _WORDS = frozenset({"y", "yes", "n", "no", "true", "false", "on", "off", "null", "none"})
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_TURNING = "\u202a-\u202e\u2066-\u2069"
+_UNPRINTABLE = re.compile(f"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff{_TURNING}]")
+_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNING}]")  # all but the tab and the newline
+_REFERENCE = re.compile(r"&(\\*)#x([0-9A-F]{1,4});")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,28 @@ class Fields:
 def plain(text: str) -> str:
     """A text with lines that end as ours do."""
     return _ENDINGS.sub("\n", text) if "\r" in text else text
+
+
+def escape_controls(text: str) -> str:
+    """A text in which a terminal finds nothing to do: control characters are written as references to them."""
+    if "#x" in text:
+        text = _REFERENCE.sub(lambda found: f"&\\{found[0][1:]}" if _is_control(found) else found[0], text)
+    return _CONTROL.sub(lambda found: f"&#x{ord(found[0]):X};", text)
+
+
+def unescape_controls(text: str) -> str:
+    """The text that `escape_controls` made this of."""
+
+    def meant(found: re.Match[str]) -> str:
+        if not _is_control(found):
+            return found[0]
+        return f"&{found[1][1:]}#x{found[2]};" if found[1] else chr(int(found[2], 16))
+
+    return _REFERENCE.sub(meant, text) if "#x" in text else text
+
+
+def _is_control(reference: re.Match[str]) -> bool:
+    return _CONTROL.fullmatch(chr(int(reference[2], 16))) is not None
 
 
 # Entries.
@@ -183,7 +210,7 @@ def entry(id: str, lines: Mapping[str, Json], sections: Mapping[str, str]) -> st
     parts += [f"**{name}**: {_line(value)}" for name, value in lines.items()]
     for title, text in sections.items():
         parts.append(f"\n### {title}\n{_section(text)}")
-    inside = "\n".join(parts)
+    inside = escape_controls("\n".join(parts))
     if "entry:" in inside:
         inside = _WITHIN.sub(r"<\1\\!-- \2entry:", inside)
     return f"<!-- entry:{id} -->\n{inside}\n<!-- /entry:{id} -->"
@@ -222,9 +249,14 @@ def _line(value: Json) -> str:
     if isinstance(value, list):
         texts = [str(each) for each in value]
         odd = any(not text or _is_odd(text) or set(text) & set(",[]") for text in texts)
-        return json.dumps(texts, ensure_ascii=False) if odd else f"[{', '.join(texts)}]"
+        return _json(texts) if odd else f"[{', '.join(texts)}]"
     text = "" if value is None else str(value)
-    return json.dumps(text, ensure_ascii=False) if _is_odd(text) else text
+    return _json(text) if _is_odd(text) else text
+
+
+def _json(value: str | list[str]) -> str:
+    """JSON, which YAML is, too, in which nothing stands that cannot be seen."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _is_odd(text: str) -> bool:
@@ -233,6 +265,7 @@ def _is_odd(text: str) -> bool:
 
 
 def _written(value: str) -> str:
+    value = unescape_controls(value)
     value = _WITHIN_SAFE.sub(r"<\1!-- \2entry:", value)
     if value.startswith('"') and value.endswith('"'):
         try:
@@ -251,6 +284,7 @@ def _section(text: str) -> str:
 def _unsafe(text: str) -> str:
     if "### " in text:
         text = _HEADING_SAFE.sub(r"\1", text)
+    text = unescape_controls(text)
     return _WITHIN_SAFE.sub(r"<\1!-- \2entry:", text) if "entry:" in text else text
 
 
@@ -340,7 +374,7 @@ def _scalar(value: Json) -> str:
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
             return value
-        return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+        return _json(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

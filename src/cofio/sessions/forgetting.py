@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TypeAlias, cast
 
-from ..backends import Change, Delete, Drop, Edit
+from ..backends import Change, Delete, Drop, Edit, Put
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..extract import Extractor
-from ..extract.profiles import without
-from ..model import Json, Kind, Record, Scope
+from ..extract.profiles import rejoin, without
+from ..model import Draft, Json, Kind, Record, Scope
 from ..query import MAX_LIST, AllOf, Filter, Where
 from .carving import CASES, PROFILE, cases_of, named_in, profile_put, skill_edit, sources
 from .mirroring import Mirror, applied
@@ -20,6 +23,8 @@ from .turns import fields
 
 TRIES = 50
 Doomed: TypeAlias = tuple[list[Change], Counter[Kind]]
+Spare: TypeAlias = Callable[[list[Record]], None]
+"""What is told of the records that are about to be forgotten, or changed by that, as they are."""
 KEPT = (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL)
 
 
@@ -31,29 +36,55 @@ class Forgetting:
         self._engine = engine
         self._extractor = extractor
 
-    def memory(self, place: Place, public: str) -> Counter[Kind]:
+    def memory(self, place: Place, public: str, spare: Spare | None = None) -> Counter[Kind]:
         """Forget an episode with its facts and messages, a fact, a case, a skill, or a message that still waits.
+
+        With `spare` it can be taken back: it is called before anything goes. Without, it is forgotten for good.
 
         Raises:
             NotFound: nothing here has this id.
             Conflict: it is a message of an episode, which it cannot be taken out of, or of several sessions.
         """
-        return self._tried(lambda: self._doomed_by_id(place, public))
+        if spare is None:
+            name = named(public)
+            home = None if name is None else place.owner(name.track, name.owner)
+            # What is made of many may hold something of this one, too.
+            self._discard(
+                place,
+                lambda kept: (
+                    public in (public_id(kept), _get_data(kept).get("message_id"))
+                    or kept.kind is Kind.SKILL
+                    or (kept.kind is Kind.PROFILE and kept.scope == home)
+                ),
+            )
+        return self._tried(lambda: self._doomed_by_id(place, public), spare)
 
     def session(self, place: Place, session: str) -> Counter[Kind]:
         """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
+        quoted = json.dumps(session)
+        self._discard(place, lambda kept: quoted in json.dumps(kept.data))
         of_it = Where("data.session_id", "=", session)
         return self._tried(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
 
-    def owner(self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = ()) -> Counter[Kind]:
+    def owner(
+        self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
+    ) -> Counter[Kind]:
         """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits.
 
-        What agents learned from working for a user goes with the user.
+        What agents learned from working for a user goes with the user. With `spare`, the kinds can be taken back.
         """
         home = place.owner(track, name)
+        if spare is None:
+            self._discard(
+                place,
+                lambda kept: (
+                    (kept.scope == home and (not kinds or kept.kind in kinds))
+                    or (not kinds and name in cast("dict[str, Json]", _get_data(kept).get("senders") or {}))
+                ),
+            )
         if kinds:
             made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
-            return self._tried(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)))
+            return self._tried(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)), spare)
         said = AllOf(
             Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
         )
@@ -69,19 +100,45 @@ class Forgetting:
 
     def everything(self, place: Place) -> Counter[Kind]:
         """Forget an app's project."""
+        self._discard(place, lambda _: True)
         # All but the numbers that were given out: an id never comes to mean something else.
         parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job")]
         return self._tried(lambda: (list(parts), self._counts(place.scope)))
 
-    def _tried(self, found: Callable[[], Doomed]) -> Counter[Kind]:
+    def _discard(self, place: Place, is_meant: Callable[[Draft], bool]) -> None:
+        """Keep nothing either of what vanished from what people see, where it is to be forgotten for good."""
+        if self._mirror is not None:
+            names = place.scope.names
+            self._mirror.discard(lambda kept: kept.scope.names[: len(names)] == names and is_meant(kept))
+
+    def _tried(self, found: Callable[[], Doomed], spare: Spare | None = None) -> Counter[Kind]:
         for _ in range(TRIES):
             changes, counts = found()
+            if spare is not None:
+                spare(self._find_touched(changes))
             try:
                 applied(self._engine, self._mirror, changes)
             except (Conflict, NotFound):  # something has just changed: look again
                 continue
             return +counts
         raise Unavailable("too many are writing here at once; try again")
+
+    def _find_touched(self, changes: Sequence[Change]) -> list[Record]:
+        """The records that changes remove or replace, as they are; of a profile only what it has from the others, which
+        may be all.
+        """
+        touched: list[Record] = []
+        for change in changes:
+            if isinstance(change, Delete | Edit):
+                with suppress(NotFound):  # as the change will say
+                    touched.append(self._engine.read(change.id))
+            elif isinstance(change, Put):
+                held = self._engine.get(change.draft.scope, change.draft.key or "", kind=change.draft.kind)
+                touched += [held] if held is not None else []
+        if len(touched) == 1:
+            return touched
+        said = _messages(touched)
+        return [_reduce(each, said.get(each.scope, ())) if each.kind is Kind.PROFILE else each for each in touched]
 
     def _doomed_by_id(self, place: Place, public: str) -> Doomed:
         name = named(public)
@@ -156,6 +213,16 @@ class Forgetting:
         if len(scope.names) == 3:  # of a whole project a message counts once, however many users have it
             counts[Kind.TURN] -= copies
         return counts
+
+
+def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
+    """A profile with nothing but what it has from some messages."""
+    data = rejoin({}, fields(profile), messages)
+    return replace(profile, data=data, text=profile_put(profile.scope, data, 0).draft.text)
+
+
+def _get_data(kept: Draft) -> Mapping[str, Json]:
+    return kept.data if isinstance(kept.data, dict) else {}
 
 
 def _messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:

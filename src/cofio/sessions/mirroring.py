@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from ..backends import Change, Delete, Drop, Edit, Put
 from ..engine import Answers, Engine
 from ..errors import NotFound
-from ..model import Kind, Scope
+from ..model import Draft, Kind, Scope
 from .turns import is_turn
 
 SEEN = frozenset({Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL})
@@ -31,6 +31,9 @@ class Mirror(Protocol):
 
         What the change came to is to be added to the list that this gives.
         """
+
+    def discard(self, is_meant: Callable[[Draft], bool]) -> None:
+        """Keep nothing more of what was seen once and holds such a record: it is to be forgotten for good."""
 
 
 def applied(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ..model import Kind, Record, Scope
+from ..model import Draft, Kind, Record, Scope
 
 Track: TypeAlias = Literal["user", "agent"]
 ROOT = "rest"
@@ -46,7 +46,7 @@ class Named:
     key: str
 
 
-def public_id(record: Record) -> str:
+def public_id(record: Record | Draft) -> str:
     """The id by which clients know an episode, a fact, a case or a skill: its owner's, and its own."""
     return f"{record.scope.names[-1]}_{record.key}"
 

@@ -13,27 +13,30 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path as Folder
 
 from ..engine import Answers, Engine
-from ..errors import Conflict, Invalid, NotFound
+from ..errors import Conflict, Invalid, NotFound, Unavailable
 from ..importing import markdown
-from ..model import Kind, Record, Scope
+from ..model import Draft, Kind, Record, Scope
 from ..query import MAX_LIST
 from ..sessions.mirroring import Seen
 from ..sessions.places import ROOT
+from .attachment import Attachment
 from .folders import Held, Moved, Stamp, Tree
 from .layout import SHOWN, TRACKS, Layout, Located, Path, day_of, order, written
-from .rendering import Rendering, at
+from .rendering import Rendering, at, split_entries
 from .state import UNKNOWN, Extent, File, Known, State, digest
+from .trash import Trash
 
 __all__ = ["FOLDER", "Vault"]
 
 FOLDER = "vault"
 TRIES = 20  # how often a file is written again, because an editor was at it
 SAVING = 100_000_000  # nanoseconds that an editor may need to write a file
+TRASHED = timedelta(days=7)  # how long what was forgotten because it vanished can be taken back
 LEFTOVER = 3_600_000_000_000  # nanoseconds after which a temporary file is nobody's
 _log = logging.getLogger("cofio.vault")
 
@@ -53,7 +56,9 @@ class Vault:
         self.folder = folder
         self.tree = Tree(folder)
         self.state = State(folder)
-        self.layout = Layout(folded=(folder / ".STATE").exists())
+        self.layout = Layout(folded=(folder / ".STATE").exists(), folders=self.state)
+        self.attachment = Attachment(engine, self.state, folder)
+        self.trash = Trash(self.tree)
         self.rendering = Rendering(zone)
         self._zone = str(zone)
         self._clock = clock or (lambda: datetime.now(UTC))
@@ -62,9 +67,71 @@ class Vault:
         self._fresh: Mapping[Seen, Record] = {}
         self.kept: list[str] = []
         """The files that people's versions were put aside in, since this was made."""
+        self._warned = ""
+        self._begin()
 
-        if not self.state.about("complete") and not engine.count(Scope(ROOT), kinds=SHOWN):
+    def _begin(self) -> None:
+        """See whose files these are, and what their folders are called."""
+        if not self.state.about("folders"):
+            with self.state.locked():
+                for path, _ in self.tree.walk():
+                    self.layout.register(path)
+                self.state.tell(folders="known")
+        if not self.state.about("store"):
+            self.attachment.recognise(self.layout, self._entries())
+        elif self.state.about("detached") and self.attachment.is_level() and self._says_the_same():
+            self.attachment.attach()  # the memory that was missing is back
+        if self.detachment:
+            return
+        self.attachment.note_home()
+        if not self.state.about("complete") and not self.engine.count(Scope(ROOT), kinds=SHOWN):
             self.completed()
+
+    @property
+    def detachment(self) -> str:
+        """Why nothing in the vault is touched, and what helps; empty when it is this memory's."""
+        return self.attachment.find_trouble()
+
+    def _is_attached(self) -> bool:
+        """Whether the vault is this memory's; that it is not is logged once."""
+        told = self.detachment
+        if told and told != self._warned:
+            _log.warning("%s", told)
+        self._warned = told
+        return not told
+
+    def check_attached(self) -> None:
+        """Go on only with a vault that is this memory's.
+
+        Raises:
+            Unavailable: it is not, or seems not to be; the message names the ways out.
+        """
+        if told := self.detachment:
+            raise Unavailable(told)
+
+    def _says_the_same(self) -> bool:
+        """Whether there is a record of every entry that was written, and it still reads as it was written."""
+        for path in self.state.files():
+            located = self.layout.located(tuple(path.split("/")))
+            if located is None:
+                return False
+            for key, known in self.state.file(path).known.items():
+                record = self.engine.get(located.home, key, kind=located.kind)
+                if record is None or digest(self.rendering.of(record)) != known.hash:
+                    return False
+        return True
+
+    def _entries(self) -> Iterator[tuple[str, str]]:
+        """Every entry that the files hold, as the path of its file and its id; no id where it cannot be read."""
+        for path, _ in self.tree.walk():
+            located = self.located(path)
+            if located is not None:
+                try:
+                    held = self.tree.read(path)
+                    found = split_entries(located, held.content) if held is not None else []
+                except Invalid:
+                    found = [("", "")]
+                yield from ((written(path), key) for key, _ in found)
 
     def close(self) -> None:
         """Let go of the vault; what was written is forced to the disk first."""
@@ -81,9 +148,12 @@ class Vault:
         answers: Answers = []
         try:
             with self.state.locked():
-                number, turn = self.state.begin(seen), self.state.turn
+                attached = self._is_attached()
+                number, turn = (self.state.begin(seen), self.state.turn) if attached else (0, 0)
         except sqlite3.Error as error:
             _log.warning("the vault cannot be written: %s", error)
+            attached = False
+        if not attached:
             yield answers
             return
         try:
@@ -103,6 +173,8 @@ class Vault:
 
     def complete(self) -> int:
         """Write what was under way when a process ended; how many changes that were."""
+        if not self._is_attached():
+            return 0
         done = 0
         for number, process, seen in self.state.pending():
             with self.state.locked():
@@ -111,7 +183,21 @@ class Vault:
                     self.state.end(number)
                     done += 1
         self.tree.tidy(time.time_ns() - LEFTOVER)
+        self.purge()
         return done
+
+    def purge(self) -> None:
+        """Empty the trash of what has been in it for days."""
+        self.trash.purge(self._clock() - TRASHED)
+
+    def discard(self, is_meant: Callable[[Draft], bool]) -> None:
+        """Take out of the trash what holds a record that is to be forgotten for good."""
+        if self.detachment:
+            return
+        try:
+            self.trash.discard(is_meant)
+        except OSError as error:
+            _log.warning("the trash of the vault cannot be emptied: %s", error)
 
     @property
     def stale(self) -> bool:
@@ -124,6 +210,7 @@ class Vault:
         """All of it has been looked at."""
         with self.state.locked():
             self.state.tell(complete=self._zone)
+            self.attachment.follow()
 
     def settle(self) -> None:
         """Force to the disk what was written: what is missing after that is a person's doing."""
@@ -140,11 +227,14 @@ class Vault:
 
         The `fresh` records need not be read.
         """
+        if not self._is_attached():
+            return False
         self._fresh = fresh or {}
         self.state.turned()
         days: dict[Path, tuple[Scope, Kind, list[str]]] = {}
         skills: dict[Scope, None] = {}
         profiles: dict[Scope, None] = {}
+        seen = [*seen]
         for each in self._expanded(seen):
             if each.kind is Kind.PROFILE:
                 profiles[each.scope] = None
@@ -155,9 +245,14 @@ class Vault:
                 days.setdefault(path, (each.scope, each.kind, []))[2].append(each.key)
         try:
             with self.tree.near():
-                return self._followed(days, profiles, skills)
+                good = self._followed(days, profiles, skills)
         finally:
             self._fresh = {}
+        for each in seen:
+            if each.kind is None and good:
+                self.state.unregister("\0".join(each.scope.names[1:]))
+        self.attachment.follow()
+        return good
 
     def _followed(
         self, days: Mapping[Path, tuple[Scope, Kind, list[str]]], profiles: Iterable[Scope], skills: Iterable[Scope]
@@ -180,7 +275,7 @@ class Vault:
                 continue
             if len(each.scope.names) > 3 and each.scope.names[3] not in TRACKS:
                 continue
-            for path in self.state.files(written(self.layout.under(each.scope))):
+            for path in self.state.files(written(self.layout.under(each.scope, register=False))):
                 located = self.layout.located(tuple(path.split("/")))
                 if located is not None:
                     for entry in self.state.file(path).known:
@@ -307,6 +402,10 @@ class Vault:
         for key, path in paths.items():
             self._single(path, records[key], key)
 
+    def clear(self, path: Path, key: str) -> None:
+        """Take away a file that shows one record, which there is not; what it says is put aside."""
+        self._single(path, None, key)
+
     def _single(self, path: Path, record: Record | None, key: str) -> None:
         """Bring a file that shows one record up to date."""
         file = self.state.file(written(path))
@@ -337,8 +436,8 @@ class Vault:
         extent: Extent, aside: Sequence[str],
     ) -> None:  # fmt: skip
         """Write a file, or remove it when nothing is left in it; what people wrote is put aside first."""
-        for theirs in aside:
-            self.aside(path, theirs)
+        if aside:
+            self.aside(path, "\n".join(aside))
         if not extent.entries and not body.removeprefix("---").strip():
             if held is not None:
                 self.tree.remove(path)
@@ -349,7 +448,7 @@ class Vault:
         same = held is not None and held.stamp.size == sum(map(len, content)) and held.content == b"".join(content)
         stamp = held.stamp if held is not None and same else self.tree.write(path, content, before)
         # A file that a person has changed elsewhere is to be looked at, although it is we who wrote it last.
-        self.state.keep(file, kept, stamp if before == file.stamp else UNKNOWN, extent)
+        self.state.keep(file, kept, stamp if before == file.stamp else stamp._replace(inode=UNKNOWN.inode), extent)
 
     def aside(self, path: Path, theirs: str) -> None:
         """Keep a person's version of something beside its file."""

@@ -166,8 +166,9 @@ class Tree:
         """Every Markdown file, with its stamp, in order; what links lead to is not looked at."""
         if not self.folder.is_dir():
             return
-        for at, folders, names, opened in os.fwalk(self.folder, follow_symlinks=False):
-            below = Folder(at).relative_to(self.folder).parts
+        root = self.folder.resolve()  # the vault itself may be a link
+        for at, folders, names, opened in os.fwalk(root, follow_symlinks=False):
+            below = Folder(at).relative_to(root).parts
             folders[:] = sorted(each for each in folders if below or each not in (STATE, ".git", ".obsidian"))
             for name in sorted(names):
                 there = _there(opened, name) if name.endswith(".md") else None
@@ -178,7 +179,7 @@ class Tree:
         """Remove the temporary files that a crash left, last changed before so many nanoseconds since 1970."""
         if not self.folder.is_dir():
             return
-        for _, _, names, opened in os.fwalk(self.folder, follow_symlinks=False):
+        for _, _, names, opened in os.fwalk(self.folder.resolve(), follow_symlinks=False):
             for name in names:
                 if name.startswith(".") and name.endswith(_TEMPORARY) and len(name) == 13 + len(_TEMPORARY):
                     there = _there(opened, name)

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 from urllib.parse import quote, unquote
 
 from ..errors import Invalid
@@ -43,19 +43,70 @@ class Located:
     day: str = ""
 
 
+class Folders(Protocol):
+    """Which folder each app, project and owner has."""
+
+    def folder(self, home: str) -> str | None:
+        """The path of a folder; None when it has none yet."""
+
+    def is_free(self, path: str) -> bool:
+        """Whether no folder has this path, nor one that differs from it in capitals alone."""
+
+    def register(self, home: str, path: str) -> None:
+        """Keep the path of a folder, which it has from now on."""
+
+
 class Layout:
-    """Paths by owner, kind and day."""
+    """Paths by owner, kind and day.
 
-    def __init__(self, *, folded: bool = False) -> None:
-        """`folded`: the file system takes A and a for the same, so capitals are written otherwise."""
+    Two names that differ in capitals alone are one folder on many systems, and a vault may be carried from one to
+    another: the folder that came first keeps the plain name, and the other's is written with percent signs.
+    """
+
+    def __init__(self, *, folded: bool = False, folders: Folders | None = None) -> None:
+        """`folded`: the file system takes A and a for the same, so capitals are written otherwise.
+
+        Without `folders`, each has the folder that it would have if it were the first.
+        """
         self._folded = folded
+        self._folders = folders
 
-    def under(self, scope: Scope) -> Path:
-        """The folder of an app, a project or an owner."""
-        _, *names = scope.names
-        places = [self._default(name, default) for name, default in zip(names, DEFAULTS, strict=False)]
-        track = [TRACKS[name] for name in names[2:3]]
-        return (*places, *track, *map(self._segment, names[3:4]))
+    def under(self, scope: Scope, *, register: bool = True) -> Path:
+        """The folder of an app, a project or an owner, which it has from now on if it is to `register`."""
+        names = scope.names[1:5]
+        if self._folders is None:
+            return tuple(self._plain(place, name) for place, name in enumerate(names))
+        known = self._folders.folder("\0".join(names))
+        if known is not None:
+            return tuple(known.split("/"))
+        path: Path = ()
+        for place, name in enumerate(names):
+            home = "\0".join(names[: place + 1])
+            known = self._folders.folder(home)
+            if known is not None:
+                path = tuple(known.split("/"))
+                continue
+            path = (*path, self._plain(place, name))
+            if not self._folders.is_free(written(path)):
+                path = (*path[:-1], _make_distinct(path[-1]))
+            if register:
+                self._folders.register(home, written(path))
+        return path
+
+    def register(self, path: Path) -> None:
+        """Take down the folders that lead to a file as they are called, if it is we who called them so."""
+        names = _parse_names(path)
+        if self._folders is None or names is None:
+            return
+        plain = [Layout()._plain(place, name) for place, name in enumerate(names)]
+        if all(found in (name, _make_distinct(name)) for found, name in zip(path, plain, strict=False)):
+            for place in range(len(names)):
+                self._folders.register("\0".join(names[: place + 1]), written(path[: place + 1]))
+
+    def _plain(self, place: int, name: str) -> str:
+        if place < len(DEFAULTS):
+            return self._default(name, DEFAULTS[place])
+        return TRACKS[name] if place == len(DEFAULTS) else self._segment(name)
 
     def daily(self, home: Scope, kind: Kind, key: str) -> Path:
         """The file of a day's episodes, facts or cases."""
@@ -80,20 +131,16 @@ class Layout:
 
     def located(self, path: Path) -> Located | None:
         """What a file is for, by its path; None when it is none of ours."""
-        if len(path) < 5:
+        names = _parse_names(path)
+        if names is None:
             return None
-        app, project, tracks, owner, *rest = path
-        track = next((track for track, folder in TRACKS.items() if folder == tracks), None)
-        if track is None:
-            return None
-        both = zip((app, project), DEFAULTS, strict=True)
-        places = ["default" if name == default else unquote(name) for name, default in both]
         try:
-            home = Scope(ROOT, *places, track, unquote(owner))
+            home = Scope(ROOT, *names)
         except Invalid:  # no text, or too long
             return None
-        if self.under(home) != path[:4]:  # written otherwise than we would
+        if self.under(home, register=False) != path[:4]:  # written otherwise than we would
             return None
+        track, rest = names[2], [*path[4:]]
         if rest == [PROFILE] and track == "user":
             return Located(home=home, kind=Kind.PROFILE)
         if len(rest) == 3 and rest[0] == "skills" and rest[1].startswith("skill_") and rest[2] == SKILL:
@@ -117,11 +164,44 @@ class Layout:
         if safe.startswith("."):
             safe = "%2E" + safe[1:]
         if self._folded:
-            safe = re.sub("%..|[A-Z]", lambda found: found[0] if found[0][0] == "%" else f"%{ord(found[0]):X}", safe)
-        if len(safe) > LONGEST_NAME:
-            # Not to be read back, and so a file in it is only written: no name that a door takes is this long.
-            return f"{safe[: LONGEST_NAME - 20]}%{hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
+            safe = _escape_capitals(safe)
+        return _shorten(safe, name)
+
+
+def _parse_names(path: Path) -> tuple[str, str, str, str] | None:
+    """The app, the project, the track and the owner that a file's path names; None when it names none."""
+    if len(path) < 5:
+        return None
+    app, project, tracks, owner, *_ = path
+    track = next((track for track, folder in TRACKS.items() if folder == tracks), None)
+    if track is None:
+        return None
+    both = zip((app, project), DEFAULTS, strict=True)
+    first, second = ("default" if name == default else unquote(name) for name, default in both)
+    return first, second, track, unquote(owner)
+
+
+def _escape_capitals(name: str) -> str:
+    """A folder's name with its capitals written with percent signs."""
+    return re.sub("%..|[A-Z]", lambda found: found[0] if found[0][0] == "%" else f"%{ord(found[0]):X}", name)
+
+
+def _make_distinct(name: str) -> str:
+    """A folder's name that no other is taken for where capitals do not count: its capitals, or its first letter when
+    it has none, are written with percent signs.
+    """
+    safe = _escape_capitals(name)
+    if safe == name:
+        safe = re.sub("^((?:%..|[^a-z%])*)([a-z])", lambda found: f"{found[1]}%{ord(found[2]):X}", name)
+    return _shorten(safe, name)
+
+
+def _shorten(safe: str, name: str) -> str:
+    """A folder's name, cut off where it is too long for one."""
+    if len(safe) <= LONGEST_NAME:
         return safe
+    # Not to be read back, and so a file in it is only written: no name that a door takes is this long.
+    return f"{safe[: LONGEST_NAME - 20]}%{hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
 
 
 def day_of(key: str) -> str:

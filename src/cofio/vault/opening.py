@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -13,9 +14,12 @@ from ..errors import Unavailable
 from ..sessions import Conversations
 from ..settings import Settings
 from . import FOLDER, Vault
+from .attachment import Attachment
+from .folders import Tree
 from .layout import STATE
 from .state import State
 from .syncing import Synced, Syncing
+from .trash import Trash
 from .watching import Watcher
 
 
@@ -35,15 +39,41 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
         if settings.vault:
             return Vault(engine, folder, zone=settings.zone)
         if (folder / STATE).is_dir():
-            state = State(folder)
-            with state.locked():
-                state.tell(complete="")
-            state.close()
+            _leave(engine, folder)
     except (OSError, sqlite3.Error) as error:
         if not settings.vault:
             return None
-        raise Unavailable(f"the vault in {folder} cannot be used ({error}): set `vault = off` to do without") from error
+        without = "`vault = false` in cofio.toml, or COFIO_VAULT=off, does without"
+        raise Unavailable(f"the vault in {folder} cannot be used ({error}): {without}") from error
     return None
+
+
+def _leave(engine: Engine, folder: Path) -> None:
+    """Know that the files do not follow any more, and keep nothing that a deletion would not reach."""
+    state = State(folder)
+    try:
+        if state.about("store") in ("", engine.identity().store):
+            with state.locked():
+                state.tell(complete="")
+            Trash(Tree(folder)).clear()
+    finally:
+        state.close()
+
+
+def find_detachment(engine: Engine, store: Path) -> str:
+    """Why the vault of a store is left alone, and what helps; empty when it is not, or when there is none.
+
+    Raises:
+        OSError, sqlite3.Error: its folder cannot be used.
+    """
+    folder = store / FOLDER
+    if not os.access(folder / STATE / "state.db", os.W_OK):  # none, or on a disk where nothing can come to harm
+        return ""
+    state = State(folder)
+    try:
+        return Attachment(engine, state, folder).find_trouble()
+    finally:
+        state.close()
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from ..importing import markdown
 from ..model import Json, Kind, Record, Scope
 from ..sessions.places import public_id
 from ..sessions.turns import fields
-from .layout import DAILY
+from .layout import DAILY, Located
 
 _COUNTS = re.compile(r"^(entry_count|last_appended_at):.*\n", re.MULTILINE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,7 +36,8 @@ class Rendering:
         stem, owner, track = DAILY[kind][1], home.names[-1], home.names[-2]
         # Texts in quotation marks, as nearly every YAML writer does: a day is none to the one that reads it.
         return (
-            f"---\nid: {stem}_log_{owner}_{day}\ntype: {stem}_daily\nfile_type: {stem}_daily\nschema_version: 1\n"
+            f"---\nid: {_quoted(f'{stem}_log_{owner}_{day}')}\n"
+            f"type: {stem}_daily\nfile_type: {stem}_daily\nschema_version: 1\n"
             f"{track}_id: {_quoted(owner)}\ntrack: {track}\ndate: '{day}'\n{self._counts(count, latest)}---\n"
         )
 
@@ -99,6 +100,29 @@ class Rendering:
         return (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(self._zone).isoformat()
 
 
+def split_entries(located: Located, content: bytes, keys: Collection[str] = ()) -> list[tuple[str, str]]:
+    """The entries of a file, each with its key, as they stand there; `keys` are those that it should have.
+
+    Raises:
+        Invalid: it is no text, or an entry in it is not whole.
+    """
+    try:
+        text = markdown.plain(content.decode())
+    except UnicodeDecodeError:
+        raise Invalid("file", "is not UTF-8 text") from None
+    if not text.strip():
+        return []
+    if located.kind is Kind.PROFILE:
+        return [("profile", text)]
+    if located.kind is Kind.SKILL:
+        if keys:
+            return [(key, text) for key in keys]
+        front, _ = markdown.divided(text)
+        named = str(front.get("id") or "").removeprefix(f"{located.home.names[-1]}_")
+        return [(named or "SKILL.md", text)]
+    return [(span.id, text[span.start : span.end]) for span in markdown.spans(text)]
+
+
 def at(record: Record) -> int:
     """The time that a record tells, in milliseconds since 1970."""
     return cast(int, fields(record).get("at") or 0)
@@ -131,7 +155,7 @@ def _changed_profile(record: Record, ours: str, theirs: str) -> dict[str, Any]:
     if given == {name: value for name, value in before.items() if name not in fixed}:
         given = dict(known)
     if written.strip() != body.strip():
-        given["summary"] = written.strip()
+        given["summary"] = markdown.unescape_controls(written.strip())
     for name, kind in (("summary", str), ("explicit_info", list), ("implicit_traits", list)):
         if not isinstance(given.get(name, kind()), kind):
             raise Invalid(name, f"is no {'text' if kind is str else 'list'}")
@@ -168,7 +192,7 @@ def _skill_said(text: str) -> dict[str, Any]:
     return {
         "name": str(front.get("name") or ""),
         "description": str(front.get("description") or ""),
-        "content": body.strip("\n").rstrip(),
+        "content": markdown.unescape_controls(body.strip("\n").rstrip()),
         "confidence": share("confidence", front.get("confidence")),
     }
 
@@ -192,7 +216,7 @@ def _filled(sections: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _body(text: object) -> str:
-    body = markdown.plain(str(text or "")).strip("\n").rstrip()
+    body = markdown.escape_controls(markdown.plain(str(text or "")).strip("\n").rstrip())
     return f"{body}\n" if body else ""
 
 

@@ -22,7 +22,7 @@ from ..sessions.mirroring import Seen
 from .folders import Stamp
 from .layout import STATE
 
-VERSION = "1"
+VERSION = "2"  # of what is rendered and known: another is looked through once
 PATIENCE = 30.0  # seconds that another process may hold the vault
 UNKNOWN = Stamp(0, 0, 0)
 _BOOT = Folder("/proc/sys/kernel/random/boot_id")
@@ -36,6 +36,8 @@ CREATE TABLE IF NOT EXISTS entry (
     file INT NOT NULL, id TEXT NOT NULL, hash BLOB NOT NULL, at INT NOT NULL, PRIMARY KEY (file, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS pending (no INTEGER PRIMARY KEY, process INT NOT NULL, seen TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS folder (home TEXT PRIMARY KEY, path TEXT NOT NULL, folded TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS folder_folded ON folder (folded);
 CREATE TABLE IF NOT EXISTS fault (path TEXT PRIMARY KEY, said TEXT NOT NULL) WITHOUT ROWID;
 """
 _FILE = "SELECT no, inode, changed, size, entries, latest FROM file WHERE path = ?"
@@ -109,10 +111,12 @@ class State:
             boot = _BOOT.read_text().strip()
         except OSError:
             boot = ""
-        if self.about("version") != VERSION or self.about("boot") != boot:
+        if self.about("boot") != boot:
             self._database.execute("DELETE FROM entry WHERE file IN (SELECT no FROM file WHERE NOT forced)")
             self._database.execute("DELETE FROM file WHERE NOT forced")
-            self.tell(version=VERSION, boot=boot, complete="")
+            self.tell(boot=boot, complete="")
+        if self.about("version") != VERSION:
+            self.tell(version=VERSION, complete="")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -196,12 +200,38 @@ class State:
             "UPDATE file SET forced = 1 WHERE path = ? AND inode = ? AND changed = ? AND size = ?", (path, *stamp)
         )
 
+    def entries(self) -> Iterator[tuple[str, str]]:
+        """Every entry that is known, as its file's path and its id."""
+        yield from self._all("SELECT path, id FROM entry JOIN file ON file.no = entry.file", [])
+
     def forget(self) -> None:
         """Know nothing of any file."""
         self._database.execute("DELETE FROM entry")
         self._database.execute("DELETE FROM file")
         self._database.execute("DELETE FROM fault")
         self.tell(complete="")
+
+    # The names of folders.
+
+    def folder(self, home: str) -> str | None:
+        """The path of an owner's folder; None when it has none yet."""
+        found = self._all("SELECT path FROM folder WHERE home = ?", [home])
+        return str(found[0][0]) if found else None
+
+    def is_free(self, path: str) -> bool:
+        """Whether no folder has this path, nor one that differs from it in capitals alone."""
+        return not self._all("SELECT 1 FROM folder WHERE folded = ? LIMIT 1", [path.casefold()])
+
+    def register(self, home: str, path: str) -> None:
+        """Keep the path of an owner's folder, which it has from now on."""
+        with self._lock:
+            self._database.execute("INSERT OR IGNORE INTO folder VALUES (?, ?, ?)", (home, path, path.casefold()))
+
+    def unregister(self, home: str) -> None:
+        """Forget the folders of an app, a project or an owner, and of all under it."""
+        self._database.execute(
+            "DELETE FROM folder WHERE home = ? OR (home >= ? AND home < ?)", (home, f"{home}\0", f"{home}\1")
+        )
 
     # What is under way, and what went wrong.
 
@@ -249,6 +279,10 @@ class State:
         """Something about the vault as a whole; empty when nothing is known."""
         found = self._all("SELECT value FROM about WHERE name = ?", [name])
         return str(found[0][0]) if found else ""
+
+    def read_about(self) -> dict[str, str]:
+        """All that is known about the vault as a whole, as of one moment."""
+        return dict(self._all("SELECT name, value FROM about", []))
 
     def tell(self, **values: str) -> None:
         """Keep something about the vault as a whole."""

@@ -7,13 +7,13 @@ have, the database's version is written and the person's is kept beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from ..backends import Change, Edit, Progress
-from ..errors import CofioError, Conflict, Invalid, NotFound
-from ..importing import markdown
+from ..errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ..model import Kind, Record, Scope
 from ..query import MAX_LIST
 from ..secrets.policy import admit
@@ -23,10 +23,12 @@ from ..sessions.editing import edited
 from ..sessions.mirroring import Seen
 from ..sessions.places import ROOT
 from . import Vault
+from .attachment import is_too_much
 from .folders import Moved
 from .layout import DAILY, SHOWN, Located, Path, day_of, is_key, written
-from .rendering import at, changed
+from .rendering import at, changed, split_entries
 from .state import UNKNOWN, Known, digest
+from .trash import TrashItem, take_back
 
 MANY, SHARE = 20, 0.5  # of so many entries, more than this share gone at once is taken for a mistake
 ROUNDS = 3  # how often files are looked at again that were changed meanwhile
@@ -59,11 +61,39 @@ class Synced:
     """Files and entries that cannot be taken in, and why; they are left as they are."""
     refused: list[Said] = field(default_factory=list)
     """What seems to have been removed by mistake, and is forgotten only if that is asked for."""
+    missing: list[Said] = field(default_factory=list)
+    """What is not there, and is to be forgotten if it stays away."""
+    returned: list[Said] = field(default_factory=list)
+    """What had been forgotten because it was not there, and is back."""
 
     @property
     def problems(self) -> int:
         """How many things a person should look at."""
         return len(self.conflicts) + len(self.strange) + len(self.unreadable) + len(self.refused)
+
+
+IsDue: TypeAlias = Callable[[Said], bool]
+"""Says of an entry that is not there whether it is to be forgotten now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """How files are looked at."""
+
+    force: bool = False
+    adopts: bool = False
+    is_due: IsDue | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ReturnedEntry:
+    """An entry that is in a file again after it was forgotten, and what was kept of it."""
+
+    path: Path
+    kind: Kind
+    seen: Seen
+    trashed: TrashItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +113,62 @@ class Syncing:
         self.vault = self._vault = vault
         self._conversations = conversations
 
-    def sync(self, *, force: bool = False, progress: Progress | None = None) -> Synced:
-        """Look at every file and every record; with `force`, forget whatever was removed, however much it is."""
-        self._vault.complete()
-        expected = self._expected()
-        there = {tuple(path.split("/")) for path in {**self._vault.stamps(), **self._vault.state.files()}}
-        synced = self._seen_to(sorted({*expected, *there}), expected, force, progress)
-        if not synced.refused:
-            self._vault.completed()
-        return synced
+    def sync(self, *, force: bool = False, is_due: IsDue | None = None, progress: Progress | None = None) -> Synced:
+        """Look at every file and every record; with `force`, forget whatever was removed, however much it is.
 
-    def look(self, paths: Iterable[Path] | None = None) -> Synced:
-        """Look at some files only, or at those that are not as we left them."""
+        `is_due` says of what is not there whether it has been away for long enough; by default, whatever is.
+
+        Raises:
+            Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
+        """
+        self._vault.check_attached()
+        self._vault.complete()
+        return self._sync_all(force=force, is_due=is_due, progress=progress)
+
+    def look(self, paths: Iterable[Path] | None = None, *, is_due: IsDue | None = None) -> Synced:
+        """Look at some files only, or at those that are not as we left them.
+
+        Raises:
+            Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
+        """
+        self._vault.check_attached()
         if paths is None:
             now, before = self._vault.stamps(), self._vault.state.files()
             names = {name for name in {**now, **before} if now.get(name) != before.get(name)}
             paths = [tuple(name.split("/")) for name in names]
-        return self._seen_to(sorted(paths), {}, False, None)
+        return self._seen_to(sorted(paths), {}, _Options(is_due=is_due))
 
     def rebuild(self, progress: Progress | None = None) -> Synced:
-        """Write everything anew; what the files say otherwise is kept beside."""
+        """Write everything anew; what the files say otherwise is kept beside.
+
+        Raises:
+            Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
+        """
+        self._vault.check_attached()
         with self._vault.state.locked():
             self._vault.state.forget()
         return self.sync(progress=progress)
+
+    def adopt(self, progress: Progress | None = None) -> Synced:
+        """Make the files this memory's, whoever's they were: it writes what it holds, and what the files say
+        otherwise, or what it has no record of, is kept beside.
+        """
+        with self._vault.state.locked():
+            self._vault.state.forget()
+            self._vault.attachment.attach()
+        return self._sync_all(adopts=True, progress=progress)
+
+    def _sync_all(
+        self, *, force: bool = False, adopts: bool = False, is_due: IsDue | None = None,
+        progress: Progress | None = None,
+    ) -> Synced:  # fmt: skip
+        expected = self._expected()
+        there = {tuple(path.split("/")) for path in {**self._vault.stamps(), **self._vault.state.files()}}
+        options = _Options(force=force, adopts=adopts, is_due=is_due, progress=progress)
+        synced = self._seen_to(sorted({*expected, *there}), expected, options)
+        if not synced.refused:
+            self._vault.completed()
+        return synced
 
     def _expected(self) -> dict[Path, set[str]]:
         """The files that there should be, with the keys of their entries."""
@@ -136,33 +199,50 @@ class Syncing:
             if len(page) < MAX_LIST:
                 return
 
-    def _seen_to(
-        self, paths: Sequence[Path], expected: Mapping[Path, set[str]], force: bool, progress: Progress | None
-    ) -> Synced:
+    def _seen_to(self, paths: Sequence[Path], expected: Mapping[Path, set[str]], options: _Options) -> Synced:
+        self._check_records(paths, expected)
         synced = Synced()
         for _ in range(ROUNDS):
             edits: list[_Found] = []
             gone: list[_Found] = []
+            back: list[_ReturnedEntry] = []
             before = len(self._vault.kept)
             for number, path in enumerate(paths):
-                if progress is not None:
-                    progress("looking at files", number, len(paths))
-                look = _Look(self._vault, path, synced)
+                if options.progress is not None:
+                    options.progress("looking at files", number, len(paths))
+                look = _Look(self._vault, path, synced, adopts=options.adopts)
                 look.compare(expected.get(path, set()))
                 edits += look.edits
                 gone += look.gone
-            synced.conflicts += [
-                Said(path=path, text="was changed on both sides") for path in self._vault.kept[before:]
-            ]
-            again = self._take(edits, synced)
-            self._forget(self._unmoved(gone, synced), synced, force)
+                back += look.back
+            why = "keeps what this memory says otherwise, or not" if options.adopts else "was changed on both sides"
+            synced.conflicts += [Said(path=path, text=why) for path in self._vault.kept[before:]]
+            # What was taken in is looked at once more: then it is known how the file was left.
+            again = {*self._take(edits, synced), *self._take_back(back, synced)}
+            self._forget(self._unmoved(gone, synced), synced, options)
             if not again:
                 return synced
-            paths, expected = again, {}
+            names = {*map(written, again)}
+            synced.strange = [said for said in synced.strange if said.path not in names]
+            synced.unreadable = [said for said in synced.unreadable if said.path not in names]
+            synced.missing = [said for said in synced.missing if said.path not in names]
+            paths, expected = sorted(again), {}
         return synced
 
+    def _check_records(self, paths: Sequence[Path], expected: Mapping[Path, set[str]]) -> None:
+        """Go on only if there are records of nearly all entries: else it is they that were lost, and not unwanted."""
+        vault, lost = self._vault, 0
+        for path in paths:
+            located = vault.located(path)
+            if located is None:
+                continue
+            for key in vault.state.file(written(path)).known.keys() - expected.get(path, set()):
+                lost += vault.engine.get(located.home, key, kind=located.kind) is None
+        if lost and is_too_much(lost, entries := vault.state.total()):
+            raise Unavailable(vault.attachment.detach(lost, entries))
+
     def _take(self, edits: Sequence[_Found], synced: Synced) -> list[Path]:
-        """Make records say what people wrote; the files to look at again, because their records changed meanwhile."""
+        """Make records say what people wrote; the files to look at again, because they or the records have changed."""
         again: list[Path] = []
         for each in edits:
             name, key, theirs = written(each.path), each.record.key or "", each.theirs or ""
@@ -172,6 +252,7 @@ class Syncing:
                 if not given:
                     self._restore(each, theirs)
                     synced.written.append(replace(said, text="only the texts of an entry can be changed"))
+                    again.append(each.path)
                     continue
                 self._vault.taken[name, key] = digest(theirs)
                 kept = admit("vault", given, allow=self._vault.engine.settings.allow_secrets)
@@ -179,12 +260,38 @@ class Syncing:
                 synced.edited.append(
                     said if kept is given else replace(said, text="what looks like a secret is masked")
                 )
+                again.append(each.path)
             except (Conflict, NotFound):
                 again.append(each.path)
             except Invalid as error:
                 synced.unreadable.append(replace(said, text=str(error)))
             finally:
                 self._vault.taken.pop((name, key), None)
+        return again
+
+    def _take_back(self, back: Sequence[_ReturnedEntry], synced: Synced) -> list[Path]:
+        """Remember again what was forgotten because it was not there, and now is; the files to look at again."""
+        vault, again = self._vault, []
+        for each in back:
+            others = [
+                Seen(kept.scope, kept.kind, kept.key or "") for kept in each.trashed.records if kept.kind in SHOWN
+            ]
+            try:
+                # The entry itself is left as it is: it may have been changed while it was away.
+                with vault.changing([seen for seen in others if seen != each.seen]) as answers:
+                    answers += vault.engine.apply(take_back(vault.engine, each.trashed.records))
+            except (Conflict, NotFound):
+                again.append(each.path)
+                continue
+            record = vault.engine.get(each.seen.scope, each.seen.key, kind=each.kind)
+            with vault.state.locked():
+                file = vault.state.file(written(each.path))
+                known = Known(digest(each.trashed.text), at(record) if record is not None else 0)
+                vault.state.keep(file, {each.seen.key: known}, UNKNOWN)
+            vault.trash.remove(each.seen)
+            synced.returned.append(Said(path=written(each.path), entry=each.seen.key))
+            strange = [tuple(said.path.split("/")) for said in synced.strange]
+            again += [each.path, *(path for path in strange if path[:4] == each.path[:4])]
         return again
 
     def _restore(self, each: _Found, theirs: str) -> None:
@@ -194,25 +301,30 @@ class Syncing:
         with vault.state.locked():
             vault.follow([_seen(record)])
 
-    def _forget(self, gone: Sequence[_Found], synced: Synced, force: bool) -> None:
-        """Forget what people removed, unless it is so much that it must be a mistake."""
-        refused = set() if force else self._refused(gone)
+    def _forget(self, gone: Sequence[_Found], synced: Synced, options: _Options) -> None:
+        """Forget what people removed, unless it is so much that it must be a mistake, or may yet return."""
+        refused = set() if options.force else self._refused(gone)
         for each in gone:
             record = each.record
             said = Said(path=written(each.path), entry=record.key or "")
             if record.scope in refused:
                 synced.refused.append(replace(said, text="seems to have been removed by mistake"))
                 continue
+            if options.is_due is not None and not options.is_due(said):
+                synced.missing.append(said)
+                continue
+            text = self._vault.rendering.of(record)
+            spare = partial(self._vault.trash.put, _seen(record), text)
             _, app, project, _, owner = record.scope.names
             place = Place(app=app, project=project)
             try:
                 if record.kind is Kind.PROFILE:
-                    self._conversations.forgetting.owner(place, "user", owner, (Kind.PROFILE,))
+                    self._conversations.forgetting.owner(place, "user", owner, (Kind.PROFILE,), spare)
                 else:
-                    self._conversations.forgetting.memory(place, public_id(record))
+                    self._conversations.forgetting.memory(place, public_id(record), spare)
             except NotFound:  # gone with something else that was removed
                 pass
-            except CofioError as error:
+            except (CofioError, OSError, Moved) as error:
                 synced.unreadable.append(replace(said, text=str(error)))
                 continue
             synced.deleted.append(said)
@@ -255,13 +367,17 @@ class Syncing:
 class _Look:
     """One look at one file."""
 
-    def __init__(self, vault: Vault, path: Path, synced: Synced) -> None:
+    def __init__(self, vault: Vault, path: Path, synced: Synced, *, adopts: bool = False) -> None:
+        """If it `adopts` the file, an entry that has no record is kept beside, and not left in place."""
         self._vault = vault
         self._path = path
         self._name = written(path)
         self._synced = synced
+        self._adopts = adopts
+        self._older = False
         self.edits: list[_Found] = []
         self.gone: list[_Found] = []
+        self.back: list[_ReturnedEntry] = []
 
     def compare(self, expected: set[str]) -> None:
         """Write what only the database has changed, and find what only a person has."""
@@ -272,7 +388,7 @@ class _Look:
                     self._follow(None, expected)
             return
         for _ in range(ROUNDS):
-            self.edits, self.gone = [], []
+            self.edits, self.gone, self.back = [], [], []
             try:
                 with self._vault.state.locked():
                     self._compare(located, expected)
@@ -294,6 +410,8 @@ class _Look:
             theirs, stale = {}, {*file.known}
         else:
             stale = set()
+        # An older state of the file that was put back: what it does not have yet was not removed by anyone.
+        self._older = held is not None and file.stamp is not None and held.stamp.changed < file.stamp.changed
         adopted: dict[str, Known | None] = {}
         for key in {**dict.fromkeys(file.known), **dict.fromkeys(theirs), **dict.fromkeys(expected)}:
             if key in stale:
@@ -313,10 +431,7 @@ class _Look:
         vault = self._vault
         record = vault.engine.get(located.home, key, kind=located.kind) if _may_be(located, key) else None
         if record is None:
-            if known is not None:
-                stale.add(key)
-            elif theirs is not None:
-                self._synced.strange.append(Said(path=self._name, entry=key, text="is not from here"))
+            self._unrecorded(located, key, known, theirs, stale)
             return
         if located.kind is Kind.SKILL and not self._is_place(record):
             if theirs is not None and known is None:
@@ -331,10 +446,30 @@ class _Look:
         elif known is None or digest(ours) != known.hash:
             self._outdated(key, known, theirs)
             stale.add(key)
+        elif theirs is None and self._older:
+            self._synced.written.append(Said(path=self._name, entry=key))
+            stale.add(key)
         elif theirs is None:
             self.gone.append(_Found(self._path, record, None))
         else:
             self.edits.append(_Found(self._path, record, theirs))
+
+    def _unrecorded(self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str]) -> None:
+        """See to an entry that has no record: forgotten elsewhere, back from where it was, or not from here."""
+        said, seen = Said(path=self._name, entry=key), Seen(located.home, located.kind, key)
+        if known is not None:
+            stale.add(key)
+            self._synced.written.append(replace(said, text="is forgotten, and is not here any more"))
+        elif theirs is None:
+            return
+        elif self._adopts and located.kind in (Kind.PROFILE, Kind.SKILL):
+            self._vault.clear(self._path, key)
+        elif self._adopts:
+            stale.add(key)
+        elif _may_be(located, key) and (trashed := self._vault.trash.find(seen)) is not None:
+            self.back.append(_ReturnedEntry(self._path, located.kind, seen, trashed))
+        else:
+            self._synced.strange.append(replace(said, text="is not from here"))
 
     def _outdated(self, key: str, known: Known | None, theirs: str | None) -> None:
         """Tell of an entry that is to be written; a person's version of it is told of when it is put aside."""
@@ -354,28 +489,12 @@ class _Look:
 
     def _entries(self, located: Located, content: bytes, keys: set[str]) -> dict[str, str]:
         """The entries of a file by their keys."""
-        try:
-            text = markdown.plain(content.decode())
-        except UnicodeDecodeError:
-            raise Invalid("file", "is not UTF-8 text") from None
-        if not text.strip():
-            return {}
-        if located.kind is Kind.PROFILE:
-            return {"profile": text}
-        if located.kind is Kind.SKILL:
-            if keys:
-                return dict.fromkeys(keys, text)
-            front, _ = markdown.divided(text)
-            named = str(front.get("id") or "").removeprefix(f"{located.home.names[-1]}_")
-            return {named or "SKILL.md": text}
         found: dict[str, str] = {}
-        for span in markdown.spans(text):
-            if span.id in found:
-                self._synced.strange.append(
-                    Said(path=self._name, entry=span.id, text="is there twice; the first counts")
-                )
+        for key, text in split_entries(located, content, keys):
+            if key in found:
+                self._synced.strange.append(Said(path=self._name, entry=key, text="is there twice; the first counts"))
             else:
-                found[span.id] = text[span.start : span.end]
+                found[key] = text
         return found
 
     def _follow(self, located: Located | None, keys: set[str]) -> None:

@@ -6,31 +6,38 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path as Folder
 
 from ..errors import CofioError
 from .folders import Stamp
-from .layout import STATE, Path
-from .syncing import Synced, Syncing
+from .layout import STATE, Path, written
+from .syncing import Said, Synced, Syncing
 
+ABSENT = 60.0  # seconds that something must be missing before it is forgotten: sync tools and editors put it back
 QUIET = 1.0  # seconds that a file must have been left alone: an editor may write it in several pieces
 PATIENCE = 5.0  # seconds that a close waits for a look that does not end
 SETTLE = 5.0  # seconds after which what was written is forced to the disk
+PURGE = 3600.0  # seconds after which it is seen what has been in the trash for too long
 _log = logging.getLogger("cofio.vault")
 
 
 class Watcher:
     """Looks at files that have changed, in a thread of its own, until it is stopped."""
 
-    def __init__(self, syncing: Syncing, told: Callable[[Synced], None] | None = None) -> None:
-        """`told` is called with what came of each look."""
+    def __init__(
+        self, syncing: Syncing, told: Callable[[Synced], None] | None = None, *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """`told` is called with what came of each look; the `clock` tells seconds."""
         self._syncing = syncing
         self._vault = syncing.vault
         self._told = told
         self._stop = threading.Event()
+        self._clock = clock
         self._waiting: dict[Path, tuple[Stamp | None, float]] = {}
-        self._settled = time.monotonic()
+        self._missing: dict[Said, float] = {}
+        self._settled = self._purged = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="cofio-vault", daemon=True)
 
     def start(self) -> None:
@@ -60,8 +67,12 @@ class Watcher:
 
     def _begun(self) -> None:
         """Complete what a crash left, and take in what was done while nobody watched."""
+        if self._vault.detachment:
+            self._tell(Synced())
+            return
         self._vault.complete()
-        self._tell(self._syncing.sync() if self._vault.stale else self._syncing.look())
+        look = self._syncing.sync if self._vault.stale else self._syncing.look
+        self._tell(self._track(look(is_due=self._is_due)))
 
     def _noticed(self, file: Folder) -> None:
         try:
@@ -90,11 +101,33 @@ class Watcher:
                 del self._waiting[path]  # our own doing
             else:
                 self._waiting[path] = (stamp, now)
-        if due:
-            self._tell(self._syncing.look(due))
+        due += {tuple(said.path.split("/")) for said in self._missing if self._is_due(said)} - {*due}
+        if due and not self._vault.detachment:
+            try:
+                synced = self._syncing.look(due, is_due=self._is_due)
+            except (CofioError, OSError, sqlite3.Error):
+                self._missing.clear()  # as of what changed: it is looked at again by the next start
+                raise
+            self._tell(self._track(synced, due))
+        if now - self._purged > PURGE:
+            self._purged = now
+            self._vault.purge()
         if now - self._settled > SETTLE:
             self._settled = now
             self._vault.settle()
+
+    def _is_due(self, said: Said) -> bool:
+        """Whether something has been missing for so long that it is to be forgotten."""
+        return said in self._missing and self._clock() - self._missing[said] >= ABSENT
+
+    def _track(self, synced: Synced, paths: Iterable[Path] = ()) -> Synced:
+        """Know since when things are missing, of the files that were looked at."""
+        now, looked = self._clock(), None if paths is None else {*map(written, paths)}
+        others = {
+            said: since for said, since in self._missing.items() if looked is not None and said.path not in looked
+        }
+        self._missing = others | {said: self._missing.get(said, now) for said in synced.missing}
+        return synced
 
     def _tell(self, synced: Synced) -> None:
         if synced.problems:

@@ -101,3 +101,93 @@ def test_it_can_be_turned_off_and_on(cofio: Cofio, store: Path, monkeypatch: pyt
 def test_an_imported_conversation_has_its_files(cofio: Cofio, folder: Path) -> None:
     cofio("chat", "import", "-", "--session", "s", stdin="Anna: I live in Oslo.\n")
     assert [*(folder / ".cofio" / "vault").rglob("episode-*.md")]
+
+
+def lose(store: Path, how: str) -> None:
+    """Have the database be gone, or empty."""
+    for file in store.glob("memory.db*"):
+        file.unlink()
+    if how == "emptied":
+        (store / "memory.db").touch()
+
+
+def files(store: Path) -> dict[Path, bytes]:
+    """Every Markdown file of the vault."""
+    return {file: file.read_bytes() for file in (store / "vault").rglob("*.md")}
+
+
+@pytest.mark.parametrize("how", ["emptied", "removed"])
+def test_a_lost_memory_is_told_by_every_command_and_restored_by_one(cofio: Cofio, store: Path, how: str) -> None:
+    before = files(store)
+    lose(store, how)
+    first = cofio("list")
+    assert "`cofio import everos" in first.err
+    assert first.code == (0 if how == "emptied" else 1)
+    assert cofio("doctor").code == 1
+    for command in (("vault", "sync"), ("vault", "sync", "--force"), ("vault", "rebuild")):
+        ran = cofio(*command)
+        assert ran.code == 1
+        assert "restores what" in ran.err
+    assert files(store) == before
+    ran = cofio("import", "everos", str(store / "vault"))
+    assert (ran.code, ran.out[:18]) == (0, "imported 7 records")
+    assert files(store) == before
+    assert cofio("vault", "status").out == "the vault has 7 entries in 6 files\n"
+    assert cofio("vault", "sync").out == "the files and the memory say the same\n"
+    assert cofio("doctor").code == 0
+
+
+def test_the_doctor_and_the_status_tell_of_a_vault_that_is_left_alone(cofio: Cofio, store: Path) -> None:
+    lose(store, "emptied")
+    told = cofio("doctor", "--json").json["problems"]
+    assert isinstance(told, list)
+    assert [str(each).split(",")[0] for each in told] == [
+        f"the vault in {store / 'vault'} is left alone",
+        f"memory.db was missing or empty although there was a memory in {store}",
+    ]
+    again = cofio("doctor")
+    assert (again.code, again.err) == (1, "")
+    status = cofio("vault", "status")
+    assert (status.code, status.out) == (1, "the vault has 7 entries in 6 files; it is left alone\n")
+    assert status.err.count("is left alone") == 1
+    assert "detached" in cofio("vault", "status", "--json").json
+
+
+def test_an_empty_database_beside_an_index_is_a_finding_until_a_person_has_seen_to_it(
+    cofio: Cofio, folder: Path
+) -> None:
+    cofio("add", "Remember the walrus.")
+    assert cofio("reindex").code == 0
+    store = folder / ".cofio"
+    lose(store, "emptied")
+    assert "memory.db was missing or empty" in cofio("add", "Something else.").err
+    assert cofio("reindex").code == 0
+    assert cofio("list").err == ""
+    assert cofio("doctor", "--fix").code == 1
+    (store / "memory.lost").unlink()
+    assert cofio("doctor").code == 0
+
+
+def test_a_vault_can_be_adopted(cofio: Cofio, store: Path) -> None:
+    lose(store, "emptied")
+    cofio("chat", "import", "-", "--session", "s", stdin="Anna: I live in Oslo.\n")
+    ran = cofio("vault", "adopt")
+    assert (ran.code, ran.err.count("is left alone")) == (1, 0)
+    assert (store / "vault/default_app/default_project/users/Anna").exists()
+    kept = [*(store / "vault").rglob("*.conflict-*.md")]
+    assert len(kept) == 6
+    assert any(b"climbing" in file.read_bytes() for file in kept)
+    for file in kept:
+        file.unlink()
+    assert cofio("vault", "sync").out == "the files and the memory say the same\n"
+    assert cofio("doctor").code == 0
+
+
+def test_what_is_turned_on_and_off_is_said_as_it_is_written(
+    cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store / "cofio.toml").write_text("vault = false\n")
+    told = cofio("vault", "status").err
+    assert "`vault = true` in cofio.toml" in told
+    (store / "cofio.toml").write_text("vault = true\n")
+    assert cofio("vault", "status").code == 0

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import apsw
 
 from ...errors import Invalid, Unavailable
+from ...loss import note_loss
 from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
-from .. import Bounds, Change, CheckpointRows, EmbedBatch, Made, Progress, Put, ToEmbed
+from .. import Bounds, Change, CheckpointRows, EmbedBatch, Identity, Made, Progress, Put, ToEmbed
 from . import checks
 from .checkpoints import Rows, deleted_words, merge_words
 from .copies import Copy
@@ -72,6 +73,7 @@ class SqliteBackend:
             raise Invalid("store", f"{folder} is a file; a store is a folder") from error
         except OSError as error:
             raise Unavailable(f"{folder} cannot be made ({error}); choose another folder") from error
+        note_loss(folder)
         self._database = Database(folder / "memory.db", sync=sync, vfs=vfs)
         self._words = WordIndex(folder / "index", self._database)
         self._vectors: dict[str, VectorIndex] = {}
@@ -87,6 +89,11 @@ class SqliteBackend:
     def verify(self) -> None:
         """See that the store is still where it was opened."""
         self._database.verify()
+
+    def identity(self) -> Identity:
+        """Which store this is, and how far it has come."""
+        with self._database.reading() as connection:
+            return Identity(*connection.execute("SELECT store, seq FROM state").get)
 
     # Reading and writing records.
 

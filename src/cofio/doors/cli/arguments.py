@@ -276,6 +276,10 @@ def _vaulting(command: Callable[[str, str, str], Parser], common: Parser) -> Non
     sync = verb("sync", "Take in what people changed and removed, and write what is not written.", "cofio vault sync")
     sync.add_argument("--force", action="store_true", help="forget what was removed, however much it is")
     verb("rebuild", "Write every file anew; what they say otherwise is kept beside.", "cofio vault rebuild")
+    verb(
+        "adopt", "Make the files this memory's, whoever's they were; what it has no record of is kept beside.",
+        "cofio vault adopt",
+    )  # fmt: skip
 
 
 def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None:

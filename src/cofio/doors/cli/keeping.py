@@ -63,13 +63,13 @@ def doctor(args: Namespace) -> int:
     try:
         with opened(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
-            problems = found = _around(folder) + within
+            problems = found = _around(folder) + vaulting.find_faults(engine, folder) + within
             if found and args.fix:
                 folder.chmod(0o700)
                 Tokens(folder).make_private()
                 if within:
                     engine.reindex(bar)
-                problems = _around(folder) + engine.check(bar)
+                problems = _around(folder) + vaulting.find_faults(engine, folder) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
             if args.fix:
                 engine.scrub()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...engine import Engine
 from ...errors import Unavailable
+from ...loss import find_loss, find_remains
 from ...model import check_text
 from ...settings import Settings, find_store
 from .terminal import Bar, note
@@ -33,9 +34,18 @@ def opened(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
     folder, settings = place(args)
     there = exists(folder)
     if not there and not make:
+        if parts := find_remains(folder):
+            raise Unavailable(
+                f"memory.db is gone from {folder}, but {', '.join(parts)} of it {'is' if len(parts) == 1 else 'are'}"
+                f" there: put a backup of it back, or run `cofio import everos {folder / 'vault'}`, which restores what"
+                " the vault holds"
+            )
         raise Unavailable(f"there is no memory in {folder}: `cofio add` makes one, --store names another folder")
+    known = find_loss(folder)
     with Engine.open(folder, settings=replace(settings, background=False)) as engine:
-        if not there:
+        if not known and (lost := find_loss(folder)):
+            note(lost)
+        elif not there:
             note(f"made a new memory in {folder}")
         yield engine
 

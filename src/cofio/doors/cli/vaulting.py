@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import Unavailable
+from ...loss import settle_loss
 from ...model import Json
 from .opening import opened, place, settle
 from .terminal import Bar, counted, note, output
 
 if TYPE_CHECKING:
+    from ...engine import Engine
     from ...sessions import Conversations
     from ...vault import Vault
     from ...vault.syncing import Said, Synced
@@ -34,7 +36,13 @@ def vault(args: Namespace) -> int:
 
         syncing = Syncing(vault, conversations)
         with Bar("looking at files") as bar:
-            synced = syncing.rebuild(bar) if args.verb == "rebuild" else syncing.sync(force=args.force, progress=bar)
+            if args.verb == "adopt":
+                synced = syncing.adopt(bar)
+                settle_loss(vault.folder.parent)
+            else:
+                synced = (
+                    syncing.rebuild(bar) if args.verb == "rebuild" else syncing.sync(force=args.force, progress=bar)
+                )
     return _tell(args, synced)
 
 
@@ -46,11 +54,22 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
     folder, settings = place(args)
     with opened(args, make=make) as engine, vaulted(engine, folder, settings) as vault:
         if vault is None:
-            raise Unavailable("the vault is turned off: set `vault = on` in cofio.toml, or COFIO_VAULT=on")
+            raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
             yield vault, Conversations(engine, zone=settings.zone, mirror=vault)
         except sqlite3.Error as error:
             raise Unavailable(f"the vault in {vault.folder} cannot be used: {error}") from error
+
+
+def find_faults(engine: Engine, store: Path) -> list[str]:
+    """What is wrong between a memory and its vault, if it has one."""
+    from ...vault.opening import find_detachment
+
+    try:
+        why = find_detachment(engine, store)
+    except (OSError, sqlite3.Error) as error:
+        return [f"the vault cannot be looked at: {error}"]
+    return [why] if why else []
 
 
 def _status(args: Namespace, vault: Vault) -> int:
@@ -62,24 +81,30 @@ def _status(args: Namespace, vault: Vault) -> int:
     said = f"the vault has {_number(vault.state.total(), 'entry', 'entries')} in {_number(len(now), 'file')}"
     said += f"; {_number(len(changed), 'file')} to look at" if changed else ""
     said += f"; {_number(len(conflicts), 'conflict')}" if conflicts else ""
-    said += "; not all is written yet: `cofio vault sync` does that" if unfinished or vault.stale else ""
+    detached = vault.detachment
+    if detached:
+        said += "; it is left alone"
+    elif unfinished or vault.stale:
+        said += "; not all is written yet: `cofio vault sync` does that"
     output(as_json=args.json).done(
         said, folder=str(vault.folder), entries=vault.state.total(), files=len(now), changed=changed,
-        conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale,
+        conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale, detached=detached,
     )  # fmt: skip
     sys.stdout.flush()
-    for name in changed[:SHOWN]:
+    if detached:
+        note(detached)
+    for name in changed[:SHOWN] if not detached else ():
         note(f"{name} is not as it was left: `cofio vault sync` takes in what was done to it")
     for name in conflicts[:SHOWN]:
         note(f"{name} keeps what a person wrote; merge what should stay, then remove it")
     for name, why in faults.items():
         note(f"{name} could not be written: {why}")
-    return 1 if conflicts or faults else 0
+    return 1 if conflicts or faults or detached else 0
 
 
 def _tell(args: Namespace, synced: Synced) -> int:
     told = {
-        "taken in": synced.edited, "forgotten": synced.deleted, "written": synced.written,
+        "taken in": synced.edited, "back": synced.returned, "forgotten": synced.deleted, "written": synced.written,
         "in conflict": synced.conflicts, "not from here": synced.strange, "not readable": synced.unreadable,
         "refused": synced.refused,
     }  # fmt: skip
@@ -87,7 +112,7 @@ def _tell(args: Namespace, synced: Synced) -> int:
     output(as_json=args.json).done(
         said or "the files and the memory say the same", edited=_json(synced.edited), deleted=_json(synced.deleted),
         written=_json(synced.written), conflicts=_json(synced.conflicts), strange=_json(synced.strange),
-        unreadable=_json(synced.unreadable), refused=_json(synced.refused),
+        unreadable=_json(synced.unreadable), refused=_json(synced.refused), returned=_json(synced.returned),
     )  # fmt: skip
     sys.stdout.flush()
     for each in (*synced.written, *synced.conflicts, *synced.strange, *synced.unreadable):
@@ -117,13 +142,18 @@ def take(args: Namespace) -> int:
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
     folder, settings = place(args)
     with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
-        conversations = Conversations(engine, zone=settings.zone, mirror=vault)
+        own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
+        # What the own vault holds need not be written there.
+        mirror = None if own is not None and own.detachment else vault
+        conversations = Conversations(engine, zone=settings.zone, mirror=mirror)
         try:
             with Bar("taking over") as bar:
                 taken = take(conversations, path, zone=settings.zone, progress=bar)
         except KeyboardInterrupt:
             note("stopped; what is in stays, and the same import again does the rest")
             raise
+        if own is not None and not taken.refused:
+            _attach(own, Conversations(engine, zone=settings.zone, mirror=own))
         for what, why in taken.changed:
             note(f"{what}: {why}")
         for what, why in taken.refused:
@@ -147,6 +177,16 @@ def take(args: Namespace) -> int:
         sys.stdout.flush()
         settle(engine, limit=0 if args.no_vectors else None)
     return 1 if taken.refused else 0
+
+
+def _attach(vault: Vault, conversations: Conversations) -> None:
+    """Have a vault follow this memory again, now that the memory has all of it."""
+    from ...vault.syncing import Syncing
+
+    if vault.detachment and not vault.attachment.is_of_another():
+        Syncing(vault, conversations).adopt()
+        note("the vault follows this memory again")
+    settle_loss(vault.folder.parent)
 
 
 def _number(count: int, noun: str, many: str = "") -> str:

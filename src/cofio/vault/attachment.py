@@ -1,0 +1,107 @@
+"""Whether the files are this memory's: as long as they are not, nothing in the vault is written or removed.
+
+A vault keeps which store it follows and how far it has come. Another store, one that is behind that (an older memory.db
+was put back), or one that has no record of many entries, must not take its own emptiness for what people want.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path as Folder
+
+from ..engine import Engine
+from .layout import Layout
+from .state import State
+
+FEW, SHARE = 20, 0.5  # more entries than this, or more than this share of them, are not forgotten for want of a record
+
+
+class Attachment:
+    """The bond between the files and a store."""
+
+    def __init__(self, engine: Engine, state: State, folder: Folder) -> None:
+        self._engine = engine
+        self._state = state
+        self._folder = folder
+        self._home = str(folder.parent.resolve())
+        self._seen = engine.identity()
+
+    def find_trouble(self) -> str:
+        """Why the files are not to be touched, and the ways out, in a sentence or two; empty when they are ours."""
+        facts, self._seen = self._state.read_about(), self._engine.identity()
+        store, why = facts.get("store", ""), facts.get("detached", "")
+        if store and store != self._seen.store:
+            if self.is_of_another():
+                way = "give this memory a vault folder of its own"
+                return self._describe(f"it belongs to the memory in {facts['home']}", way)
+            why = "memory.db is not the one that its files were written from: it was removed, emptied or replaced"
+        elif not why and self._seen.seq < int(facts.get("seq") or 0):
+            why = f"memory.db is older than its files: it is at change {self._seen.seq}, and they at {facts['seq']}"
+            self._keep(why)  # with a few changes more, the numbers would not tell
+        return self._describe(why, f"`cofio import everos {self._folder}` restores what it holds") if why else ""
+
+    def is_level(self) -> bool:
+        """Whether this is the store that the files were written from, and as far as they are."""
+        facts, self._seen = self._state.read_about(), self._engine.identity()
+        return facts.get("store") == self._seen.store and self._seen.seq >= int(facts.get("seq") or 0)
+
+    def is_of_another(self) -> bool:
+        """Whether the files are those of a memory elsewhere that is still there."""
+        facts = self._state.read_about()
+        home, store = facts.get("home", ""), facts.get("store", "")
+        elsewhere = store not in ("", self._engine.identity().store) and home not in ("", self._home)
+        return elsewhere and (Folder(home) / "memory.db").exists()
+
+    def detach(self, lost: int, entries: int) -> str:
+        """Leave the files alone from now on, because so many of the entries have no record; that, told."""
+        self._keep(f"{lost:,} of its {entries:,} entries have no record in memory.db")
+        return self.find_trouble()
+
+    def attach(self) -> None:
+        """Have the files belong to this store from now on."""
+        self._seen = self._engine.identity()
+        with self._state.locked():
+            self._state.tell(store=self._seen.store, home=self._home, detached="")
+            self.follow()
+
+    def follow(self) -> None:
+        """Take down how far the store had come when it was last looked for trouble: so far the files are now."""
+        self._state.tell(seq=str(self._seen.seq))
+
+    def note_home(self) -> None:
+        """Take down where the store is, which may have been moved with its vault."""
+        if self._state.about("home") != self._home:
+            with self._state.locked():
+                self._state.tell(home=self._home)
+
+    def recognise(self, layout: Layout, files: Iterable[tuple[str, str]]) -> None:
+        """Attach a vault that does not say whose it is, and leave it alone if its entries mostly have no record here.
+
+        The entries are those that its state knows or, if it knows none, those of the `files`: each as the path of its
+        file and its id.
+        """
+        found = {*self._state.entries()} or {*files}
+        lost = sum(not self._is_kept(layout, path, key) for path, key in found)
+        if is_too_much(lost, len(found)):
+            self.detach(lost, len(found))
+        else:
+            self.attach()
+
+    def _is_kept(self, layout: Layout, path: str, key: str) -> bool:
+        located = layout.located(tuple(path.split("/")))
+        return located is not None and bool(key) and self._engine.get(located.home, key, kind=located.kind) is not None
+
+    def _keep(self, why: str) -> None:
+        with self._state.locked():
+            self._state.tell(detached=why)
+
+    def _describe(self, why: str, way: str) -> str:
+        return (
+            f"the vault in {self._folder} is left alone, because {why}: {way}; `cofio vault adopt` makes it this"
+            " memory's, and keeps beside what this memory has no record of"
+        )
+
+
+def is_too_much(lost: int, entries: int) -> bool:
+    """Whether so many entries have no record that it is the records that are missing."""
+    return lost > FEW or lost > SHARE * entries

@@ -1,0 +1,137 @@
+"""The vault's trash: what was forgotten because it vanished from the files, until it returns or some days are over.
+
+An item is a file of lines: what the entry was and how it read, then each record as it was before it went or was
+changed. What is deleted in any other way than by its absence never comes here, and takes along what of it is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..backends import Change, Edit, Put
+from ..engine import Engine
+from ..errors import Invalid, NotFound
+from ..extract.profiles import rejoin
+from ..jsonl import read_line, write_line
+from ..model import Draft, Kind, Record
+from ..sessions.carving import profile_put
+from ..sessions.forgetting import KEPT
+from ..sessions.mirroring import Seen
+from ..sessions.turns import fields
+from .folders import Tree
+from .layout import STATE, Path
+
+FOLDER = "trash"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrashItem:
+    """An entry that vanished: how it read, and the records that were forgotten or changed with it."""
+
+    text: str
+    records: tuple[Draft, ...]
+
+
+class Trash:
+    """The items under `.state/trash`, which nobody but the owner may read."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+
+    def put(self, seen: Seen, text: str, records: Sequence[Record]) -> None:
+        """Keep what is about to be forgotten; it is on the disk when this returns.
+
+        Raises:
+            OSError: it cannot be kept.
+        """
+        head = json.dumps({"scope": seen.scope.names, "kind": seen.kind, "key": seen.key, "text": text})
+        lines = [head, *map(write_line, records)]
+        path = _path(seen)
+        self._tree.write(path, ["".join(f"{line}\n" for line in lines).encode()], self._tree.stamp(path))
+        self._tree.force(path)
+
+    def find(self, seen: Seen) -> TrashItem | None:
+        """What is kept of an entry; None when there is nothing, or nothing that can be read."""
+        path = _path(seen)
+        with suppress(Invalid, ValueError, KeyError, TypeError, AttributeError):
+            return self._read(path)
+        return None
+
+    def remove(self, seen: Seen) -> None:
+        """Keep an entry no longer."""
+        self._tree.remove(_path(seen))
+
+    def discard(self, is_meant: Callable[[Draft], bool]) -> None:
+        """Remove every item that holds such a record, or that cannot be read."""
+        for path, _ in self._list_items():
+            try:
+                found = self._read(path)
+            except (Invalid, ValueError, KeyError, TypeError, AttributeError):
+                found = None
+            if found is None or any(map(is_meant, found.records)):
+                self._tree.remove(path)
+
+    def purge(self, before: datetime) -> None:
+        """Remove what was put here before then."""
+        for path, changed in self._list_items():
+            if changed < before.timestamp():
+                self._tree.remove(path)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        for path, _ in self._list_items():
+            self._tree.remove(path)
+
+    def _list_items(self) -> Iterator[tuple[Path, float]]:
+        folder = self._tree.folder / STATE / FOLDER
+        if folder.is_dir() and not folder.is_symlink():
+            with os.scandir(folder) as found:
+                items = [((STATE, FOLDER, each.name), each.stat(follow_symlinks=False).st_mtime) for each in found]
+            yield from items
+
+    def _read(self, path: Path) -> TrashItem | None:
+        held = self._tree.read(path)
+        if held is None:
+            return None
+        first, *lines = held.content.decode().removesuffix("\n").split("\n")
+        head, records = json.loads(first), tuple(map(read_line, lines))
+        if any(each.kind not in KEPT or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
+            raise Invalid("trash", "holds what is not of the same project")
+        return TrashItem(text=str(head["text"]), records=records)
+
+
+def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
+    """What brings forgotten records back: all that are not there, and in those that are, what was taken out of them."""
+    changes: list[Change] = []
+    for record in records:
+        held = _find_held(engine, record)
+        if record.kind is Kind.PROFILE and isinstance(record.data, dict) and held is not None:
+            changes.append(profile_put(record.scope, rejoin(fields(held), record.data), held.version))
+        elif record.kind is Kind.SKILL and held is not None:
+            if held.version == (record.version or 0) + 1:  # nobody else has changed it since
+                said = {"title": record.title, "text": record.text, "data": record.data}
+                changes.append(Edit(id=held.id, fields=said, if_version=held.version))
+        elif held is None:
+            changes.append(Put(draft=record, how="restore"))
+    return changes
+
+
+def _find_held(engine: Engine, record: Draft) -> Record | None:
+    """The record that is in the place of one that was forgotten."""
+    if record.key:
+        return engine.get(record.scope, record.key, kind=record.kind)
+    try:
+        return engine.read(record.id or "")
+    except NotFound:
+        return None
+
+
+def _path(seen: Seen) -> Path:
+    named = "\0".join([*seen.scope.names, Kind(seen.kind).value if seen.kind else "", seen.key])
+    return (STATE, FOLDER, f"{hashlib.blake2b(named.encode(), digest_size=16).hexdigest()}.jsonl")

@@ -1,0 +1,254 @@
+"""A memory that was lost, emptied, put back or exchanged never costs a file of its vault."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cofio.errors import Unavailable
+from cofio.model import Kind, Scope
+from cofio.sessions import Conversations
+from cofio.sessions.mirroring import Seen
+from cofio.vault.attachment import FEW
+from cofio.vault.restoring import take
+
+from .conftest import DOG, OSLO, Kept, T, opened, tree
+
+
+def fill(store: Path, *, user: str = "alice", count: int = 3) -> dict[str, bytes]:
+    """Have a user say something in a memory; its files afterwards."""
+    with opened(store) as kept:
+        for number in range(count):
+            said = f"I live in {user.title()}town {number} and my dog is called Rex{number}."
+            kept.say(said, user=user, session=f"{user}{number}", at=T + timedelta(minutes=number))
+        return kept.tree()
+
+
+def lose(store: Path, how: str) -> None:
+    """Have the database be gone, or empty."""
+    for file in store.glob("memory.db*"):
+        file.unlink()
+    if how == "emptied":
+        (store / "memory.db").touch()
+
+
+def is_left_alone(kept: Kept, before: dict[str, bytes]) -> bool:
+    """Whether nothing that can be done to a vault changes a file of it, while the memory goes on."""
+    for force in (False, True):
+        with pytest.raises(Unavailable, match="is left alone"):
+            kept.sync(force=force)
+    for does in (kept.syncing.look, kept.syncing.rebuild):
+        with pytest.raises(Unavailable, match="is left alone"):
+            does()
+    kept.vault.complete()
+    kept.say(DOG, user="carol", session="new")
+    assert kept.records(Kind.EPISODE, "carol")
+    kept.conversations.forgetting.owner(kept.place, "user", "alice")
+    assert kept.records(Kind.EPISODE) == []
+    kept.vault.settle()
+    return bool(kept.vault.detachment) and kept.tree() == before
+
+
+@pytest.mark.parametrize("how", ["emptied", "removed"])
+def test_a_memory_that_was_lost_takes_no_file_with_it(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = tmp_path / "store"
+    before = fill(store)
+    lose(store, how)
+    with caplog.at_level(logging.WARNING, "cofio.vault"), opened(store) as kept:
+        assert is_left_alone(kept, before)
+        assert "it was removed, emptied or replaced" in kept.vault.detachment
+    assert len([said for said in caplog.messages if "is left alone" in said]) == 1
+    with opened(store) as kept:
+        assert is_left_alone(kept, before)
+
+
+@pytest.mark.parametrize("since", [0, 40], ids=["at once", "after many more changes"])
+def test_an_older_memory_that_is_put_back_takes_no_file_with_it(tmp_path: Path, since: int) -> None:
+    store = tmp_path / "store"
+    fill(store)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
+    before = fill(store, user="bob")
+    lose(store, "removed")
+    shutil.copy(tmp_path / "older.db", store / "memory.db")
+    with opened(store) as kept:
+        assert "memory.db is older than its files" in kept.vault.detachment
+        for number in range(since):
+            kept.engine.write(Scope("notes"), text=f"Number {number}.")
+    with opened(store) as kept:
+        assert is_left_alone(kept, before)
+
+
+def test_a_memory_that_is_put_back_whole_is_followed_again(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    fill(store)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
+    before = fill(store, user="bob")
+    shutil.copy(store / "memory.db", tmp_path / "newer.db")
+    for name, whole in (("older", False), ("newer", True)):
+        lose(store, "removed")
+        shutil.copy(tmp_path / f"{name}.db", store / "memory.db")
+        for _ in range(2):
+            with opened(store) as kept:
+                assert (kept.vault.detachment == "") == whole
+                assert kept.tree() == before
+
+
+@pytest.mark.parametrize("how", ["emptied", "older"])
+def test_what_was_lost_is_restored_from_the_files_and_followed_again(tmp_path: Path, how: str) -> None:
+    store = tmp_path / "store"
+    fill(store, count=1)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
+    before = fill(store)
+    lose(store, "emptied")
+    if how == "older":
+        shutil.copy(tmp_path / "older.db", store / "memory.db")
+    with opened(store) as kept:
+        kept.conversations = Conversations(kept.engine)
+        done = take(kept.conversations, kept.vault.folder)
+        assert done.refused == []
+        assert kept.tree() == before
+        kept.conversations = Conversations(kept.engine, mirror=kept.vault)
+        beside = len(kept.syncing.adopt().conflicts)
+        assert beside == (1 if how == "older" else 0)  # the profile, which is here in an older state
+        assert kept.vault.detachment == ""
+        assert {name: text for name, text in kept.tree().items() if name in before and "user.md" not in name} == {
+            name: text for name, text in before.items() if "user.md" not in name
+        }
+        assert len(kept.records(Kind.EPISODE)) == 3
+        kept.say(DOG, session="after")
+        assert b"Rex" in kept.episodes.read_bytes()
+        assert kept.sync().problems == 0
+    with opened(store) as kept:
+        assert kept.vault.detachment == ""
+        assert not kept.vault.stale
+
+
+def test_the_second_of_two_memories_on_one_folder_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir(mode=0o700)
+        (tmp_path / name / "vault").symlink_to(tmp_path / "notes")
+    (tmp_path / "notes").mkdir()
+    before = fill(tmp_path / "one")
+    with opened(tmp_path / "two") as kept:
+        assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detachment
+        assert is_left_alone(kept, before)
+    with opened(tmp_path / "one") as kept:
+        assert kept.vault.detachment == ""
+        assert kept.sync().problems == 0
+        assert kept.tree() == before
+        assert len(kept.vault.stamps()) == len(before)
+
+
+def test_an_adopted_vault_keeps_beside_what_the_memory_has_no_record_of(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    before = fill(store)
+    lose(store, "emptied")
+    with opened(store) as kept:
+        kept.say(OSLO, session="new")
+        done = kept.syncing.adopt()
+        assert (done.strange, done.unreadable) == ([], [])
+        after = kept.tree()
+        beside = {name: text for name, text in after.items() if ".conflict-" in name}
+        assert all(b"Rex" not in text for name, text in after.items() if name not in beside)
+        assert b"Oslo" in kept.episodes.read_bytes()
+        for word in (b"Rex0", b"Rex1", b"Rex2"):
+            had = sum(text.count(word) for text in before.values())
+            assert sum(text.count(word) for text in beside.values()) == had
+        assert kept.sync().problems == 0
+    with opened(store) as kept:
+        assert kept.vault.detachment == ""
+
+
+def test_a_memory_whose_folder_was_moved_keeps_its_vault(tmp_path: Path) -> None:
+    before = fill(tmp_path / "store")
+    (tmp_path / "store").rename(tmp_path / "moved")
+    with opened(tmp_path / "moved") as kept:
+        assert kept.vault.detachment == ""
+        assert kept.sync().problems == 0
+        assert kept.tree() == before
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["with its memory", "with another"])
+@pytest.mark.parametrize("state", ["of before", "lost"])
+def test_a_vault_that_does_not_say_whose_it_is_goes_by_its_entries(tmp_path: Path, lost: bool, state: str) -> None:
+    store = tmp_path / "store"
+    before = fill(store)
+    with opened(store) as kept:
+        kept.vault.state._database.execute("DELETE FROM about WHERE name IN ('store', 'seq', 'home')")
+    if state == "lost":
+        shutil.rmtree(store / "vault" / ".state")
+    if lost:
+        lose(store, "emptied")
+    for _ in range(2):
+        with opened(store) as kept:
+            assert bool(kept.vault.detachment) == lost
+            assert kept.tree() == before
+
+
+def test_what_is_deleted_by_a_call_goes_from_the_files_however_much_it_is(kept: Kept) -> None:
+    for number in range(2 * FEW):
+        kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
+    kept.say(OSLO, user="bob")
+    kept.conversations.forgetting.owner(kept.place, "user", "alice")
+    assert not any("alice" in name for name in kept.tree())
+    assert kept.vault.detachment == ""
+    assert kept.sync().problems == 0
+
+
+def test_what_a_call_deleted_before_a_crash_goes_from_the_files_at_the_next_start(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    fill(store)
+    with opened(store) as kept:
+        home = kept.place.owner("user", "alice")
+        kept.vault.state.begin([Seen(home, None, "")])
+        kept.engine.drop(home)
+        kept.vault.state._database.execute("UPDATE pending SET process = 0x7fffffff")
+    with opened(store) as kept:
+        assert kept.vault.complete() == 1
+        assert kept.tree() == {}
+        assert kept.vault.detachment == ""
+
+
+def test_a_few_records_that_others_deleted_go_from_the_files_and_it_is_told(kept: Kept) -> None:
+    kept.say(OSLO, DOG)
+    (fact, other) = kept.records(Kind.FACT)
+    kept.engine.delete(fact.id)
+    done = kept.sync()
+    assert [(said.entry, said.text) for said in done.written] == [(fact.key, "is forgotten, and is not here any more")]
+    assert [record.id for record in kept.records(Kind.FACT)] == [other.id]
+    assert (fact.key or "") not in kept.facts.read_text()
+
+
+def test_many_records_that_are_gone_while_the_vault_was_off_are_not_taken_for_unwanted(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    before = fill(store)
+    with opened(store) as kept:
+        for record in kept.records(Kind.EPISODE) + kept.records(Kind.FACT):
+            kept.engine.delete(record.id)
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="6 of its 7 entries have no record"):
+                kept.sync()
+        assert is_left_alone(kept, before)
+    with opened(store) as kept:
+        assert kept.vault.detachment
+        kept.syncing.adopt()
+        assert kept.vault.detachment == ""
+        assert b"Rex0" in b"".join(text for name, text in kept.tree().items() if ".conflict-" in name)
+        assert kept.sync().problems == 0
+
+
+def test_a_look_at_some_files_does_not_take_lost_records_for_unwanted_either(kept: Kept) -> None:
+    for number in range(FEW + 1):
+        kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
+    before = tree(kept.vault.folder)
+    for record in kept.records(Kind.EPISODE):
+        kept.engine.delete(record.id)
+    with pytest.raises(Unavailable, match="have no record"):
+        kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
+    assert kept.tree() == before
