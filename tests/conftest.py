@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.embed.hashed import Hashed
+
+# Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
+_CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
+os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("cofio")

@@ -29,6 +29,7 @@ from .. import __version__
 from ..content import Fetching
 from ..errors import Unavailable
 from ..settings import Settings
+from ..trust import is_versioned
 from ..vault.opening import Beside
 from . import checkpoints
 from .http import Traced, failure
@@ -40,7 +41,7 @@ from .metrics import Metrics
 from .rest import http as rest
 from .rest import openapi
 from .rest.assistant import open_assistant
-from .tokens import Token, Tokens
+from .tokens import FILE, Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
@@ -237,6 +238,11 @@ def run(
     if strict and not tokens.all():
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
+    if tokens.all() and is_versioned(folder, (FILE,), unsure=False):
+        raise Unavailable(
+            f"{folder / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
+            " `cofio token add`"
+        )
     memory = Memory(folder, settings, say=lambda line: print(f"cofio: {line}", file=sys.stderr, flush=True))
     assistant = open_assistant(settings, folder, lambda: memory.engine)
     conversations = rest.Door(

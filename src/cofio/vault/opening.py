@@ -10,8 +10,10 @@ from pathlib import Path
 
 from ..engine import Engine
 from ..errors import Unavailable
+from ..links import check_entries
 from ..sessions import Conversations
-from ..settings import Settings
+from ..settings import Settings, read_claims
+from ..trust import is_trusted
 from . import FOLDER, Vault
 from .layout import STATE
 from .state import State
@@ -27,6 +29,7 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     """
     folder = store / FOLDER
     try:
+        _check_links(store, folder)
         if settings.vault:
             return Vault(engine, folder, zone=settings.zone)
         if (folder / STATE).is_dir():
@@ -34,11 +37,26 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
             with state.locked():
                 state.tell(complete="")
             state.close()
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, Unavailable) as error:
         if not settings.vault:
             return None
-        raise Unavailable(f"the vault in {folder} cannot be used ({error}): set `vault = off` to do without") from error
+        if isinstance(error, Unavailable):
+            raise
+        raise Unavailable(
+            f"the vault in {folder} cannot be used ({error}): set `vault = false` to do without"
+        ) from error
     return None
+
+
+def _check_links(store: Path, folder: Path) -> None:
+    """Raise Unavailable if the vault is, or begins with, a link that the user has not vouched for."""
+    if folder.is_symlink() and not is_trusted(store, read_claims(store)):
+        raise Unavailable(
+            f"{folder} is a link, and this memory was not made here, was moved, or its project brings the link:"
+            " remove it, or let it count with `cofio trust`"
+        )
+    check_entries(folder, folders=(STATE,))
+    check_entries(folder / STATE, files=("state.db", "state.db-wal", "state.db-shm", "state.db-journal"))
 
 
 @contextmanager

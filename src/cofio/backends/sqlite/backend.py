@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import apsw
 
 from ...errors import Invalid, Unavailable
+from ...links import check_entries, open_file
 from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
 from .. import Bounds, Change, CheckpointRows, EmbedBatch, Made, Progress, Put, ToEmbed
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
+_FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
+_FOLDERS = ("index", "vectors")
 _NO_WORDS = Tail(0)
 _leases: set[int] = set()
 
@@ -57,7 +60,8 @@ class SqliteBackend:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            for name in ("index", "vectors"):
+            check_entries(folder, files=_FILES, folders=_FOLDERS)
+            for name in _FOLDERS:
                 (folder / name).mkdir(exist_ok=True, mode=0o700)
         except FileExistsError as error:
             raise Invalid("store", f"{folder} is a file; a store is a folder") from error
@@ -149,7 +153,7 @@ class SqliteBackend:
     def lease(self) -> Iterator[bool]:
         """Hold the store's lock file: the kernel lets go of it when the process dies, however it dies."""
         with translated(self.folder):
-            handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
+            handle = open_file(self.folder / "lease", os.O_CREAT | os.O_RDWR)
         _leases.add(handle)
         try:
             try:
@@ -308,7 +312,7 @@ class SqliteBackend:
             with translated(place):
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
                 checks.copy(self._database, place / "memory.db", progress)
-                if (self.folder / "cofio.toml").is_file():
+                if (self.folder / "cofio.toml").is_file() and not (self.folder / "cofio.toml").is_symlink():
                     shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
                     (place / "cofio.toml").chmod(0o600)
             copy = SqliteBackend(place)

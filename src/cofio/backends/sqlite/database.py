@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from ...errors import CofioError, Unavailable
+from ...links import open_file
 
 T = TypeVar("T")
 
@@ -42,6 +43,8 @@ class Database:
 
     def __init__(self, path: Path, *, sync: str = "full", vfs: str | None = None) -> None:
         self.path = path
+        # SQLite is to follow no link, on the way there either; where the folder itself lies is the user's choice.
+        self._file = os.path.join(os.path.realpath(path.parent), path.name)
         self._sync = sync
         self._vfs = vfs
         self._queue: deque[_Job[object]] = deque()
@@ -51,7 +54,7 @@ class Database:
         self._torn = False
         with translated(path):
             if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                os.close(open_file(path, os.O_CREAT | os.O_RDWR))
             self._writer = self._connect()
             try:
                 migrate(self._writer, path, migrations())
@@ -128,7 +131,9 @@ class Database:
 
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(
-            str(self.path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX, vfs=self._vfs
+            self._file,
+            flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_NOFOLLOW,
+            vfs=self._vfs,
         )
         connection.set_busy_handler(_Patience())
         connection.execute(

@@ -46,7 +46,7 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
     folder, settings = place(args)
     with opened(args, make=make) as engine, vaulted(engine, folder, settings) as vault:
         if vault is None:
-            raise Unavailable("the vault is turned off: set `vault = on` in cofio.toml, or COFIO_VAULT=on")
+            raise Unavailable("the vault is turned off: set `vault = true` in cofio.toml, or COFIO_VAULT=true")
         try:
             yield vault, Conversations(engine, zone=settings.zone, mirror=vault)
         except sqlite3.Error as error:
