@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from cofio.embed.hashed import Hashed
 
 # Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
+atexit.register(_CONFIGURATION.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
