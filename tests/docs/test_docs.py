@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def test_every_setting_is_documented_with_its_default() -> None:
         row = next(line for line in page.splitlines() if f"`COFIO_{each.name.upper()}`" in line)
         assert f"`{each.name}`" in row
         assert each.name == "models" or shown in row
+
+
+def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> None:
+    (sample,) = blocks("docs/engine.md", "toml")
+    assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
+    everything = sample.replace("# embed", "embed").replace("# llm", "llm").replace("# models", "models")
+    assert set(tomllib.loads(everything)) == {each.name for each in fields(Settings)}
+    assert Settings.load(_store(tmp_path / "all", everything), {}).llm_model == "llama3.2"
+
+
+def _store(folder: Path, sample: str) -> Path:
+    engine.Engine.open(folder, settings=Settings(embedder="none", background=False)).close()
+    (folder / "cofio.toml").write_text(sample)
+    return folder
 
 
 def test_every_limit_is_documented() -> None:

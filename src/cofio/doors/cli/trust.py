@@ -38,7 +38,7 @@ def trust(args: Namespace) -> int:
     if not asked:
         note("it asks for nothing that needs trust")
     elif not args.revoke:
-        note("what is changed or added later in a file that the project brings needs `cofio trust` again")
+        note("what is changed or added later needs `cofio trust` again")
     return 0
 
 
