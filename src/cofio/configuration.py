@@ -49,7 +49,7 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
 
     try:
         given = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(FILE, _explain(path, text, kinds, str(error))) from error
     for name in given:
         if name not in kinds:
@@ -78,19 +78,21 @@ def convert(name: str, value: object, kind: str) -> object:
     if kind == "bool" and str(value).lower() in _TRUTHS:
         return _TRUTHS[str(value).lower()]
     meant = {"str": "a text, which stands in quotes", "bool": "true or false", "int": "a whole number"}
-    raise Invalid(name, f"{value!r} is not {meant.get(kind, 'a number')}")
+    shown = "what is set" if name.endswith("_key") else repr(value)
+    raise Invalid(name, f"{shown} is not {meant.get(kind, 'a number')}")
 
 
 def _explain(path: Path, text: str, kinds: Mapping[str, str], problem: str) -> str:
     """Which line of the file is wrong, and what to write there."""
-    lines = text.split("\n")
+    lines = text.rstrip("\n").split("\n")
     place = _PLACE.search(problem)
     number = min(int(place[1]), len(lines)) if place and place[1] else len(lines)
-    bare = _BARE.fullmatch(lines[number - 1])
+    where = f"{path}, line {number}" if place else str(path)
+    bare = _BARE.fullmatch(lines[number - 1]) if place else None
     name, word = (bare[1], bare[2]) if bare else ("", "")
     kind = kinds.get(name)
     if name.endswith("_key"):  # which is not shown
-        return f"{path}, line {number}, is not TOML: write the value of `{name}` in quotes"
+        return f"{where} is not TOML: write the value of `{name}` in quotes"
     if kind == "str":
         write = f'`{name} = "{word}"`'
     elif kind == "bool" and word.lower() in _TRUTHS:
@@ -98,5 +100,5 @@ def _explain(path: Path, text: str, kinds: Mapping[str, str], problem: str) -> s
     elif kind == "bool":
         write = f"`{name} = true` or `{name} = false`"
     else:
-        return f"{path}, line {number}, is not TOML ({_PLACE.sub('', problem)}): {_QUOTES}"
-    return f"{path}, line {number}: `{name} = {word}` is not TOML; write {write}"
+        return f"{where} is not TOML ({_PLACE.sub('', problem)}): {_QUOTES}"
+    return f"{where}: `{name} = {word}` is not TOML; write {write}"

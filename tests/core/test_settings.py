@@ -96,12 +96,15 @@ def test_a_name_or_value_that_is_not_known_is_refused_by_name(tmp_path: Path, li
         ("docs = perhaps", "line 2: `docs = perhaps` is not TOML; write `docs = true` or `docs = false`"),
         ("fetch = off", 'line 2: `fetch = off` is not TOML; write `fetch = "off"`'),
         ("timezone = Europe/Oslo", 'line 2: `timezone = Europe/Oslo` is not TOML; write `timezone = "Europe/Oslo"`'),
-        ("embed_key = fake", "line 2, is not TOML: write the value of `embed_key` in quotes"),
-        ("floor = high", "line 2, is not TOML (Invalid value): texts stand in quotes"),
+        ("embed_key = fake", "line 2 is not TOML: write the value of `embed_key` in quotes"),
+        ("floor = high", "line 2 is not TOML (Invalid value): texts stand in quotes"),
         ("not toml at all", 'texts stand in quotes, as in `embedder = "none"`, and switches are `true` or `false`'),
-        ('timezone = "UTC', "line 2, is not TOML"),
+        ('timezone = "UTC', "line 2 is not TOML"),
         ("vault = 'maybe'", "vault: 'maybe' is not true or false"),
         ("timezone = 5", "timezone: 5 is not a text, which stands in quotes"),
+        ("timezone = [", "line 2 is not TOML (Invalid value)"),
+        (f"port = {'9' * 5000}", "cofio.toml is not TOML (Exceeds the limit"),
+        (f"port = {'[' * 5000}", "is not TOML"),
     ],
 )
 def test_a_broken_file_is_told_by_its_line_with_what_to_write(tmp_path: Path, line: str, said: str) -> None:

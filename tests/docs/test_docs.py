@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cofio import checkpoints, engine, model, query
-from cofio.settings import Settings
+from cofio.settings import HARMLESS, Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/engine.md")
@@ -60,6 +60,13 @@ def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> Non
     everything = sample.replace("# embed", "embed").replace("# llm", "llm").replace("# models", "models")
     assert set(tomllib.loads(everything)) == {each.name for each in fields(Settings)}
     assert Settings.load(_store(tmp_path / "all", everything), {}).llm_model == "llama3.2"
+
+
+def test_the_settings_that_count_from_any_store_are_named() -> None:
+    page = (ROOT / "docs/engine.md").read_text()
+    sentence = re.search(r"[^.]*count from any store\.", page)
+    assert sentence is not None
+    assert set(re.findall(r"`(\w+)`", sentence[0])) == HARMLESS | {"embedder", "remote"}
 
 
 def _store(folder: Path, sample: str) -> Path:

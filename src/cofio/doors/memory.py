@@ -104,6 +104,7 @@ def _older_homes(say: Callable[[str], None]) -> list[Path]:
 def _leads_elsewhere(home: Path) -> bool:
     """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
     try:
-        return home.is_symlink() or any(entry.is_symlink() for entry in os.scandir(home))
+        with os.scandir(home) as entries:
+            return home.is_symlink() or any(entry.is_symlink() for entry in entries)
     except OSError:
         return False  # there is none, or whoever reads it will say so
