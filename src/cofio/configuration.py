@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .errors import Invalid, Unavailable
 from .links import read_file
-from .trust import printable
+from .trust import sanitize
 
 FILE = "cofio.toml"
 LONGEST = 1_000_000  # bytes of a file
@@ -53,7 +53,7 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
         raise Invalid(FILE, _explain(path, text, kinds, str(error))) from error
     for name in given:
         if name not in kinds:
-            raise Invalid(printable(name), f"is not a setting; {FILE} takes {', '.join(kinds)} ({path})")
+            raise Invalid(sanitize(name), f"is not a setting; {FILE} takes {', '.join(kinds)} ({path})")
     return given
 
 

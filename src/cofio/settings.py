@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, config_folder, is_trusted, warn_once
+from .trust import Claims, find_config_folder, is_trusted, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
@@ -142,7 +142,7 @@ def _is_restricted(name: str, value: object) -> bool:
 
 def _read_own(kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
     """What the user's own file sets, for every store. The user may well have made it a link."""
-    folder = config_folder()
+    folder = find_config_folder()
     path = Path() if folder is None else folder / FILE
     return path, {} if folder is None else read_settings(path, kinds, follow=True)
 

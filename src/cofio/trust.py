@@ -82,7 +82,7 @@ class Claims:
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
 
-def config_folder() -> Path | None:
+def find_config_folder() -> Path | None:
     """The user's own configuration folder, `cofio` in XDG_CONFIG_HOME or ~/.config; None for a user without one."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):  # a relative one would be part of whatever folder we are in, and is invalid
@@ -100,9 +100,9 @@ def is_trusted(store: Path, claims: Claims) -> bool:
     key, marks = _read_key(), _read_marks(store)
     if key is None or not marks:
         return False
-    if _code(key, "trusted", store, claims.digest) in marks:
+    if _sign(key, "trusted", store, claims.digest) in marks:
         return True
-    return _code(key, "made", store) in marks and not is_versioned(store, (*claims.files, MARK))
+    return _sign(key, "made", store) in marks and not is_versioned(store, (*claims.files, MARK))
 
 
 def is_new(store: Path) -> bool:
@@ -119,7 +119,7 @@ def is_new(store: Path) -> bool:
 def mark_made(store: Path) -> None:
     """Mark a store that this user has just made. Where that cannot be written, the store has no claims that count."""
     with suppress(OSError, Unavailable):
-        _write_marks(store, {_code(_read_key() or _make_key(), "made", store)})
+        _write_marks(store, {_sign(_read_key() or _make_key(), "made", store)})
 
 
 def mark_trusted(store: Path, claims: Claims) -> None:
@@ -130,8 +130,8 @@ def mark_trusted(store: Path, claims: Claims) -> None:
     """
     try:
         key = _read_key() or _make_key()
-        made = _read_marks(store) & {_code(key, "made", store)}
-        _write_marks(store, made | {_code(key, "trusted", store, claims.digest)})
+        made = _read_marks(store) & {_sign(key, "made", store)}
+        _write_marks(store, made | {_sign(key, "trusted", store, claims.digest)})
     except OSError as error:
         raise Unavailable(
             f"{error.filename or store} cannot be written ({error.strerror}): use COFIO_* variables instead"
@@ -175,10 +175,10 @@ def warn_once(sentence: str) -> None:
         _told.add(sentence)
         import logging  # not needed by most processes, and not free
 
-        logging.getLogger("cofio").warning("cofio: %s", printable(sentence))
+        logging.getLogger("cofio").warning("cofio: %s", sanitize(sentence))
 
 
-def printable(text: str) -> str:
+def sanitize(text: str) -> str:
     """The text with a sign for each character that a terminal would obey or hide."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
@@ -200,7 +200,7 @@ def _git_tracks(folder: Path, names: list[str]) -> bool | None:
     return bool(done.stdout) if done.returncode == 0 else None
 
 
-def _code(key: bytes, kind: str, store: Path, *more: str) -> str:
+def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
     """A mark of that kind: only who has the key can make it, and it fits this path alone."""
     import hashlib
     import hmac
@@ -222,7 +222,7 @@ def _write_marks(store: Path, marks: set[str]) -> None:
 
 
 def _read_key() -> bytes | None:
-    folder = config_folder()
+    folder = find_config_folder()
     try:
         key = read_file(folder / _KEY, limit=_MOST, follow=True) if folder is not None else None
     except (OSError, Unavailable):
@@ -232,7 +232,7 @@ def _read_key() -> bytes | None:
 
 def _make_key() -> bytes:
     """The user's key, made; where processes do that at the same time, it is the same for all of them."""
-    folder = config_folder()
+    folder = find_config_folder()
     if folder is None:
         raise Unavailable("this user has no home folder to keep a key in: use COFIO_* variables instead")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
+from cofio.doors.tokens import Tokens
 from cofio.settings import read_claims
 from cofio.trust import MARK, is_trusted, mark_trusted, revoke
 
@@ -71,6 +72,17 @@ def test_the_settings_of_a_store_that_was_made_here_count(tmp_path: Path, config
     assert [file.name for file in config.iterdir()] == ["trust.key"]
     assert (config / "trust.key").stat().st_mode & 0o077 == 0
     assert (config / "trust.key").stat().st_size == 32
+
+
+def test_so_do_those_of_a_folder_that_was_made_for_a_token(tmp_path: Path) -> None:
+    Tokens(tmp_path / "store").add("laptop")
+    assert counts(make(tmp_path / "store"))
+
+
+def test_trust_takes_nothing_from_a_store_that_was_made_here(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    mark_trusted(store, read_claims(store))
+    assert counts(store), "what the user writes later counts as before"
 
 
 def test_those_of_one_that_came_from_elsewhere_do_not_and_that_is_told_once(

@@ -95,13 +95,13 @@ def _older_homes(say: Callable[[str], None]) -> list[Path]:
     """Where agent-memory-store would keep its memory if it were started here."""
     named = os.environ.get("AGENT_STORE_PATH")
     home = Path(named or ".agent-memory-store").expanduser()
-    if not named and _leads_elsewhere(home):
+    if not named and _holds_link(home):
         say(f"{home} holds a link, so it is not taken over unasked: `cofio import agent-memory-store` does that")
         return []
     return [home]
 
 
-def _leads_elsewhere(home: Path) -> bool:
+def _holds_link(home: Path) -> bool:
     """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
     try:
         with os.scandir(home) as entries:

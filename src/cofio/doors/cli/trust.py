@@ -51,4 +51,4 @@ def _describe(claims: trusting.Claims) -> list[str]:
     lines += [f"the prompt {trusting.PROMPTS}/{name}" for name in claims.prompts]
     if claims.vault is not None:
         lines.append(f"the vault in {claims.vault}")
-    return [trusting.printable(line) for line in lines]
+    return [trusting.sanitize(line) for line in lines]
