@@ -163,7 +163,7 @@ def is_versioned(store: Path, names: tuple[str, ...], *, unsure: bool = True) ->
         if unsure and any((folder / name).exists() for name in _OTHER_SYSTEMS):
             return True
         if (folder / ".git").exists():
-            tracked = _git_tracks(folder, [str(real.relative_to(folder) / name) for name in names])
+            tracked = _git_tracks(folder, [f"./{real.relative_to(folder) / name}" for name in names])
             if unsure if tracked is None else tracked:
                 return True
     return False

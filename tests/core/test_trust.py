@@ -206,6 +206,14 @@ def test_a_file_that_git_brings_into_a_store_that_was_made_here_has_to_be_truste
     assert Settings.load(store, {}).fetch == "off"
 
 
+@pytest.mark.parametrize("name", [":(glob)x", "-z", "[a]", "ü"])
+def test_no_name_of_a_folder_misleads_git(project: Path, name: str) -> None:
+    store = make(project / name / ".cofio")
+    assert counts(store)
+    git(project, "add", "-f", f"./{name}/.cofio/cofio.toml")
+    assert not counts(store)
+
+
 @pytest.mark.parametrize("name", ["prompts/case.md", "vault", MARK])
 def test_so_has_whatever_else_git_brings_that_counts(project: Path, name: str) -> None:
     store = make(project / ".cofio")
