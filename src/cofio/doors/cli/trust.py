@@ -28,8 +28,8 @@ def trust(args: Namespace) -> int:
     facts: dict[str, Json] = {
         "store": str(folder),
         "trusted": not args.revoke,
-        "settings": sorted(claims.settings),
-        "prompts": sorted(claims.prompts),
+        "settings": [*sorted(claims.settings)],
+        "prompts": [*sorted(claims.prompts)],
         "vault": claims.vault,
     }
     output(as_json=args.json).done(said, **facts)
