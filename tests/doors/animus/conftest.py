@@ -193,7 +193,7 @@ def passed_on(**variables: str) -> dict[str, str]:
     """The environment that the host gives a plugin: the little that it lets through, and what the manifest declares."""
     assert set(variables) <= set(VARIABLES), "the host would not pass it on"
     chosen = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"} | variables
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | chosen
+    return {name: os.environ[name] for name in [*PASSED_ON, "XDG_CONFIG_HOME"] if name in os.environ} | chosen
 
 
 class Process(Host):
