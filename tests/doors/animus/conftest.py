@@ -231,6 +231,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COFIO_EMBEDDER", "hashed")
     monkeypatch.setenv("COFIO_SYNC", "normal")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.chdir(project)
