@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,6 +18,11 @@ import pytest
 from cofio import Engine, Settings
 from cofio.embed.hashed import Hashed
 from cofio.embed.install import PACKAGE, PINS, install
+
+# Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
+_CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
+atexit.register(_CONFIGURATION.cleanup)
+os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("cofio")

@@ -39,6 +39,7 @@ from .model import (
 )
 from .query import MAX_LIST, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
 from .settings import STORE_FOLDER, Settings, find_store
+from .trust import is_new, mark_made
 
 if TYPE_CHECKING:
     from .backends import Vector
@@ -104,8 +105,10 @@ class Engine:
             raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
         folder = find_store(store)
         chosen = settings or Settings.load(folder)
-        new = not folder.exists()
+        new = is_new(folder)
         engine = cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
+        if new:
+            mark_made(folder)
         if new and folder.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
                 (folder / ".gitignore").write_text("*\n")

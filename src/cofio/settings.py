@@ -1,4 +1,6 @@
-"""The settings and where a store lives: `COFIO_*` variables over the store's cofio.toml over the defaults."""
+"""The settings and where a store lives: `COFIO_*` variables over the store's cofio.toml over the user's own over the
+defaults. What would send something out or widen rights counts from a store only where the user trusts it.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,26 @@ from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from pathlib import Path
 
+from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
+from .trust import Claims, find_config_folder, is_trusted, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
+HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault"})
+"""The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
+or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
+_OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
+_KEYS = {"embed_key": "embed_url", "llm_api_key": "llm_base_url"}
+"""Each key with the address that it is sent to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a store behaves. Each field is also `COFIO_<FIELD>` and a line of `cofio.toml` in the store."""
+    """How a store behaves. Each field is also `COFIO_<FIELD>` and a line of `cofio.toml`, the store's or the user's."""
 
     embedder: str = "minilm"
     """What makes vectors: minilm, remote (an OpenAI-compatible endpoint), hashed (for tests), none."""
@@ -93,18 +103,62 @@ class Settings:
 
     @classmethod
     def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:
-        """The settings of `store`; raises Invalid for a name or value that is not known."""
+        """The settings of `store`; raises Invalid for a name or value that is not known.
+
+        What the store's own file may not set is passed over, and a key from a variable is not given to an address from
+        a file; either is told once.
+        """
         environ = os.environ if environ is None else environ
-        given = _from_file(store / "cofio.toml")
-        known = {each.name: each for each in fields(cls)}
-        for name in given:
-            if name not in known:
-                raise Invalid(name, f"is not a setting; cofio.toml takes {', '.join(known)}")
-        for name in known:
+        kinds = {each.name: str(each.type) for each in fields(cls)}
+        given: dict[str, object] = {}
+        written: dict[str, Path] = {}
+        for path, values in (_read_own(kinds), _read_store(store, kinds)):
+            given |= values
+            written |= dict.fromkeys(values, path)
+        for name in kinds:
             value = environ.get(f"COFIO_{name.upper()}", environ.get(OTHERS.get(name, "")))
             if value is not None:
                 given[name] = value
-        return cls(**{name: _convert(name, value, str(known[name].type)) for name, value in given.items()})  # type: ignore[arg-type]  # _convert has checked each against its field
+                written.pop(name, None)
+        for key, address in _KEYS.items():
+            if given.get(key) and key not in written and address in written:
+                del given[key]
+                warn_once(
+                    f"COFIO_{key.upper()} is not sent to the {address} of {written[address]}: set"
+                    f" COFIO_{address.upper()}, or write {key} there, too"
+                )
+        return cls(**{name: convert(name, value, kinds[name]) for name, value in given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
+
+
+def read_claims(store: Path) -> Claims:
+    """What the store's own files ask for that counts only if the store is trusted."""
+    settings = read_settings(store / FILE, {each.name: str(each.type) for each in fields(Settings)})
+    return Claims.read(store, {name: value for name, value in settings.items() if _is_restricted(name, value)})
+
+
+def _is_restricted(name: str, value: object) -> bool:
+    return name not in HARMLESS and not (name == "embedder" and value in _OWN_EMBEDDERS)
+
+
+def _read_own(kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
+    """What the user's own file sets, for every store. The user may well have made it a link."""
+    folder = find_config_folder()
+    path = Path() if folder is None else folder / FILE
+    return path, {} if folder is None else read_settings(path, kinds, follow=True)
+
+
+def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
+    """What the store's file sets, as far as it may."""
+    path = store / FILE
+    given = read_settings(path, kinds)
+    restricted = {name: value for name, value in given.items() if _is_restricted(name, value)}
+    if restricted and not is_trusted(store, Claims.read(store, restricted)):
+        warn_once(
+            f"ignored from {path}: {', '.join(restricted)} (this memory was not made here, was moved, or its project"
+            " brings the file: `cofio trust` lets it count)"
+        )
+        given = {name: value for name, value in given.items() if name not in restricted}
+    return path, given
 
 
 def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Path:
@@ -136,6 +190,12 @@ def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | Non
     for folder in (here, *here.parents):
         if folder == _home() and folder != here:
             break
+        if (folder / STORE_FOLDER).is_symlink():
+            raise Invalid(
+                "store",
+                f"{folder / STORE_FOLDER} is a link, which may have come with the project: give the folder that it"
+                " leads to with --store or COFIO_STORE",
+            )
         if (folder / STORE_FOLDER).is_dir():
             return folder / STORE_FOLDER
         if any((folder / name).exists() for name in (".git", ".agent-memory-store")):
@@ -148,46 +208,6 @@ def _home() -> Path | None:
         return Path.home()
     except RuntimeError:  # a user without one
         return None
-
-
-def _from_file(path: Path) -> dict[str, object]:
-    if not path.is_file():
-        return {}
-    import tomllib  # 10 ms that a store without a file need not pay
-
-    try:
-        return dict(tomllib.loads(path.read_text()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise Invalid("cofio.toml", f"{path} cannot be read: {error}") from error
-
-
-def _convert(name: str, value: object, kind: str) -> object:
-    if kind == "str" and isinstance(value, str):
-        return value
-    if kind == "int" and isinstance(value, str | int) and not isinstance(value, bool):
-        try:
-            return int(value)
-        except ValueError:
-            raise Invalid(name, f"{value!r} is not a whole number") from None
-    if kind == "float" and isinstance(value, str | int | float) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except ValueError:
-            raise Invalid(name, f"{value!r} is not a number") from None
-    if kind == "bool":
-        truth = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "on": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "off": False,
-        }
-        if str(value).lower() in truth:
-            return truth[str(value).lower()]
-    raise Invalid(name, f"{value!r} is not a {kind}")
 
 
 def _one_of(name: str, value: str, *choices: str) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Invalid, Scope, Settings
-from cofio.settings import find_store
+from cofio.settings import HARMLESS, find_store
+from cofio.trust import mark_made
 
 
 def test_there_are_at_most_twenty_settings() -> None:
@@ -40,6 +41,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
     expected = Settings(**chosen)
     assert Settings.load(tmp_path, {f"COFIO_{name.upper()}": str(value) for name, value in chosen.items()}) == expected
     lines = (f"{name} = {str(v).lower() if isinstance(v, bool) else repr(v)}\n" for name, v in chosen.items())
+    mark_made(tmp_path)
     (tmp_path / "cofio.toml").write_text("".join(lines), encoding="utf-8")
     assert Settings.load(tmp_path, {}) == expected
 
@@ -78,10 +80,106 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
     ],
 )
 def test_a_name_or_value_that_is_not_known_is_refused_by_name(tmp_path: Path, line: str, name: str) -> None:
+    mark_made(tmp_path)
     (tmp_path / "cofio.toml").write_text(line)
     with pytest.raises(Invalid) as caught:
         Settings.load(tmp_path, {})
     assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("vault = off", "line 2: `vault = off` is not TOML; write `vault = false`"),
+        ("vault = yes  # please", "line 2: `vault = yes` is not TOML; write `vault = true`"),
+        ("vault = True", "line 2: `vault = True` is not TOML; write `vault = true`"),
+        ("docs = perhaps", "line 2: `docs = perhaps` is not TOML; write `docs = true` or `docs = false`"),
+        ("fetch = off", 'line 2: `fetch = off` is not TOML; write `fetch = "off"`'),
+        ("timezone = Europe/Oslo", 'line 2: `timezone = Europe/Oslo` is not TOML; write `timezone = "Europe/Oslo"`'),
+        ("embed_key = fake", "line 2 is not TOML: write the value of `embed_key` in quotes"),
+        ("floor = high", "line 2 is not TOML (Invalid value): texts stand in quotes"),
+        ("not toml at all", 'texts stand in quotes, as in `embedder = "none"`, and switches are `true` or `false`'),
+        ('timezone = "UTC', "line 2 is not TOML"),
+        ("vault = 'maybe'", "vault: 'maybe' is not true or false"),
+        ("timezone = 5", "timezone: 5 is not a text, which stands in quotes"),
+        ("timezone = [", "line 2 is not TOML (Invalid value)"),
+        (f"port = {'9' * 5000}", "cofio.toml is not TOML (Exceeds the limit"),
+        (f"port = {'[' * 5000}", "is not TOML"),
+    ],
+)
+def test_a_broken_file_is_told_by_its_line_with_what_to_write(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "cofio.toml").write_text(f"# mine\n{line}\n")
+    with pytest.raises(Invalid) as caught:
+        Settings.load(tmp_path, {})
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "fake" not in str(caught.value)
+
+
+def test_the_users_own_file_holds_for_every_store_below_the_stores_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, own = tmp_path / "store", tmp_path / "config" / "cofio"
+    for folder in (store, own):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (own / "mine.toml").write_text("floor = 0.1\nport = 1\nallow_secrets = true\nfetch = 'example.org'\n")
+    (own / "cofio.toml").symlink_to("mine.toml")
+    (store / "cofio.toml").write_text("floor = 0.2\nallow_secrets = false\n")
+    loaded = Settings.load(store, {"COFIO_PORT": "3"})
+    assert (loaded.floor, loaded.port, loaded.allow_secrets, loaded.fetch) == (0.2, 3, True, "example.org")
+    (own / "mine.toml").write_text("florr = 0.1")
+    with pytest.raises(Invalid, match="florr"):
+        Settings.load(store, {})
+
+
+def test_a_configuration_folder_is_never_looked_for_in_the_folder_that_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "config" / "cofio").mkdir(parents=True)
+    (tmp_path / "here" / "config" / "cofio" / "cofio.toml").write_text("allow_secrets = true")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", "config")
+    assert not Settings.load(tmp_path / "store", {}).allow_secrets
+
+
+def test_each_setting_is_either_open_to_any_store_or_restricted() -> None:
+    restricted = {
+        "embedder", "embed_url", "embed_model", "embed_key", "models", "host", "allow_secrets", "llm_base_url",
+        "llm_model", "llm_api_key", "llm_budget", "fetch",
+    }  # fmt: skip
+    assert {field.name for field in fields(Settings)} == restricted | HARMLESS
+    assert not restricted & HARMLESS
+
+
+ENDPOINTS = [
+    ("embedder = 'remote'\nembed_model = 'm'\n", "embed_url", "embed_key"),
+    ("llm_model = 'm'\n", "llm_base_url", "llm_api_key"),
+]
+
+
+@pytest.mark.parametrize(("more", "address", "key"), ENDPOINTS)
+@pytest.mark.parametrize("whose", ["store", "user"])
+def test_a_key_from_a_variable_is_never_given_to_an_address_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, more: str, address: str,
+    key: str, whose: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    store, own = tmp_path / "store", tmp_path / "config" / "cofio"
+    store.mkdir()
+    mark_made(store)
+    file = (store if whose == "store" else own) / "cofio.toml"
+    file.write_text(f"{more}{address} = 'http://127.0.0.1:1/v1'\n")
+    variable = {f"COFIO_{key.upper()}": "of-the-environment"}
+    loaded = Settings.load(store, variable)
+    assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:1/v1", "")
+    assert f"COFIO_{key.upper()} is not sent to the {address} of {file}" in caplog.text
+    named = Settings.load(store, {**variable, f"COFIO_{address.upper()}": "http://127.0.0.1:2/v1"})
+    assert (getattr(named, address), getattr(named, key)) == ("http://127.0.0.1:2/v1", "of-the-environment")
+    file.write_text(f"{file.read_text()}{key} = 'of-the-file'\n")
+    assert getattr(Settings.load(store, {}), key) == "of-the-file"
+    assert caplog.text.count("is not sent") == 1
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
@@ -151,6 +249,20 @@ def test_else_the_nearest_one_upwards(here: Path) -> None:
     assert find_store() == here.parent / ".cofio"
     (here / ".cofio").write_text("a file is no store")
     assert find_store() == here.parent / ".cofio"
+
+
+def test_a_link_is_no_store_unless_it_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here.parent / "other").mkdir()
+    (here.parent / ".cofio").symlink_to("other")
+    with pytest.raises(Invalid, match="is a link, which may have come with the project"):
+        find_store()
+    (here / ".cofio").symlink_to("nowhere")
+    with pytest.raises(Invalid, match="is a link"):
+        Engine.open()
+    assert find_store("../.cofio") == Path("../.cofio")
+    monkeypatch.setenv("COFIO_STORE", str(here.parent / ".cofio"))
+    with Engine.open(settings=Settings(background=False, embedder="none")):
+        assert (here.parent / "other" / "memory.db").is_file()
 
 
 def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(

@@ -6,13 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from cofio import checkpoints, engine, model, query
-from cofio.settings import Settings
+from cofio.settings import HARMLESS, Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/engine.md")
@@ -60,6 +61,27 @@ def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
             assert f"`COFIO_{each.name.upper()}`" in page
     for provider in ("redis", "postgresql", "s3", "http"):
         assert f"`{provider}:" in page
+
+
+def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> None:
+    (sample,) = blocks("docs/engine.md", "toml")
+    assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
+    everything = sample.replace("# embed", "embed").replace("# llm", "llm").replace("# models", "models")
+    assert set(tomllib.loads(everything)) == {each.name for each in fields(Settings)}
+    assert Settings.load(_store(tmp_path / "all", everything), {}).llm_model == "llama3.2"
+
+
+def test_the_settings_that_count_from_any_store_are_named() -> None:
+    page = (ROOT / "docs/engine.md").read_text()
+    sentence = re.search(r"[^.]*count from any store\.", page)
+    assert sentence is not None
+    assert set(re.findall(r"`(\w+)`", sentence[0])) == HARMLESS | {"embedder", "remote"}
+
+
+def _store(folder: Path, sample: str) -> Path:
+    engine.Engine.open(folder, settings=Settings(embedder="none", background=False)).close()
+    (folder / "cofio.toml").write_text(sample)
+    return folder
 
 
 def test_every_limit_is_documented() -> None:

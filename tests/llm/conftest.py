@@ -61,10 +61,10 @@ def make(server: Scripted, watch: Watch) -> Iterator[Making]:
 
         def made(**options: Any) -> Model:
             given = {
-                "spend": watch.spend, "clock": watch.look, "sleep": watch.sleep, "jitter": lambda: 0.5, "rest": 0.0,
-                **options,
+                "key": KEY, "spend": watch.spend, "clock": watch.look, "sleep": watch.sleep, "jitter": lambda: 0.5,
+                "rest": 0.0, **options,
             }  # fmt: skip
-            model = Model(server.url, "scripted", KEY, **given)
+            model = Model(server.url, "scripted", **given)
             stack.callback(model.close)
             return model
 

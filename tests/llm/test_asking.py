@@ -77,15 +77,18 @@ def test_a_question_is_one_call_with_the_schema(server: Scripted, make: Making, 
     assert watch.spent == [(1, 120)]
 
 
+@pytest.mark.parametrize("key", [KEY, ""])
 def test_nothing_is_told_of_the_machine_nor_of_the_accounts_of_others(
-    server: Scripted, make: Making, monkeypatch: pytest.MonkeyPatch
+    key: str, server: Scripted, make: Making, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Mine: yes\nAuthorization: Bearer sk-mine")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-mine")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://mine.invalid/v1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Mine: yes\nauthorization: Bearer sk-mine")
     server.script = [says(GOOD)]
-    ask(make())
+    ask(make(key=key))
     assert "mine" not in str(server.calls[0].headers)
     assert not [name for name in server.calls[0].headers if name.startswith("x-") and "raw-response" not in name]
 

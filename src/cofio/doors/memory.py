@@ -80,7 +80,7 @@ class Memory:
         if self._settings.embedder == "minilm" and not installed(self._settings.models_folder):
             self._say("the model is not installed, so memory is searched by words only: run `cofio model install`")
         if not engine.read_only:
-            self._taking = agent_memory_store.take_over(engine, _older_homes(), self._say)
+            self._taking = agent_memory_store.take_over(engine, _older_homes(self._say), self._say)
         self._patience = time.monotonic() + PATIENCE
         return engine
 
@@ -104,6 +104,20 @@ class Memory:
                 self._engine.close()
 
 
-def _older_homes() -> list[Path]:
+def _older_homes(say: Callable[[str], None]) -> list[Path]:
     """Where agent-memory-store would keep its memory if it were started here."""
-    return [Path(os.environ.get("AGENT_STORE_PATH") or ".agent-memory-store").expanduser()]
+    named = os.environ.get("AGENT_STORE_PATH")
+    home = Path(named or ".agent-memory-store").expanduser()
+    if not named and _holds_link(home):
+        say(f"{home} holds a link, so it is not taken over unasked: `cofio import agent-memory-store` does that")
+        return []
+    return [home]
+
+
+def _holds_link(home: Path) -> bool:
+    """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
+    try:
+        with os.scandir(home) as entries:
+            return home.is_symlink() or any(entry.is_symlink() for entry in entries)
+    except OSError:
+        return False  # there is none, or whoever reads it will say so

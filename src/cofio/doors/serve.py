@@ -30,6 +30,7 @@ from .. import __version__
 from ..content import Fetching
 from ..errors import Invalid, Unavailable
 from ..settings import Settings
+from ..trust import is_versioned
 from ..vault.opening import Beside
 from . import checkpoints
 from .connections import Capacity, ConnectionPool
@@ -46,7 +47,7 @@ from .origins import Origin
 from .rest import http as rest
 from .rest import openapi
 from .rest.assistant import open_assistant
-from .tokens import Token, Tokens
+from .tokens import FILE, Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
@@ -275,6 +276,11 @@ def run(
     if strict and not tokens.all():
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
+    if tokens.all() and is_versioned(folder, (FILE,), unsure=False):
+        raise Unavailable(
+            f"{folder / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
+            " `cofio token add`"
+        )
     memory = Memory(folder, settings, say=_say)
     assistant = open_assistant(settings, folder, lambda: memory.engine)
     conversations = rest.Door(

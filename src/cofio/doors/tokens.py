@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ..errors import Conflict, Invalid, NotFound, Unavailable
+from ..links import read_file
 from ..model import check_text
+from ..trust import is_new, mark_made
 
 FILE = "tokens.json"
 PREFIX = "cofio_"
+LONGEST = 16 * 2**20  # bytes of the file
 MAX_NAME = 100
 MAX_PLACE = 128  # characters of an app's or a project's name
 
@@ -96,7 +99,7 @@ class Tokens:
             Unavailable: the file cannot be understood; nobody is let in by a guess.
         """
         try:
-            found = self._path.stat()
+            found = self._path.lstat()
         except FileNotFoundError:
             self._seen, self._kept = None, ()
             return ()
@@ -108,7 +111,7 @@ class Tokens:
     @property
     def wanted(self) -> bool:
         """Whether clients have to show a token: from the first on, also when the last has been ended."""
-        return bool(self.all()) or self._path.exists()
+        return bool(self.all()) or os.path.lexists(self._path)
 
     def find(self, shown: str) -> Token | None:
         """The token that was shown; None when there is no such token."""
@@ -171,7 +174,7 @@ class Tokens:
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            kept = json.loads(self._path.read_text())
+            kept = json.loads(read_file(self._path, limit=LONGEST) or b"")
             if not isinstance(kept, list):
                 raise TypeError("it holds no list")
             # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
@@ -182,7 +185,10 @@ class Tokens:
     @contextmanager
     def _changing(self) -> Iterator[list[Token]]:
         """The tokens, to be changed in place and then kept; one process at a time."""
+        new = is_new(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if new:
+            mark_made(self._folder)
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from ..engine import Engine
 from ..errors import Unavailable
+from ..links import check_entries
 from ..sessions import Conversations
-from ..settings import Settings
+from ..settings import Settings, read_claims
+from ..trust import is_trusted
 from . import FOLDER, Vault
 from .attachment import Attachment
 from .folders import Tree
@@ -36,14 +38,17 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
         return None
     folder = store / FOLDER
     try:
+        _check_links(store, folder)
         if settings.vault:
             return Vault(engine, folder, zone=settings.zone)
         if (folder / STATE).is_dir():
             _leave(engine, folder)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, Unavailable) as error:
         if not settings.vault:
             return None
-        without = "`vault = false` in cofio.toml, or COFIO_VAULT=off, does without"
+        if isinstance(error, Unavailable):
+            raise
+        without = "`vault = false` in cofio.toml, or COFIO_VAULT=false, does without"
         raise Unavailable(f"the vault in {folder} cannot be used ({error}): {without}") from error
     return None
 
@@ -64,9 +69,11 @@ def find_detachment(engine: Engine, store: Path) -> str:
     """Why the vault of a store is left alone, and what helps; empty when it is not, or when there is none.
 
     Raises:
+        Unavailable: it is, or begins with, a link that the user has not vouched for.
         OSError, sqlite3.Error: its folder cannot be used.
     """
     folder = store / FOLDER
+    _check_links(store, folder)
     if not os.access(folder / STATE / "state.db", os.W_OK):  # none, or on a disk where nothing can come to harm
         return ""
     state = State(folder)
@@ -74,6 +81,17 @@ def find_detachment(engine: Engine, store: Path) -> str:
         return Attachment(engine, state, folder).find_trouble()
     finally:
         state.close()
+
+
+def _check_links(store: Path, folder: Path) -> None:
+    """Raise Unavailable if the vault is, or begins with, a link that the user has not vouched for."""
+    if folder.is_symlink() and not is_trusted(store, read_claims(store)):
+        raise Unavailable(
+            f"{folder} is a link, and this memory was not made here, was moved, or its project brings the link:"
+            " remove it, or let it count with `cofio trust`"
+        )
+    check_entries(folder, folders=(STATE,))
+    check_entries(folder / STATE, files=("state.db", "state.db-wal", "state.db-shm", "state.db-journal"))
 
 
 @contextmanager

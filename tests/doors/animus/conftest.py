@@ -193,7 +193,7 @@ def passed_on(**variables: str) -> dict[str, str]:
     """The environment that the host gives a plugin: the little that it lets through, and what the manifest declares."""
     assert set(variables) <= set(VARIABLES), "the host would not pass it on"
     chosen = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"} | variables
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | chosen
+    return {name: os.environ[name] for name in [*PASSED_ON, "XDG_CONFIG_HOME"] if name in os.environ} | chosen
 
 
 class Process(Host):
@@ -231,6 +231,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COFIO_EMBEDDER", "hashed")
     monkeypatch.setenv("COFIO_SYNC", "normal")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.chdir(project)

@@ -37,6 +37,7 @@ def test_the_session_by_hand_prints_what_the_page_says(root: Path, tmp_path: Pat
     lines = block.splitlines()
     script = "\n".join(line[2:] for line in lines if line.startswith("$ "))
     environ = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "COFIO_EMBEDDER": "none"}
+    environ["XDG_CONFIG_HOME"] = str(tmp_path / "config")
     done = subprocess.run(["bash", "-c", script], cwd=root, env=environ, capture_output=True, text=True)
     printed = [line for line in lines if not line.startswith("$ ")]
     assert [_ID.sub("ID", line) for line in done.stdout.splitlines()] == [_ID.sub("ID", line) for line in printed]

@@ -102,7 +102,9 @@ def test_every_variable_that_the_plugin_reads_is_declared(root: Path) -> None:
     served = {"host", "port", "allow_secrets", "timezone", "docs", "fetch", "vault"}
     served |= {each.name for each in fields(Settings) if each.name.startswith("llm_")}
     assert {f"COFIO_{each.name.upper()}" for each in fields(Settings) if each.name not in served} <= set(declared)
-    assert {"COFIO_STORE", "AGENT_STORE_PATH", "COFIO_ANIMUS_ERROR_CODES", "XDG_CACHE_HOME"} <= set(declared)
+    assert {"COFIO_STORE", "AGENT_STORE_PATH", "COFIO_ANIMUS_ERROR_CODES", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"} <= set(
+        declared
+    )
     assert not any(each["required"] for each in declared.values())
     assert [name for name, each in declared.items() if each["sensitive"]] == ["COFIO_EMBED_KEY"]
     assert set(declared) == set(VARIABLES)

@@ -30,7 +30,8 @@ class Process:
     """A server in a process of its own, and the client's end of its pipes."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
-        environ = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", "PATH": os.environ["PATH"]} | variables
+        kept = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME")}
+        environ = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"} | kept | variables
         self.process = subprocess.Popen(
             [*COFIO, "mcp", *arguments],
             cwd=folder,

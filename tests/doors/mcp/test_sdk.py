@@ -83,7 +83,9 @@ ERAS = [("auto", "2026-07-28"), ("legacy", "2025-11-25")]
 @pytest.mark.parametrize(("mode", "version"), ERAS)
 def test_the_sdks_client_works_on_stdio(folder: Path, mode: Literal["auto", "legacy"], version: str) -> None:
     target = mcp.StdioServerParameters(
-        command=sys.executable, args=["-m", "cofio", "mcp", "--store", str(folder / "memory")], env=ENVIRON
+        command=sys.executable,
+        args=["-m", "cofio", "mcp", "--store", str(folder / "memory")],
+        env=ENVIRON | {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]},
     )
     anyio.run(work, target, mode, version)
     assert (folder / "memory" / "memory.db").exists()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import apsw
 
 from ...errors import Invalid, Unavailable
+from ...links import check_entries, open_file
 from ...loss import note_loss
 from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
@@ -44,6 +45,8 @@ Given: TypeAlias = dict[str, tuple[float, ...]]
 TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
+_FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
+_FOLDERS = ("index", "vectors")
 _NO_WORDS = Tail(0)
 _log = logging.getLogger("cofio.store")
 _leases: set[int] = set()
@@ -65,9 +68,10 @@ class SqliteBackend:
     def __init__(self, folder: Path, *, sync: str = "full", vfs: str | None = None) -> None:
         self.folder = folder = folder.absolute()  # whatever becomes of the working folder
         try:
+            check_entries(folder, files=_FILES, folders=_FOLDERS)
             if find_access(folder / "memory.db") == "write":
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                for name in ("index", "vectors"):
+                for name in _FOLDERS:
                     (folder / name).mkdir(exist_ok=True, mode=0o700)
         except FileExistsError as error:
             raise Invalid("store", f"{folder} is a file; a store is a folder") from error
@@ -190,7 +194,7 @@ class SqliteBackend:
             return
         self.verify()  # else this would be the lease of another store, or a file where there is none any more
         with translated(self.folder):
-            handle = os.open(self.folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
+            handle = open_file(self.folder / "lease", os.O_CREAT | os.O_RDWR)
         _leases.add(handle)
         try:
             try:
@@ -407,8 +411,9 @@ class SqliteBackend:
         place = Path(target)
         with translated(place), Copy(place) as copy:
             checks.copy(self._database, copy.database, progress)
-            if (self.folder / "cofio.toml").is_file():
-                shutil.copyfile(self.folder / "cofio.toml", place / "cofio.toml")
+            settings = self.folder / "cofio.toml"
+            if settings.is_file() and not settings.is_symlink():
+                shutil.copyfile(settings, place / "cofio.toml")
                 (place / "cofio.toml").chmod(0o600)
             database = Database(copy.database)
             try:

@@ -19,6 +19,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import apsw
 
 from ...errors import CofioError, Unavailable
+from ...links import open_file
 from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
 
 T = TypeVar("T")
@@ -47,6 +48,8 @@ class Database:
 
     def __init__(self, path: Path, *, sync: str = "full", vfs: str | None = None) -> None:
         self.path = path
+        # SQLite is to follow no link, on the way there either; where the folder itself lies is the user's choice.
+        self._file = os.path.join(os.path.realpath(path.parent), path.name)
         self._sync = sync
         self._vfs = vfs
         self._queue: deque[_Job[object]] = deque()
@@ -59,7 +62,7 @@ class Database:
         with translated(path):
             self._access: Access = find_access(path)
             if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+                os.close(open_file(path, os.O_CREAT | os.O_RDWR))
             self._writer = self._connect()
             try:
                 if self.read_only:
@@ -229,10 +232,10 @@ class Database:
                     closing.callback(self._disconnect, connection)
 
     def _connect(self) -> apsw.Connection:
-        name, flags = str(self.path), apsw.SQLITE_OPEN_NOMUTEX
+        name, flags = self._file, apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_NOFOLLOW
         flags |= apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         if self._access == "immutable":
-            name, flags = make_immutable_uri(self.path), flags | apsw.SQLITE_OPEN_URI
+            name, flags = make_immutable_uri(Path(name)), flags | apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(name, flags=flags, vfs=self._vfs)
         connection.set_busy_handler(_Patience())
         connection.execute(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from ...errors import Unavailable
+from ...links import open_file, read_file
+
+LONGEST = 64 * 2**20  # bytes of the record: what is longer was not written here
 WORTH_KEEPING = 8 * 2**20  # bytes that take so long to read through that it should not be done again
 MOST_KNOWN = 1000  # files, most of them long gone, before what is known of others than those asked for is forgotten
 
@@ -41,19 +47,23 @@ class Soundness:
             return True
 
     def _read(self) -> dict[str, Stamp]:
-        with suppress(OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
-            return {name: (int(size), int(time)) for name, (size, time) in json.loads(self._record.read_text()).items()}
+        with suppress(OSError, Unavailable, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+            record = json.loads(read_file(self._record, limit=LONGEST) or b"{}")
+            return {name: (int(size), int(time)) for name, (size, time) in record.items()}
         return {}
 
     def _keep(self, known: dict[str, Stamp], folders: Iterable[Path]) -> None:
         """Tell other processes. They write this file too: what one of them loses is no more than read again."""
         there = {name for folder in folders for name in os.listdir(folder)}
         temporary = self._record.with_suffix(".tmp")
-        with suppress(OSError):
-            temporary.write_text(json.dumps({name: stamp for name, stamp in known.items() if name in there}))
+        with suppress(OSError, Unavailable):
+            with open(open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:
+                json.dump({name: stamp for name, stamp in known.items() if name in there}, file)
             temporary.replace(self._record)
 
 
 def _stamp(file: Path) -> Stamp:
-    found = file.stat()
+    found = file.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "not a plain file", str(file))
     return found.st_size, found.st_mtime_ns

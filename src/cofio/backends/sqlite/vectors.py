@@ -24,7 +24,8 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import Invalid
+from ...errors import Invalid, Unavailable
+from ...links import open_file
 from ...model import Kind
 from .. import Bounds
 from .database import Database, fetch
@@ -276,6 +277,8 @@ class VectorIndex:
 
     def _open(self, name: str) -> Codes | None:
         """The codes in a file, or None if it is missing, torn or another's."""
+        if os.sep in name:  # a database from elsewhere may name any file
+            return None
         path = self._folder / name
         try:
             return _map(path) if self._soundness.holds([path], _intact) else None
@@ -459,7 +462,7 @@ def _header(name: str, rows: int, dimensions: int, crc: int) -> bytes:
 def _intact(path: Path) -> bool:
     """Whether a file of codes is what it should be."""
     try:
-        with open(path, "rb") as file:
+        with open(open_file(path, os.O_RDONLY), "rb") as file:
             header = file.read(_HEADER)
             rows, dimensions, crc = (int(number) for number in np.frombuffer(header, "<u8", 3, len(_MAGIC)))
             return (
@@ -467,7 +470,7 @@ def _intact(path: Path) -> bool:
                 and path.stat().st_size == _layout(rows, dimensions)[1]
                 and zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data) == crc
             )
-    except (OSError, ValueError):
+    except (OSError, Unavailable, ValueError):
         return False
 
 

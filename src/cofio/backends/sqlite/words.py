@@ -11,6 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -43,6 +45,7 @@ _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
 _COLUMNS = f"no, seq, {_SCOPE_PATH}, kind, key, source, author, tags, title, data, text"
 _Row: TypeAlias = tuple[int, int, bytes, str, str | None, str, str, str, str, str, str]
 _PARTS = ("idx", "pos", "term", "store", "fast", "fieldnorm")  # the files of a segment
+_NAME = re.compile(r"words-[0-9a-f]+")
 _MARK = 0  # the number of the document that says whose index this is and how far it goes
 
 
@@ -448,6 +451,8 @@ class WordIndex:
         """The index of that name as of its last commit, and that of the very files that were verified."""
         loaded, meta = self._loaded, self._folder / name / "meta.json"
         index = loaded.index if loaded and loaded.name == name and not self._database.read_only else None
+        if index is None:
+            _check_own(self._folder, name)
         while True:  # until there was no other commit meanwhile
             commit = meta.read_bytes()
             if self._soundness.holds(_files(meta.parent, commit), _intact):
@@ -538,6 +543,15 @@ def _publish(connection: apsw.Connection, name: str, was: str | None, upto: int)
         "UPDATE state SET index_name = ?1, indexed_seq = ?2, indexed_at = updated, tail_seq = max(tail_seq, ?2)",
         (name, upto),
     )
+
+
+def _check_own(folder: Path, name: str) -> None:
+    """Raise Damaged unless that is a folder of plain files under `folder`: a database from elsewhere may name any."""
+    if not _NAME.fullmatch(name) or (folder / name).is_symlink():
+        raise Damaged(f"{name} is not the folder of an index")
+    with os.scandir(folder / name) as entries:
+        if not all(entry.is_file(follow_symlinks=False) for entry in entries):
+            raise Damaged(f"{name} holds a link, or something else that is no plain file")
 
 
 def _new_name() -> str:

@@ -39,6 +39,7 @@ VARIABLES = {
     "COFIO_EMBED_KEY": "the key of that endpoint",
     "COFIO_MODELS": "the folder of installed models",
     "XDG_CACHE_HOME": "the user's cache, in which models are installed",
+    "XDG_CONFIG_HOME": "the user's configuration: settings for all memories, and which memories are trusted",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",
     "COFIO_FUSION": "convex or rrf: how rankings by words and by meaning become one",
     "COFIO_FLOOR": "the least relevance of what a query finds, from 0 to 1",

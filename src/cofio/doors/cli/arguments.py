@@ -86,6 +86,12 @@ def parser() -> Parser:
     _vaulting(command, common)
     _serving(command, common)
     _filing(command, common)
+    trust = command(
+        "trust",
+        "Let the settings, prompts and vault of a memory that was not made here count, as they are now.",
+        "cofio trust\ncofio trust --revoke",
+    )
+    trust.add_argument("--revoke", action="store_true", help="let them count no longer")
     model = command("model", "See or install the model that finds by meaning.", "cofio model install")
     verbs = model.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
     status = "Whether the model is installed, and where."

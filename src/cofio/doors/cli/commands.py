@@ -10,7 +10,7 @@ from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
 from ...secrets.policy import admit
 from ..display import neutralise_line
-from . import chatting, filing, keeping, vaulting
+from . import chatting, filing, keeping, trust, vaulting
 from .arguments import misused
 from .opening import FEW, opened, place, scrub, settle, waiting
 from .terminal import counted, note, output, path
@@ -177,5 +177,5 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "add": add, "search": search, "list": listing, "show": show, "rm": rm, "scopes": scopes,
     "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
     "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
-    "model": keeping.model, "vault": vaulting.vault,
+    "model": keeping.model, "vault": vaulting.vault, "trust": trust.trust,
 }  # fmt: skip

@@ -8,9 +8,8 @@ from pathlib import Path
 from ...engine import Engine
 from ...llm import Budget, Model, Prompts, Reader
 from ...sessions.spending import Spending
-from ...settings import Settings
-
-PROMPTS = "prompts"  # the folder of a store whose files take the place of the prompts of the same names
+from ...settings import Settings, read_claims
+from ...trust import PROMPTS, is_trusted, warn_once
 
 
 class Assistant:
@@ -23,8 +22,7 @@ class Assistant:
             Invalid: a setting cannot be used, or a prompt of the store's own lacks what it needs.
             Unavailable: the openai package is not installed.
         """
-        own = folder / PROMPTS
-        prompts = Prompts(own if own.is_dir() else None)
+        prompts = Prompts(_own_prompts(folder))
         self.spending = Spending(engine, Budget.parse(settings.llm_budget))
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
@@ -35,6 +33,15 @@ class Assistant:
     def close(self) -> None:
         """Let go of connections."""
         self.model.close()
+
+
+def _own_prompts(folder: Path) -> Path | None:
+    """The store's own prompts, if it has any and they count."""
+    claims = read_claims(folder)
+    if claims.prompts and not is_trusted(folder, claims):
+        warn_once(f"ignored the prompts in {folder / PROMPTS}: `cofio trust` lets them count")
+        return None
+    return folder / PROMPTS if claims.prompts else None
 
 
 def open_assistant(settings: Settings, folder: Path, engine: Callable[[], Engine]) -> Assistant | None:

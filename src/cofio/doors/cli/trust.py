@@ -1,0 +1,54 @@
+"""The command that lets a memory's own settings, prompts and vault count, or no longer."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from ... import trust as trusting
+from ...errors import Unavailable
+from ...model import Json
+from ...settings import find_store, read_claims
+from .terminal import note, output
+
+
+def trust(args: Namespace) -> int:
+    """Trust the memory with what its files ask for now, or take that back."""
+    folder = find_store(args.store)
+    if not folder.is_dir():
+        raise Unavailable(f"there is no memory in {folder}: --store names another folder")
+    claims = read_claims(folder)
+    asked = _describe(claims)
+    if args.revoke:
+        had = trusting.revoke(folder)
+        said = f"{folder} is no longer trusted" if had else f"{folder} was not trusted"
+    else:
+        trusting.mark_trusted(folder, claims)
+        said = f"{folder} is trusted"
+    facts: dict[str, Json] = {
+        "store": str(folder),
+        "trusted": not args.revoke,
+        "settings": [*sorted(claims.settings)],
+        "prompts": [*sorted(claims.prompts)],
+        "vault": claims.vault,
+    }
+    output(as_json=args.json).done(said, **facts)
+    for line in asked:
+        note(f"{'does not count any more' if args.revoke else 'counts from now on'}: {line}")
+    if not asked:
+        note("it asks for nothing that needs trust")
+    elif not args.revoke:
+        note("what is changed or added later needs `cofio trust` again")
+    return 0
+
+
+def _describe(claims: trusting.Claims) -> list[str]:
+    """What the claims are, a line each; keys are not shown, and nothing steers a terminal."""
+    lines = [
+        f"{name} = {'…' if name.endswith('_key') else json.dumps(value, default=str)}"
+        for name, value in claims.settings.items()
+    ]
+    lines += [f"the prompt {trusting.PROMPTS}/{name}" for name in claims.prompts]
+    if claims.vault is not None:
+        lines.append(f"the vault in {claims.vault}")
+    return [trusting.sanitize(line) for line in lines]

@@ -1,0 +1,274 @@
+"""Whether what a store's own files ask for counts: only in a store that this user made or has trusted.
+
+A mark in the store says so. It is a code made of the store's path with a key that only this user has, so a store that
+comes with a repository cannot bring one, and a store that is copied or moved has none that fits. There is no list of
+stores that would have to be kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import Unavailable
+from .links import read_file
+
+MARK = "trusted"
+"""The file of a store that holds the marks."""
+PROMPTS = "prompts"
+"""The folder of a store whose files take the place of the prompts of the same names."""
+VAULT = "vault"
+"""The folder of a store that holds its Markdown files; it may be a link where the store is trusted."""
+
+_KEY = "trust.key"
+_KEY_BYTES = 32
+_MOST = 1 << 20  # bytes that are read of any file
+_GIT_PATIENCE = 10.0
+_OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not asked: what lies in their trees needs `cofio trust`
+_told: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What a store's own files ask for that would send something out or widen rights."""
+
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """The restricted settings of its cofio.toml."""
+    prompts: Mapping[str, bytes] = field(default_factory=dict)
+    """Prompts of its own: what each file holds."""
+    vault: str | None = None
+    """Where its vault leads, if that is a link."""
+
+    @classmethod
+    def read(cls, store: Path, settings: Mapping[str, object]) -> Claims:
+        """The claims of a store whose cofio.toml holds these restricted settings.
+
+        Raises:
+            Unavailable: they cannot be read.
+        """
+        prompts: dict[str, bytes] = {}
+        try:
+            for name in sorted(os.listdir(store / PROMPTS)):
+                if name.endswith(".md"):
+                    prompts[name] = _read_prompt(store / PROMPTS / name)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError as error:
+            raise Unavailable(f"{store / PROMPTS} cannot be read: {error.strerror}") from error
+        vault = store / VAULT
+        return cls(settings=settings, prompts=prompts, vault=os.readlink(vault) if vault.is_symlink() else None)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.settings or self.prompts or self.vault is not None)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names in the store that the claims stand in."""
+        named = (("cofio.toml", self.settings), (PROMPTS, self.prompts), (VAULT, self.vault is not None))
+        return tuple(name for name, claims in named if claims)
+
+    @property
+    def digest(self) -> str:
+        """What tells these claims from any others."""
+        import hashlib
+        import json
+
+        prompts = {name: hashlib.sha256(content).hexdigest() for name, content in self.prompts.items()}
+        parts = [self.settings, prompts, self.vault]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def find_config_folder() -> Path | None:
+    """The user's own configuration folder, `cofio` in XDG_CONFIG_HOME or ~/.config; None for a user without one."""
+    base = os.environ.get("XDG_CONFIG_HOME", "")
+    if not os.path.isabs(base):  # a relative one would be part of whatever folder we are in, and is invalid
+        base = os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base, "cofio") if os.path.isabs(base) else None
+
+
+def is_trusted(store: Path, claims: Claims) -> bool:
+    """Whether these claims of the store count: there are none, this user trusted them, or made the store.
+
+    What version control can bring into a store that the user made is not the user's word: that has to be trusted.
+    """
+    if not claims:
+        return True
+    key, marks = _read_key(), _read_marks(store)
+    if key is None or not marks:
+        return False
+    if _sign(key, "trusted", store, claims.digest) in marks:
+        return True
+    return _sign(key, "made", store) in marks and not is_versioned(store, (*claims.files, MARK))
+
+
+def is_new(store: Path) -> bool:
+    """Whether the folder is not there yet, or empty: what is then made in it has come from nowhere else."""
+    try:
+        with os.scandir(store) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def mark_made(store: Path) -> None:
+    """Mark a store that this user has just made. Where that cannot be written, the store has no claims that count."""
+    with suppress(OSError, Unavailable):
+        _write_marks(store, {_sign(_read_key() or _make_key(), "made", store)})
+
+
+def mark_trusted(store: Path, claims: Claims) -> None:
+    """Mark that this user trusts the store with these claims, and no longer with any that were trusted before.
+
+    Raises:
+        Unavailable: the mark or the user's key cannot be written.
+    """
+    try:
+        key = _read_key() or _make_key()
+        made = _read_marks(store) & {_sign(key, "made", store)}
+        _write_marks(store, made | {_sign(key, "trusted", store, claims.digest)})
+    except OSError as error:
+        raise Unavailable(
+            f"{error.filename or store} cannot be written ({error.strerror}): use COFIO_* variables instead"
+        ) from error
+
+
+def revoke(store: Path) -> bool:
+    """Take the marks away; whether there were any.
+
+    Raises:
+        Unavailable: they cannot be removed.
+    """
+    try:
+        (store / MARK).unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise Unavailable(f"{store / MARK} cannot be removed ({error.strerror}): remove it by hand") from error
+    return True
+
+
+def is_versioned(store: Path, names: tuple[str, ...], *, unsure: bool = True) -> bool:
+    """Whether version control keeps any of these names of the store, so that a pull can change them.
+
+    `unsure` is the answer where there is version control that cannot be asked.
+    """
+    real = Path(os.path.realpath(store))
+    for folder in (real, *real.parents):
+        if unsure and any((folder / name).exists() for name in _OTHER_SYSTEMS):
+            return True
+        if (folder / ".git").exists():
+            tracked = _git_tracks(folder, [f"./{real.relative_to(folder) / name}" for name in names])
+            if unsure if tracked is None else tracked:
+                return True
+    return False
+
+
+def warn_once(sentence: str) -> None:
+    """Tell whoever runs this process, once. Names from files may be in it: nothing in it steers a terminal."""
+    if sentence not in _told:
+        _told.add(sentence)
+        import logging  # not needed by most processes, and not free
+
+        logging.getLogger("cofio").warning("cofio: %s", sanitize(sentence))
+
+
+def sanitize(text: str) -> str:
+    """The text with a sign for each character that a terminal would obey or hide."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def _git_tracks(folder: Path, names: list[str]) -> bool | None:
+    """Whether git has any of the names in its index; None when it cannot be asked."""
+    import subprocess
+
+    # Neither the folder's own configuration nor that of a hook that runs us may have a say in what is run or read.
+    command = ["git", "-c", "core.fsmonitor=false", "--icase-pathspecs", "--noglob-pathspecs", "ls-files", "-z", "--"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(
+            [*command, *names], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=_GIT_PATIENCE, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return bool(done.stdout) if done.returncode == 0 else None
+
+
+def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
+    """A mark of that kind: only who has the key can make it, and it fits this path alone."""
+    import hashlib
+    import hmac
+
+    said = b"\0".join([b"cofio", kind.encode(), os.fsencode(os.path.realpath(store)), *map(str.encode, more)])
+    return hmac.new(key, said, hashlib.sha256).hexdigest()
+
+
+def _read_marks(store: Path) -> set[str]:
+    try:
+        content = read_file(store / MARK, limit=_MOST)
+    except (OSError, Unavailable):
+        return set()
+    return set((content or b"").decode("ascii", "replace").split())
+
+
+def _write_marks(store: Path, marks: set[str]) -> None:
+    _replace(store / MARK, "".join(f"{mark}\n" for mark in sorted(marks)).encode())
+
+
+def _read_key() -> bytes | None:
+    folder = find_config_folder()
+    try:
+        key = read_file(folder / _KEY, limit=_MOST, follow=True) if folder is not None else None
+    except (OSError, Unavailable):
+        return None
+    return key if key is not None and len(key) == _KEY_BYTES else None
+
+
+def _make_key() -> bytes:
+    """The user's key, made; where processes do that at the same time, it is the same for all of them."""
+    folder = find_config_folder()
+    if folder is None:
+        raise Unavailable("this user has no home folder to keep a key in: use COFIO_* variables instead")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _replace(folder / _KEY, os.urandom(_KEY_BYTES), only_new=True)
+    key = _read_key()
+    if key is None:
+        raise Unavailable(f"{folder / _KEY} is not a key that cofio made: remove it, and trust your stores again")
+    return key
+
+
+def _replace(path: Path, content: bytes, *, only_new: bool = False) -> None:
+    """Put a file in place as a whole; with `only_new`, not in the place of one that is there."""
+    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
+    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(opened, "wb") as file:
+            file.write(content)
+            if only_new:  # made once and needed for good
+                file.flush()
+                os.fsync(opened)
+        if not only_new:
+            os.replace(temporary, path)
+            return
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without hard links
+            os.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _read_prompt(path: Path) -> bytes:
+    try:
+        return read_file(path, limit=_MOST, follow=True) or b""
+    except (OSError, Unavailable):  # whoever wants to use it says so
+        return b""

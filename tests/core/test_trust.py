@@ -1,0 +1,294 @@
+"""A store's own files have a say in what is sent out only where this user made the store, or trusts it as it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from cofio import Engine, Settings
+from cofio.doors.tokens import Tokens
+from cofio.settings import read_claims
+from cofio.trust import MARK, is_trusted, mark_trusted, revoke
+
+RESTRICTED = "fetch = 'example.org'\n"
+QUIET = Settings(background=False, embedder="none")
+
+
+@pytest.fixture(autouse=True)
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's configuration folder that nothing has been written to."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path / "config" / "cofio"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A git repository without a commit."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    """Run git, whatever the environment of these tests tells it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    subprocess.run(["git", *words], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def make(store: Path) -> Path:
+    """A store that this user makes."""
+    Engine.open(store, settings=QUIET).close()
+    return store
+
+
+def bring(store: Path) -> Path:
+    """A store that came from elsewhere."""
+    (store / "index").mkdir(parents=True)
+    return store
+
+
+def counts(store: Path) -> bool:
+    """Whether a restricted setting of the store's own file counts."""
+    (store / "cofio.toml").write_text(RESTRICTED)
+    return Settings.load(store, {}).fetch == "example.org"
+
+
+def trusts(store: Path) -> bool:
+    """Whether what the store asks for now counts."""
+    return is_trusted(store, read_claims(store))
+
+
+def test_the_settings_of_a_store_that_was_made_here_count(tmp_path: Path, config: Path) -> None:
+    assert counts(make(tmp_path / "store"))
+    (tmp_path / "empty").mkdir()
+    assert counts(make(tmp_path / "empty"))
+    assert [file.name for file in config.iterdir()] == ["trust.key"]
+    assert (config / "trust.key").stat().st_mode & 0o077 == 0
+    assert (config / "trust.key").stat().st_size == 32
+
+
+def test_so_do_those_of_a_folder_that_was_made_for_a_token(tmp_path: Path) -> None:
+    Tokens(tmp_path / "store").add("laptop")
+    assert counts(make(tmp_path / "store"))
+
+
+def test_trust_takes_nothing_from_a_store_that_was_made_here(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    mark_trusted(store, read_claims(store))
+    assert counts(store), "what the user writes later counts as before"
+
+
+def test_those_of_one_that_came_from_elsewhere_do_not_and_that_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text(
+        "embedder = 'remote'\nembed_url = 'http://evil.invalid'\nembed_model = 'm'\nembed_key = 'k'\nmodels = '/m'\n"
+        "host = '0.0.0.0'\nallow_secrets = true\nllm_base_url = 'http://evil.invalid'\nllm_model = 'm'\n"
+        "llm_api_key = 'k'\nllm_budget = 'off'\nfetch = 'evil.invalid'\nfloor = 0.5\nport = 9\nvault = false\n"
+    )
+    assert Settings.load(store, {}) == Settings(floor=0.5, port=9, vault=False)
+    make(store)
+    assert Settings.load(store, {}) == Settings(floor=0.5, port=9, vault=False)
+    (told,) = caplog.messages
+    assert told == (
+        f"cofio: ignored from {store / 'cofio.toml'}: embedder, embed_url, embed_model, embed_key, models, host,"
+        " allow_secrets, llm_base_url, llm_model, llm_api_key, llm_budget, fetch (this memory was not made here, was"
+        " moved, or its project brings the file: `cofio trust` lets it count)"
+    )
+
+
+def test_any_store_may_choose_an_embedder_that_sends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text("embedder = 'none'")
+    assert Settings.load(store, {}).embedder == "none"
+    assert caplog.messages == []
+
+
+def test_what_is_told_cannot_steer_a_terminal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert not counts(bring(tmp_path / "a\x1b]0;b\x07c\u202ed"))
+    assert "a\ufffd]0;b\ufffdc\ufffdd" in caplog.text
+    assert "\x1b" not in caplog.messages[0]
+
+
+def test_trust_covers_what_the_store_asks_for_now_and_no_more(tmp_path: Path) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text(RESTRICTED)
+    mark_trusted(store, read_claims(store))
+    assert trusts(store)
+    (store / "cofio.toml").write_text(f"{RESTRICTED}floor = 0.5\n")
+    assert trusts(store), "what any store may set is not part of it"
+    (store / "prompts").mkdir()
+    (store / "prompts" / "case.md").write_text("Tell it.\n---\n{{run}}")
+    assert not trusts(store)
+    mark_trusted(store, read_claims(store))
+    assert trusts(store)
+    (store / "prompts" / "case.md").write_text("Tell all.\n---\n{{run}}")
+    assert not trusts(store)
+    (store / "prompts" / "case.md").write_text("Tell it.\n---\n{{run}}")
+    (store / "vault").symlink_to(tmp_path)
+    assert not trusts(store)
+    mark_trusted(store, read_claims(store))
+    assert trusts(store)
+    (store / "cofio.toml").write_text("fetch = 'evil.invalid'")
+    assert Settings.load(store, {}).fetch == "off"
+
+
+def test_what_is_revoked_counts_no_more(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    assert counts(store)
+    assert revoke(store)
+    assert not counts(store)
+    assert not revoke(store)
+    make(store)
+    assert not counts(store)
+
+
+def test_a_store_that_was_moved_or_copied_has_to_be_trusted_again(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    shutil.copytree(store, tmp_path / "copy")
+    assert not counts(tmp_path / "copy")
+    (tmp_path / "link").symlink_to(store)
+    assert counts(tmp_path / "link"), "another way to the same place"
+    store.rename(tmp_path / "moved")
+    assert not counts(tmp_path / "moved")
+    mark_trusted(tmp_path / "moved", read_claims(tmp_path / "moved"))
+    assert counts(tmp_path / "moved")
+
+
+def test_a_backup_does_not_make_others_settings_the_users_own(tmp_path: Path) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text(RESTRICTED)
+    with Engine.open(store, settings=QUIET) as memory:
+        memory.backup(tmp_path / "copy")
+    assert (tmp_path / "copy" / "cofio.toml").read_text() == RESTRICTED
+    assert not counts(make(tmp_path / "copy"))
+
+
+def test_another_users_mark_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make(tmp_path / "store")
+    (store / "cofio.toml").write_text(RESTRICTED)
+    mark_trusted(store, read_claims(store))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
+    assert not trusts(store), "this user has no key yet"
+    make(tmp_path / "own")
+    assert not trusts(store)
+
+
+@pytest.mark.parametrize("mark", [b"", b"made", b"0" * 64, b"\xff\x00" * 500, b"1\n" * 600_000])
+def test_a_forged_mark_is_none(tmp_path: Path, mark: bytes) -> None:
+    make(tmp_path / "own")
+    store = bring(tmp_path / "store")
+    (store / MARK).write_bytes(mark)
+    assert not counts(store)
+    shutil.copyfile(tmp_path / "own" / MARK, store / MARK)
+    assert not counts(store)
+    (store / MARK).unlink()
+    (store / MARK).symlink_to(tmp_path / "own" / MARK)
+    assert not counts(store)
+
+
+def test_a_file_that_git_brings_into_a_store_that_was_made_here_has_to_be_trusted(project: Path) -> None:
+    store = make(project / ".cofio")
+    assert counts(store), "the user's own, which git does not know of"
+    git(project, "add", "-f", ".cofio/cofio.toml")
+    assert not counts(store)
+    mark_trusted(store, read_claims(store))
+    assert counts(store)
+    (store / "cofio.toml").write_text("fetch = 'evil.invalid'")
+    assert Settings.load(store, {}).fetch == "off"
+
+
+@pytest.mark.parametrize("name", [":(glob)x", "-z", "[a]", "ü"])
+def test_no_name_of_a_folder_misleads_git(project: Path, name: str) -> None:
+    store = make(project / name / ".cofio")
+    assert counts(store)
+    git(project, "add", "-f", f"./{name}/.cofio/cofio.toml")
+    assert not counts(store)
+
+
+@pytest.mark.parametrize("name", ["prompts/case.md", "vault", MARK])
+def test_so_has_whatever_else_git_brings_that_counts(project: Path, name: str) -> None:
+    store = make(project / ".cofio")
+    (store / "prompts").mkdir()
+    (store / "prompts" / "case.md").write_text("Tell it.\n---\n{{run}}")
+    (store / "vault").symlink_to(project)
+    assert trusts(store)
+    git(project, "add", "-f", f".cofio/{name}")
+    assert not trusts(store)
+
+
+def test_what_git_keeps_of_other_files_does_not_matter(project: Path) -> None:
+    store = make(project / ".cofio")
+    (store / "vault").mkdir()
+    (store / "vault" / "user.md").write_text("mine")
+    git(project, "add", "-f", ".cofio/vault/user.md", ".cofio/memory.db")
+    assert counts(store)
+
+
+def test_names_that_differ_in_capitals_alone_are_the_same_to_some_disks(project: Path) -> None:
+    (project / ".Cofio").mkdir()
+    (project / ".Cofio" / "COFIO.toml").write_text(RESTRICTED)
+    git(project, "add", "-f", ".Cofio/COFIO.toml")
+    assert not counts(make(project / ".cofio"))
+
+
+def test_the_environment_of_a_hook_does_not_mislead(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make(project / ".cofio")
+    (store / "cofio.toml").write_text(RESTRICTED)
+    git(project, "add", "-f", ".cofio/cofio.toml")
+    monkeypatch.setenv("GIT_INDEX_FILE", str(project / "none"))
+    monkeypatch.setenv("GIT_DIR", str(project / ".git"))
+    assert not counts(store)
+
+
+def test_the_repository_runs_nothing_when_git_is_asked(project: Path) -> None:
+    store = make(project / ".cofio")
+    hook = project / "hook"
+    hook.write_text(f"#!/bin/sh\ntouch '{project / 'ran'}'\n")
+    hook.chmod(0o700)
+    git(project, "config", "core.fsmonitor", str(hook))
+    assert counts(store)
+    assert not (project / "ran").exists()
+
+
+def test_where_version_control_cannot_be_asked_the_store_has_to_be_trusted(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make(project / ".cofio")
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert not counts(store)
+    for mark in (".hg", ".jj", ".svn"):
+        (tmp_path / mark[1:] / mark).mkdir(parents=True)
+        assert not counts(make(tmp_path / mark[1:] / "deep" / ".cofio"))
+
+
+@pytest.mark.parametrize("obstacle", ["file", "damaged"])
+def test_without_a_place_for_the_key_a_store_works_and_variables_count(
+    tmp_path: Path, config: Path, obstacle: str
+) -> None:
+    if obstacle == "file":
+        config.parent.write_text("in the way")
+    else:
+        config.mkdir(parents=True)
+        (config / "trust.key").write_bytes(b"short")
+    store = make(tmp_path / "store")
+    assert not counts(store)
+    assert Settings.load(store, {"COFIO_FETCH": "example.org"}).fetch == "example.org"
+
+
+def test_users_of_several_processes_at_once_have_one_key(tmp_path: Path, config: Path) -> None:
+    code = "import sys; from cofio import Engine; Engine.open(sys.argv[1]).close()"
+    stores = [tmp_path / f"store{number}" for number in range(4)]
+    with ThreadPoolExecutor() as pool:
+        for done in pool.map(lambda store: subprocess.run([sys.executable, "-c", code, store], check=False), stores):
+            assert done.returncode == 0
+    assert all(map(counts, stores))
+    assert [file.name for file in config.iterdir()] == ["trust.key"]
