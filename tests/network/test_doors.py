@@ -155,6 +155,7 @@ COMMANDS = {
     "files write /memories/tea.md": "Ada likes tea.",
     "files ls": "",
     "model status": "",
+    "trust": "",
     "rm --scope / --yes": "",
 }
 """Commands, and what they are given to read."""

@@ -69,6 +69,8 @@ def find_faults(engine: Engine, store: Path) -> list[str]:
         why = find_detachment(engine, store)
     except (OSError, sqlite3.Error) as error:
         return [f"the vault cannot be looked at: {error}"]
+    except Unavailable as error:
+        return [str(error)]
     return [why] if why else []
 
 
