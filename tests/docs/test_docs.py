@@ -106,6 +106,15 @@ def test_every_module_has_its_question_in_the_architecture() -> None:
             assert heading.endswith("?"), heading
 
 
+def test_every_promise_of_security_names_tests_that_there_are() -> None:
+    promises = (ROOT / "SECURITY.md").read_text().partition("## The promises")[2].split("\n### ")[1:]
+    for promise in promises:
+        named = re.findall(r"`((?:tests/)?[\w/]*test_\w+\.py|tests/[\w/]+)`", promise.partition("*Tested:*")[2])
+        assert named, promise
+        for name in named:
+            assert (ROOT / name).exists() or any((ROOT / "tests").rglob(name)), name
+
+
 def test_every_public_verb_is_documented() -> None:
     page = (ROOT / "docs/engine.md").read_text()
     verbs = [
