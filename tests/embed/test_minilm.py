@@ -143,3 +143,20 @@ def test_a_changed_file_is_refused_before_it_is_used(copied: Path, name: str) ->
     (copied / name).write_bytes(content)
     with pytest.raises(Unavailable, match=f"{name}.*`cofio model install --force`"):
         MiniLM(copied).embed(["anything"])
+
+
+def test_a_program_that_ends_while_threads_embed_ends_well(models: Path) -> None:
+    program = f"""
+import threading
+from pathlib import Path
+from cofio.embed.minilm import ID, MiniLM
+model = MiniLM(Path({str(models)!r}) / ID)
+def work():
+    while True:
+        model.embed(["word " * 250] * 50)
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+model.embed(["a word"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
 from dataclasses import dataclass
 from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
 
 from ..errors import Unavailable
 from . import encodable
@@ -92,8 +94,11 @@ class MiniLM:
         self._threads = threads
         self._lock = Lock()
         # More texts at once than there are cores would be no faster, only take 8 MB each.
-        self._turns = Semaphore(os.cpu_count() or 1)
+        self._most = os.cpu_count() or 1
+        self._turns = Semaphore(self._most)
         self._network: Network | None = None
+        self._ended = False
+        _open.add(self)
 
     @property
     def id(self) -> str:
@@ -122,11 +127,25 @@ class MiniLM:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         for row, text in enumerate(texts):
             with self._turns:
+                self._go_on()
                 vectors[row] = network.vector(text)
         return vectors
 
+    def end(self) -> None:
+        """Wait for the texts at hand, and read no more: native code must not run while the interpreter ends."""
+        self._ended = True
+        with self._lock:  # a model that is being loaded
+            for _ in range(self._most):
+                self._turns.acquire()
+            self._turns.release(self._most)
+
+    def _go_on(self) -> None:
+        if self._ended:
+            raise SystemExit  # ends the thread, if it is not the main one, and nothing else
+
     def _load(self) -> Network:
         with self._lock:
+            self._go_on()
             if self._network is None:
                 for name, expected in self._pins.items():
                     if not expected.fits(self._folder / name):
@@ -134,6 +153,15 @@ class MiniLM:
                 graph, tokenizer = self._folder / GRAPH, self._folder / TOKENIZER
                 self._network = Network(graph, tokenizer, threads=self._threads)
             return self._network
+
+
+_open: WeakSet[MiniLM] = WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for each in list(_open):
+        each.end()
 
 
 class Network:
