@@ -30,6 +30,7 @@ BUSY = 60.0  # seconds after which a piece of that is done even so
 SHARE, LARGE_SHARE, LARGE = 5, 20, 20_000  # it takes a fifth of the time, or a twentieth where so many records are left
 COMPACT_EVERY = 600.0  # seconds between two times that the database is written anew
 COMPACT_MOST = 16 * 2**20  # bytes of a database that is: some tenths of a second, for which writers wait
+REBASE_AFTER = 86_400.0  # seconds that the clock must have been ahead of the time that passed, to be taken for right
 PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
 
 
@@ -52,6 +53,7 @@ class Indexing:
         self._thread: threading.Thread | None = None
         self._expired: tuple[float, datetime] | None = None
         self._started = (elapsed(), clock())
+        self._ahead: float | None = None
         self._changed = self._kept = self._scrubbed = time.monotonic()
         self._scrub_at = 0.0
         self._left = 0
@@ -194,10 +196,18 @@ class Indexing:
     def _purge(self) -> None:
         """Remove what expired, once every look of an hour that no change of the clock can fake has seen it expired.
 
-        A clock that was set ahead since this began does not count for that, however long it stays so.
+        A clock that was set ahead since this began does not count for that, unless it stays so for a day: then it
+        had been behind, as on a machine that learns the time late.
         """
-        now, (began, then) = time.monotonic(), self._started
-        clock = min(self._clock(), then + timedelta(seconds=elapsed() - began))
+        now, passed, clock = time.monotonic(), elapsed(), self._clock()
+        steady = self._started[1] + timedelta(seconds=passed - self._started[0])
+        if clock <= steady:
+            self._ahead = None
+        elif self._ahead is None:
+            self._ahead = passed
+        elif passed - self._ahead >= REBASE_AFTER:
+            self._started, self._ahead, steady = (passed, clock), None, clock
+        clock = min(clock, steady)
         since, before = self._expired or (now, clock)
         before = min(before, clock)
         self._expired = (since, before)

@@ -151,12 +151,15 @@ import threading
 from pathlib import Path
 from cofio.embed.minilm import ID, MiniLM
 model = MiniLM(Path({str(models)!r}) / ID)
+begun = threading.Event()
 def work():
     while True:
+        model.embed(["word " * 250])
+        begun.set()
         model.embed(["word " * 250] * 50)
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
-model.embed(["a word"])
+begun.wait()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

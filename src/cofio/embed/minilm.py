@@ -6,6 +6,7 @@ import atexit
 import hashlib
 import json
 import os
+import time
 from dataclasses import dataclass
 from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +29,7 @@ GRAPH = "model.onnx"
 TOKENIZER = "tokenizer.json"
 MANIFEST = "manifest.json"
 
+_PATIENCE = 10.0  # seconds that the end of a program waits for texts that are being read
 _MOST_TOKENS = 256
 # The tokenizer would read a whole book to keep its first 256 tokens; hardly any text gets this far.
 _MOST_CHARACTERS = 16_384
@@ -134,10 +136,13 @@ class MiniLM:
     def end(self) -> None:
         """Wait for the texts at hand, and read no more: native code must not run while the interpreter ends."""
         self._ended = True
-        with self._lock:  # a model that is being loaded
-            for _ in range(self._most):
-                self._turns.acquire()
-            self._turns.release(self._most)
+        until, held = time.monotonic() + _PATIENCE, 0
+        if self._lock.acquire(timeout=_PATIENCE):  # a model that is being loaded
+            self._lock.release()
+        while held < self._most and self._turns.acquire(timeout=max(0.0, until - time.monotonic())):
+            held += 1
+        if held:
+            self._turns.release(held)
 
     def _go_on(self) -> None:
         if self._ended:
@@ -156,6 +161,7 @@ class MiniLM:
 
 
 _open: WeakSet[MiniLM] = WeakSet()
+os.register_at_fork(after_in_child=_open.clear)  # whose threads, and what they hold, are the parent's
 
 
 @atexit.register

@@ -20,7 +20,7 @@ import apsw
 
 from ...errors import Invalid, Unavailable
 from ...links import check_entries, open_file
-from ...loss import note_loss
+from ...loss import check_whole, follow_up_loss, note_loss
 from ...model import UNSOUGHT, Draft, Record
 from ...text import embed_text
 from .. import Bounds, Change, CheckpointRows, EmbedBatch, Identity, Made, Progress, Put, ToEmbed
@@ -67,6 +67,7 @@ class SqliteBackend:
 
     def __init__(self, folder: Path, *, sync: str = "full", vfs: str | None = None) -> None:
         self.folder = folder = folder.absolute()  # whatever becomes of the working folder
+        check_whole(folder)
         try:
             check_entries(folder, files=_FILES, folders=_FOLDERS)
             if find_access(folder / "memory.db") == "write":
@@ -79,6 +80,8 @@ class SqliteBackend:
             raise Unavailable(f"{folder} cannot be made ({error}); choose another folder") from error
         note_loss(folder)
         self._database = Database(folder / "memory.db", sync=sync, vfs=vfs)
+        if not self.read_only:
+            follow_up_loss(folder, self.identity().store)
         self._words = WordIndex(folder / "index", self._database)
         self._vectors: dict[str, VectorIndex] = {}
         self._aligned = False
@@ -351,8 +354,11 @@ class SqliteBackend:
     def compact(self, largest: int | None = None) -> bool:
         """Write the database anew and empty its log, unless it is larger than so many bytes; whether it was done."""
         size = self._database.path.stat().st_size
-        if largest is not None and size > largest:
+        room = shutil.disk_usage(self.folder).free >= 3 * size  # the log grows by as much, and so may a copy
+        if largest is not None and (size > largest or not room):
             return False
+        if not room:
+            raise Unavailable(f"there is not room enough to write {self._database.path} anew; free some space")
         self._database.vacuum(in_memory=largest is not None)
         self._database.checkpoint()
         self._database.truncate_log()

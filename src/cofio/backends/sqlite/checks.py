@@ -9,7 +9,6 @@ from pathlib import Path
 
 import apsw
 
-from ...loss import find_loss
 from .. import Progress
 from .database import Database, fetch
 from .records import moment, steady
@@ -24,7 +23,7 @@ def check(
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
     parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
-    found = [sentence for sentence in (find_loss(folder), held_log(database)) if sentence]
+    found = [sentence for sentence in [held_log(database)] if sentence]
     with database.fresh() as connection:
         for number, part in enumerate(parts):
             found.extend(part(connection))

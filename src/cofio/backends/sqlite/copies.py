@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 
 from ...errors import Invalid, Unavailable
+from ...loss import UNFINISHED
 from .files import force
 
-UNFINISHED = "memory.db.partial"
 _PARTS = frozenset({"index", "vectors", "lease", "cofio.toml"})
 
 
@@ -61,7 +61,7 @@ class Copy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._whole:
+        if not self._whole and not (self.folder / "memory.db").exists():
             with suppress(OSError):  # what has failed is told, and is why this does
                 self._clear()
                 (self.folder / "lease").unlink()
@@ -75,10 +75,22 @@ class Copy:
             for name in files:
                 force(Path(place, name))
             force(Path(place))
-        self.database.rename(self.folder / "memory.db")
+        self._name()
         self._whole = True
         force(self.folder)
         force(self.folder.absolute().parent)
+
+    def _name(self) -> None:
+        """Give the database its name, unless somebody has begun a memory here meanwhile."""
+        name = self.folder / "memory.db"
+        try:
+            os.link(self.database, name)
+        except OSError:
+            if name.exists():
+                raise Unavailable(f"a memory was begun in {self.folder} meanwhile; choose another folder") from None
+            self.database.rename(name)  # on a disk that knows no second name of a file
+        else:
+            self.database.unlink()
 
     def _clear(self) -> None:
         """Remove all but the lease, and last what tells that it is an unfinished copy."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import Invalid, Unavailable
 from ...jsonl import write_line
+from ...loss import find_loss
 from ...model import Kind, Scope, check_text
 from ...query import MAX_LIST, AllOf, Where
 from ..tokens import Tokens
@@ -64,14 +65,17 @@ def doctor(args: Namespace) -> int:
         with opened(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
             problems = found = _around(folder) + vaulting.find_faults(engine, folder) + within
-            if found and args.fix:
+            fix = args.fix and not engine.read_only
+            if args.fix and not fix:
+                warnings.append("nothing can be mended: the memory is read-only here")
+            if found and fix:
                 folder.chmod(0o700)
                 Tokens(folder).make_private()
                 if within:
                     engine.reindex(bar)
                 problems = _around(folder) + vaulting.find_faults(engine, folder) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
-            if args.fix:
+            if fix:
                 engine.scrub()
             deleted = _deleted(engine)
             numbers = engine.stats()
@@ -130,7 +134,7 @@ def _around(folder: Path) -> list[str]:
         faults.append(f"others may look into {folder}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
         faults.append(f"the disk of {folder} has only {size(free)} left; free some space")
-    return faults + Tokens(folder).check()
+    return [*faults, *filter(None, [find_loss(folder)]), *Tokens(folder).check()]
 
 
 def backup(args: Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...engine import Engine
 from ...errors import Unavailable
-from ...loss import find_loss, find_remains
+from ...loss import check_whole, find_loss, find_remains
 from ...model import check_text
 from ...settings import Settings, find_store
 from .terminal import Bar, note
@@ -34,6 +34,7 @@ def opened(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
     folder, settings = place(args)
     there = exists(folder)
     if not there and not make:
+        check_whole(folder)
         if parts := find_remains(folder):
             raise Unavailable(
                 f"memory.db is gone from {folder}, but {', '.join(parts)} of it {'is' if len(parts) == 1 else 'are'}"
