@@ -101,3 +101,32 @@ def test_what_is_no_unfinished_backup_is_not_overwritten(store: Path, tmp_path: 
     with Engine.open(store, settings=QUIET) as engine, pytest.raises(Invalid, match="is not an empty folder"):
         engine.backup(target)
     assert (target / name).read_text() == "mine"
+
+
+def test_a_folder_that_a_backup_is_being_made_in_is_no_place_for_another_memory(store: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+    refused = []
+
+    def progress(stage: str, done: int, of: int) -> None:
+        if not refused:
+            with pytest.raises(Unavailable, match="a backup that is being made") as raised:
+                Engine.open(target, settings=QUIET)
+            refused.append(raised)
+
+    with Engine.open(store, settings=QUIET) as engine:
+        engine.backup(target, progress)
+    assert refused
+    with Engine.open(target, settings=QUIET) as copy:
+        assert copy.count() == RECORDS
+
+
+def test_a_backup_never_takes_the_place_of_a_memory_that_was_begun_meanwhile(store: Path, tmp_path: Path) -> None:
+    target = tmp_path / "copy"
+
+    def progress(stage: str, done: int, of: int) -> None:
+        if stage == "words":
+            (target / "memory.db").write_bytes(b"somebody's")
+
+    with Engine.open(store, settings=QUIET) as engine, pytest.raises(Unavailable, match="was begun"):
+        engine.backup(target, progress)
+    assert (target / "memory.db").read_bytes() == b"somebody's"

@@ -93,7 +93,7 @@ class Door:
 
     def _fail(self, scope: Scope, error: Exception) -> Response:
         status, message, headers = _told(error)
-        if status >= 500:
+        if status >= 500 and not (isinstance(error, Unavailable) and error.public):  # which the store has logged
             self._report(request_id(scope), error)
         return failure(scope, status, message, self._zone, headers=headers)
 

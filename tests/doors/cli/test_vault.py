@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -142,8 +143,8 @@ def test_the_doctor_and_the_status_tell_of_a_vault_that_is_left_alone(cofio: Cof
     told = cofio("doctor", "--json").json["problems"]
     assert isinstance(told, list)
     assert [str(each).split(",")[0] for each in told] == [
-        f"the vault in {store / 'vault'} is left alone",
         f"memory.db was missing or empty although there was a memory in {store}",
+        f"the vault in {store / 'vault'} is left alone",
     ]
     again = cofio("doctor")
     assert (again.code, again.err) == (1, "")
@@ -166,6 +167,19 @@ def test_an_empty_database_beside_an_index_is_a_finding_until_a_person_has_seen_
     assert cofio("doctor", "--fix").code == 1
     (store / "memory.lost").unlink()
     assert cofio("doctor").code == 0
+
+
+def test_a_backup_that_is_put_back_settles_the_loss(cofio: Cofio, folder: Path) -> None:
+    cofio("add", "Remember the walrus.")
+    cofio("backup", "copy")
+    store = folder / ".cofio"
+    lose(store, "emptied")
+    assert "memory.db was missing or empty" in cofio("add", "Something else.").err
+    assert cofio("doctor").code == 1
+    lose(store, "emptied")
+    shutil.copyfile(folder / "copy" / "memory.db", store / "memory.db")
+    assert cofio("doctor", "--fix").code == 0
+    assert not (store / "memory.lost").exists()
 
 
 def test_a_vault_can_be_adopted(cofio: Cofio, store: Path) -> None:
