@@ -900,3 +900,11 @@ def test_hostile_text_takes_no_longer_than_its_length() -> None:
     times = [line.split("\t") for line in done.stdout.splitlines()]
     assert [piece for piece, _, _ in times] == [repr(piece) for piece in (*HOSTILE, *FULL)]
     assert [each for each in times if float(each[2]) > 30 * float(each[1]) + 0.1] == []
+
+
+@pytest.mark.parametrize("text", ["https://{}@github.com/a/b", "git clone https://{}@host/a.git", "in /secrets/{}"])
+@pytest.mark.parametrize("prefix", ["ghp_", "glpat-", "sk_live_"])
+def test_a_token_in_an_address_or_a_path_is_found(text: str, prefix: str) -> None:
+    token = prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=36))
+    assert find_secret(text.format(token)) is not None
+    assert token not in mask_secrets(text.format(token))

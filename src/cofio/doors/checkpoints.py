@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import traceback
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from functools import partial
@@ -30,7 +29,7 @@ from ..checkpoints import MAX_NAME, Checkpoint
 from ..engine import Engine
 from ..errors import Invalid, Unavailable
 from ..model import check_text
-from .http import LogThrottle, NotJson, TooLong, failure, read_body, request_id
+from .http import FaultLog, NotJson, TooLong, failure, read_body, request_id
 from .json_limits import JsonLimits, TooComplex
 from .tokens import Token
 
@@ -42,8 +41,9 @@ LIMITS = JsonLimits(values=1_000_000, depth=1000, text=None)
 MAX_LIMIT = 10_000
 DEFAULT_LIMIT = 10
 THREADS = 8  # requests that are in the engine at once
+LARGE = 8_388_608  # bytes of a body that takes so much memory while it is read and kept
+LARGE_THREADS = 1  # that others like it wait for it
 _WRITES = frozenset({"POST", "DELETE"})
-_log = logging.getLogger("cofio.checkpoints")
 
 
 class _Bad(Exception):
@@ -76,11 +76,12 @@ class Door:
         self._engine = engine
         self._zone = zone
         self._limiter: CapacityLimiter | None = None
-        self._throttle = LogThrottle()
+        self._faults = FaultLog(logging.getLogger("cofio.checkpoints"))
+        self._large: CapacityLimiter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._limiter is None:  # made within the loop that it limits
-            self._limiter = CapacityLimiter(THREADS)
+            self._limiter, self._large = CapacityLimiter(THREADS), CapacityLimiter(LARGE_THREADS)
         try:
             asked = await _asked(scope, receive)
         except ClientDisconnect:
@@ -88,22 +89,15 @@ class Door:
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
             response = self._fail(scope, error)
         else:
-            response = await to_thread.run_sync(partial(self._reply, asked, scope), limiter=self._limiter)
+            limiter = self._limiter if len(asked.body) < LARGE else self._large
+            response = await to_thread.run_sync(partial(self._reply, asked, scope), limiter=limiter)
         await response(scope, receive, send)
 
     def _fail(self, scope: Scope, error: Exception) -> Response:
         status, message, headers = _told(error)
-        if status >= 500 and not (isinstance(error, Unavailable) and error.public):  # which the store has logged
-            self._report(request_id(scope), error)
+        if status >= 500:
+            self._faults.report(request_id(scope), error)
         return failure(scope, status, message, self._zone, headers=headers)
-
-    def _report(self, request: str, error: Exception) -> None:
-        """Log where a fault lies, and not what it was about: that is the users' own."""
-        if not isinstance(error, Unavailable):
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            _log.error("request %s failed with %s\n%s", request, type(error).__name__, frames)
-        elif (more := self._throttle.admit()) is not None:  # no fault, but a full disk or the like
-            _log.error("request %s failed: %s%s", request, error, more)
 
     def _reply(self, asked: _Asked, scope: Scope) -> Response:
         try:

@@ -112,8 +112,11 @@ class ConnectionPool:
         if len(self._open) <= self._limit:
             return True
         longest = next(iter(self._waiting))
+        if longest is connection:  # else a stream that stands open makes room, as an MCP client's does
+            longest = min((each for each in self._open if each.is_streaming()), key=_since, default=connection)
         self.remove(longest)
-        self._report("a new one is turned away" if longest is connection else "one that waits for its client is closed")
+        made = "a new one is turned away" if longest is connection else "one that waits for its client is closed"
+        self._report(f"all {self._limit:,} connections are taken: {made}")
         if longest is connection:
             return False
         longest.evict()
@@ -121,12 +124,25 @@ class ConnectionPool:
 
     def _report(self, what: str) -> None:
         if (more := self._throttle.admit()) is not None:
-            _log.warning("all %s connections are taken: %s%s", f"{self._limit:,}", what, more)
+            _log.warning("%s%s", what, more)
 
     def remove(self, connection: Connection) -> None:
         """Let go of a connection."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
+
+    def hear(self, connection: Connection) -> None:
+        """Note that a piece of a request has come: those that have been silent for longer make room first."""
+        if connection in self._waiting:
+            del self._waiting[connection]
+            self._waiting[connection] = None
+
+    def free_body(self, now: float) -> None:
+        """Give up the slowest of the large bodies that are not whole, when together they are too much to hold."""
+        held = [each for each in self._waiting if each.holds_large_body()]
+        if held:
+            self._report("there is no room for more large requests: one that is slow to come is given up")
+            min(held, key=lambda each: each.body_rate(now)).give_up_body()
 
     def begin_request(self, connection: Connection) -> None:
         """Note that a whole request has come: the connection is kept until it is answered."""
@@ -170,6 +186,7 @@ class Connection(HttpToolsProtocol):
         self._head_size = 0
         self._body_size = 0
         """Bytes of the bodies that are not answered yet."""
+        self._body_begun = self._since
         self._unanswered = 0
         self._unsent: tuple[int, float] | None = None
         """How many bytes of answers the client has not taken, and since when there are no fewer."""
@@ -192,6 +209,7 @@ class Connection(HttpToolsProtocol):
         if self._part is _Part.BODY:
             if self._unanswered:  # else it is only listened to until it ends
                 self._since = self.loop.time()
+                self.pool.hear(self)
         elif self._part is _Part.NONE and not self._unanswered:
             self._begin_head()
         if self._part is _Part.HEAD:
@@ -211,6 +229,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._part, self._since = _Part.BODY, self.loop.time()
+        self._body_begun = self._since
         self._unanswered += 1
 
     def on_body(self, body: bytes) -> None:
@@ -219,8 +238,30 @@ class Connection(HttpToolsProtocol):
             return
         self._body_size += len(body)
         self.pool.bodies_left -= len(body)
-        if self.pool.bodies_left < 0 and self._body_size > SMALL_BODY and self._awaits_body():
-            self._refuse(503, "this server has all the large requests that it can hold: try again")
+        if self.pool.bodies_left < 0:
+            self.pool.free_body(self.loop.time())
+
+    def holds_large_body(self) -> bool:
+        """Whether it has a large part of a body that is not whole."""
+        return self._body_size > SMALL_BODY and self._awaits_body()
+
+    def body_rate(self, now: float) -> float:
+        """How many bytes of its body have come in a second."""
+        return self._body_size / (now - self._body_begun + 1)
+
+    def give_up_body(self) -> None:
+        """Refuse the request, and let go of its body at once."""
+        self._refuse(503, "this server has all the large requests that it can hold: try again")
+        self._release_body()
+
+    @property
+    def last_heard(self) -> float:
+        """When its client last sent something."""
+        return self._since
+
+    def is_streaming(self) -> bool:
+        """Whether an answer has begun and not ended."""
+        return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
 
     def _release_body(self) -> None:
         self.pool.bodies_left += self._body_size
@@ -241,7 +282,9 @@ class Connection(HttpToolsProtocol):
             self.pool.end_request(self)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered as if it had not asked for another protocol."""
+        """Answer as if no other protocol had been asked for; but what follows the head is not read, so not a body."""
+        if any(name in (b"content-length", b"transfer-encoding") and value != b"0" for name, value in self.headers):
+            self._refuse(400, "this server speaks HTTP/1.1 alone: send a body without the header Upgrade")
 
     def evict(self) -> None:
         """Close the connection at once, in favour of another."""
@@ -310,3 +353,7 @@ class Connection(HttpToolsProtocol):
             self.cycle.message_event.set()
         self.transport.write(STATUS_LINE[status] + head + b"\r\n" + content)
         self.transport.close()
+
+
+def _since(connection: Connection) -> float:
+    return connection.last_heard

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from time import monotonic, perf_counter
@@ -13,6 +15,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..errors import Unavailable
+
+MOST_REASONS = 16  # sentences about what cannot be used that are told apart in the log
 GONE = 499  # what nginx calls a request whose client did not wait
 Observer = Callable[[str, str, int, float], None]
 """Told of each request's method, path and status, and of the seconds that it took."""
@@ -82,6 +87,28 @@ class LogThrottle:
                 return None
             self._next, held_back, self._held_back = now + self._seconds, self._held_back, 0
             return f" ({held_back:,} more since the last such line)" if held_back else ""
+
+
+class FaultLog:
+    """Logs what a door could not do: where a fault lies, and not what it was about, for that is the users' own."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._throttles: dict[str, LogThrottle] = {}
+
+    def report(self, request: str, error: Exception) -> None:
+        """Tell of a fault with its frames, and of a full disk or the like in a line, once for all of a burst."""
+        if not isinstance(error, Unavailable):
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            self._log.error("request %s failed with %s\n%s", request, type(error).__name__, frames)
+            return
+        if error.public:  # the store has logged it, once
+            return
+        if len(self._throttles) >= MOST_REASONS:
+            self._throttles.clear()
+        more = self._throttles.setdefault(str(error), LogThrottle()).admit()
+        if more is not None:
+            self._log.error("request %s failed: %s%s", request, error, more)
 
 
 def request_id(scope: Scope) -> str:

@@ -296,7 +296,7 @@ def run(
         vault.watch(conversations.conversations)
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
-        own = {host, address[0]} | ({socket.gethostname(), socket.getfqdn()} if strict else set())
+        own = {host, address[0]} | ({socket.gethostname()} if strict else set())
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
 
         def health() -> Mapping[str, Any]:

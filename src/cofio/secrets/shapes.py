@@ -184,8 +184,14 @@ def _told_span(found: re.Match[str]) -> tuple[int, int]:
 def _token(what: str, *shapes: str) -> Shape:
     """A kind whose values start with a literal: each shape is the literal, a space, and what follows it."""
     anchors = tuple(shape.partition(" ")[0] for shape in shapes)
-    pattern = "|".join(re.escape(shape.partition(" ")[0]) + shape.partition(" ")[2] for shape in shapes)
-    return Shape(what, anchors, rf"(?<![A-Za-z0-9+/])(?:{pattern})(?![A-Za-z0-9])", _any)
+    pattern = "|".join(_begin(shape.partition(" ")[0]) + shape.partition(" ")[2] for shape in shapes)
+    return Shape(what, anchors, rf"(?<![A-Za-z0-9])(?:{pattern})(?![A-Za-z0-9])", _any)
+
+
+def _begin(literal: str) -> str:
+    """How a value begins: after a slash, as in an address, only with a character that base64 does not have."""
+    apart = "" if set(literal) & set("_-.") else r"(?<![+/])"
+    return apart + re.escape(literal)
 
 
 def _by_last_character(*kinds: Shape) -> dict[str, list[tuple[str, Shape]]]:

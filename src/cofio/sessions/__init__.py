@@ -176,8 +176,10 @@ class Conversations:
 
 
 def _is_masked(message: Message, kept: Message) -> bool:
-    """Whether a message is what is kept, but for secrets that an earlier version or another setting did not mask."""
-    return admit_messages("rest", [kept], allow=False)[0] == message
+    """Whether a message is what is kept, but for secrets that one of them has masked, and the other has not."""
+    return message in admit_messages("rest", [kept], allow=False) or kept in admit_messages(
+        "rest", [message], allow=False
+    )
 
 
 def _messages(turns: Sequence[Record]) -> list[Message]:

@@ -108,6 +108,8 @@ class Door:
         self._manager = manager
         self._requests: dict[str, int] = {}
         """How many requests of each session are under way; the session whose last one ended first stands first."""
+        self._streams: dict[str, int] = {}
+        """How many streams of each session stand open, if any does."""
         self._opening = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,8 +134,15 @@ class Door:
         if session not in self._requests:
             await self._manager.handle_request(scope, receive, send)
             return
-        self._requests[session] += 1
         answer = _Answer(send)
+        if scope["method"] == "GET":  # a stream that stands open: its session is idle all the same
+            self._streams[session] = self._streams.get(session, 0) + 1
+            try:
+                await self._manager.handle_request(scope, receive, answer)
+            finally:
+                self._close_stream(session)
+            return
+        self._requests[session] += 1
         try:
             await self._manager.handle_request(scope, receive, answer)
         finally:
@@ -141,6 +150,11 @@ class Door:
                 self._requests[session] = self._requests.pop(session) - 1
         if answer.status == 404 or (scope["method"] == "DELETE" and answer.status == 200):
             self._requests.pop(session, None)
+
+    def _close_stream(self, session: str) -> None:
+        self._streams[session] -= 1
+        if not self._streams[session]:
+            del self._streams[session]
 
     async def _open(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request without a session, which may open one; for that, room is made."""
@@ -157,17 +171,19 @@ class Door:
             self._requests[answer.session] = 0
 
     async def _make_room(self) -> None:
-        """End sessions until there is one to spare, those first that have been idle longest; none that is in use.
+        """End sessions until there is one to spare: the one that has been idle longest, of those that nobody listens to
+        if there is one. None with a call under way is ended.
 
         A session that the SDK has ended by itself was idle for longer than any other, so it is among the first.
         """
         most = self._manager.max_sessions
         while most is not None and len(self._requests) + self._opening > most:
-            idle = next((session for session, under_way in self._requests.items() if not under_way), None)
-            if idle is None:
+            idle = [session for session, under_way in self._requests.items() if not under_way]
+            if not idle:
                 return
-            del self._requests[idle]
-            await self._end(idle)
+            ended = next((session for session in idle if session not in self._streams), idle[0])
+            del self._requests[ended]
+            await self._end(ended)
 
     async def _end(self, session: str) -> None:
         """End a session, as its client does."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import traceback
 from asyncio import get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +24,7 @@ from ...errors import Conflict, Invalid, NotFound, Unavailable
 from ...jsonl import dump_line
 from ...sessions import Conversations
 from ...sessions.mirroring import Mirror
-from ..http import NotJson, TooLong, failure, read_body, request_id
+from ..http import FaultLog, NotJson, TooLong, failure, read_body, request_id
 from ..json_limits import JsonLimits, TooComplex
 from ..tokens import Token
 from .assistant import Assistant
@@ -49,7 +48,7 @@ MAX_BODY = 16_777_216  # bytes
 LIMITS = JsonLimits()
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-_log = logging.getLogger("cofio.rest")
+_faults = FaultLog(logging.getLogger("cofio.rest"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +173,8 @@ class Door:
             reply = call.does(self._verbs(), asked)
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
             status, message = _told(error)
-            if status == 500:
-                _report(request_id(scope), scope["path"], error)
+            if status >= 500:
+                _faults.report(f"{request_id(scope)} to {scope['path']}", error)
             return failure(scope, status, message, self._zone)
         envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}
         meta: dict[str, Any] = {"notes": list(reply.notes)} if reply.notes else {}
@@ -242,9 +241,3 @@ def _told(error: Exception) -> tuple[int, str]:
         case Unavailable():  # whose sentence may name a folder of this machine
             return 503, error.public or "The memory cannot be used at the moment"
     return 500, "Internal server error"
-
-
-def _report(request: str, path: str, error: Exception) -> None:
-    """Log where a fault lies, and not what it was about: that is the users' own."""
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("request %s to %s failed with %s\n%s", request, path, type(error).__name__, frames)

@@ -72,8 +72,9 @@ class Making:
         self._tally.masked += kept is not sent
         name = kept.name[:MAX_AUTHOR] if kept.name else None
         sender = self._nameless[said.role] if name is None else sender_id(kept.name or "", said.role)
-        calls = [[call.id, call.name, call.arguments] for call in kept.calls]
-        content = [self._session, self.count, said.role, sender, kept.text, calls, said.answers]
+        # Of what was said, not of what is kept of it: a message is the same whether its secrets were masked or not.
+        calls = [[call.id, call.name, call.arguments] for call in said.calls]
+        content = [self._session, self.count, said.role, sender, said.text, calls, said.answers]
         identity = said.id
         if not identity or len(identity) > MAX_ID or identity in self._ids or _UNSTORABLE.search(identity):
             identity = f"im_{digest(*content)}"
