@@ -146,6 +146,39 @@ def test_the_second_of_two_memories_on_one_folder_is_refused(tmp_path: Path) -> 
         assert len(kept.vault.stamps()) == len(before)
 
 
+@pytest.mark.parametrize("detached", [False, True])
+def test_the_copy_of_a_memory_is_refused_on_the_folder_of_the_first(tmp_path: Path, detached: bool) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "one").mkdir(mode=0o700)
+    (tmp_path / "one" / "vault").symlink_to(tmp_path / "notes")
+    fill(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
+    with opened(tmp_path / "one") as kept:
+        kept.say(DOG, user="bob", session="bob")
+        before = kept.tree()
+        if detached:
+            kept.vault.attachment.detach(3, 4)
+    for _ in range(2):
+        with opened(tmp_path / "two") as kept:
+            assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detachment
+            assert is_left_alone(kept, before)
+            assert bool(kept.vault.state.about("detached")) == detached
+    with opened(tmp_path / "one") as kept:
+        assert kept.vault.detachment == ""
+        assert kept.sync().problems == 0
+        assert kept.tree() == before
+
+
+def test_the_copy_of_a_memory_with_its_files_follows_in_its_own(tmp_path: Path) -> None:
+    fill(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    for name in ("two", "one", "two"):
+        with opened(tmp_path / name) as kept:
+            assert kept.vault.detachment == ""
+            kept.say(DOG, user="bob", session=name)
+            assert kept.sync().problems == 0
+
+
 def test_an_adopted_vault_keeps_beside_what_the_memory_has_no_record_of(tmp_path: Path) -> None:
     store = tmp_path / "store"
     before = fill(store)
