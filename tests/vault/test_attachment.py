@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cofio import Engine
 from cofio.errors import Unavailable
 from cofio.model import Kind, Scope
 from cofio.sessions import Conversations
@@ -16,7 +17,7 @@ from cofio.sessions.mirroring import Seen
 from cofio.vault.attachment import FEW
 from cofio.vault.restoring import take
 
-from .conftest import DOG, OSLO, Kept, T, opened, tree
+from .conftest import DOG, OSLO, SETTINGS, Kept, T, opened, tree
 
 
 def fill(store: Path, *, user: str = "alice", count: int = 3) -> dict[str, bytes]:
@@ -145,6 +146,39 @@ def test_the_second_of_two_memories_on_one_folder_is_refused(tmp_path: Path) -> 
         assert len(kept.vault.stamps()) == len(before)
 
 
+@pytest.mark.parametrize("detached", [False, True])
+def test_the_copy_of_a_memory_is_refused_on_the_folder_of_the_first(tmp_path: Path, detached: bool) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "one").mkdir(mode=0o700)
+    (tmp_path / "one" / "vault").symlink_to(tmp_path / "notes")
+    fill(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two", symlinks=True)
+    with opened(tmp_path / "one") as kept:
+        kept.say(DOG, user="bob", session="bob")
+        before = kept.tree()
+        if detached:
+            kept.vault.attachment.detach(3, 4)
+    for _ in range(2):
+        with opened(tmp_path / "two") as kept:
+            assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detachment
+            assert is_left_alone(kept, before)
+            assert bool(kept.vault.state.about("detached")) == detached
+    with opened(tmp_path / "one") as kept:
+        assert kept.vault.detachment == ""
+        assert kept.sync().problems == 0
+        assert kept.tree() == before
+
+
+def test_the_copy_of_a_memory_with_its_files_follows_in_its_own(tmp_path: Path) -> None:
+    fill(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    for name in ("two", "one", "two"):
+        with opened(tmp_path / name) as kept:
+            assert kept.vault.detachment == ""
+            kept.say(DOG, user="bob", session=name)
+            assert kept.sync().problems == 0
+
+
 def test_an_adopted_vault_keeps_beside_what_the_memory_has_no_record_of(tmp_path: Path) -> None:
     store = tmp_path / "store"
     before = fill(store)
@@ -220,7 +254,8 @@ def test_a_few_records_that_others_deleted_go_from_the_files_and_it_is_told(kept
     (fact, other) = kept.records(Kind.FACT)
     kept.engine.delete(fact.id)
     done = kept.sync()
-    assert [(said.entry, said.text) for said in done.written] == [(fact.key, "is forgotten, and is not here any more")]
+    told = "is forgotten, and is not here any more; its text is in the trash"
+    assert [(said.entry, said.text) for said in done.written] == [(fact.key, told)]
     assert [record.id for record in kept.records(Kind.FACT)] == [other.id]
     assert (fact.key or "") not in kept.facts.read_text()
 
@@ -252,3 +287,62 @@ def test_a_look_at_some_files_does_not_take_lost_records_for_unwanted_either(kep
     with pytest.raises(Unavailable, match="have no record"):
         kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
     assert kept.tree() == before
+
+
+def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = tmp_path / "store"
+    fill(store, count=9)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
+    with opened(store) as kept:
+        kept.say("My boat is called Nessie.", user="bob", session="bob")
+        kept.work(1)
+        kept.work(2)
+        kept.vault.settle()
+        before = kept.vault.state.total()
+        assert kept.records(Kind.SKILL, "fixer")
+    lose(store, "removed")
+    shutil.copy(tmp_path / "older.db", store / "memory.db")
+    with Engine.open(store, settings=SETTINGS) as engine:  # as by others, who know nothing of a vault
+        for number in range(60):
+            engine.write(Scope("notes"), text=f"Number {number}.")
+    with caplog.at_level(logging.WARNING, "cofio.vault"), opened(store) as kept:
+        done = kept.sync()
+        assert not any("bob" in name for name in kept.tree())
+        trash = [*(kept.vault.folder / ".state" / "trash").iterdir()]
+        assert len(trash) == before - kept.vault.state.total() > 5
+        assert sum("Nessie" in item.read_text() for item in trash) >= 2
+        assert all("its text is in the trash" in said.text for said in done.written if "bob" in said.path)
+        assert "the trash has them for 7 days" in caplog.text
+        kept.conversations.forgetting.owner(kept.place, "user", "alice")
+        left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
+        assert sum("Nessie" in item.read_text() for item in left) >= 2
+        kept.conversations.forgetting.session(kept.place, "bob")
+        kept.conversations.forgetting.owner(kept.place, "user", "bob")
+        left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
+        assert not any("Nessie" in item.read_text() for item in left)
+
+
+def test_what_a_call_deletes_does_not_get_into_the_trash(kept: Kept) -> None:
+    kept.say(OSLO, DOG)
+    kept.work(1)
+    kept.work(2)
+    for each in ("user", "agent"):
+        kept.conversations.forgetting.owner(kept.place, each, "alice" if each == "user" else "fixer")  # type: ignore[arg-type]
+    assert kept.tree() == {}
+    assert not (kept.vault.folder / ".state" / "trash").exists()
+
+
+@pytest.mark.parametrize("count", [1, FEW + 1])
+def test_what_another_process_is_still_taking_out_is_no_loss(kept: Kept, count: int) -> None:
+    for number in range(count):
+        kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
+    home = kept.place.owner("user", "alice")
+    number = kept.vault.state.begin([Seen(home, None, "")])
+    kept.engine.drop(home)
+    done = kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
+    assert {said.text for said in done.written} == {"is forgotten, and is not here any more"}
+    assert kept.vault.detachment == ""
+    assert not (kept.vault.folder / ".state" / "trash").exists()
+    kept.vault.state.end(number)

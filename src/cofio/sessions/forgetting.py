@@ -215,6 +215,23 @@ class Forgetting:
         return counts
 
 
+def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
+    """Forget a record or a scope for good, and nothing that is only like it or from it; how many went.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    if mirror is not None:
+        if isinstance(change, Drop):
+            scope = change.scope
+            mirror.discard(lambda kept: kept.scope in scope)
+        else:
+            gone = engine.read(change.id)
+            of_it = (gone.scope, gone.kind, gone.key)
+            mirror.discard(lambda kept: kept.id == gone.id or (kept.scope, kept.kind, kept.key) == of_it)
+    return cast(int, applied(engine, mirror, [change])[0])
+
+
 def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
     """A profile with nothing but what it has from some messages."""
     data = rejoin({}, fields(profile), messages)

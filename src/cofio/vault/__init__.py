@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -65,6 +65,7 @@ class Vault:
         self.taken: dict[tuple[str, str], bytes] = {}
         """The hash of a person's text that has just become the record's, by path and entry: it is no conflict."""
         self._fresh: Mapping[Seen, Record] = {}
+        self._meant: Collection[Seen] = ()
         self.kept: list[str] = []
         """The files that people's versions were put aside in, since this was made."""
         self._warned = ""
@@ -235,7 +236,8 @@ class Vault:
         skills: dict[Scope, None] = {}
         profiles: dict[Scope, None] = {}
         seen = [*seen]
-        for each in self._expanded(seen):
+        self._meant = dict.fromkeys(self._expanded(seen))
+        for each in self._meant:
             if each.kind is Kind.PROFILE:
                 profiles[each.scope] = None
             elif each.kind is Kind.SKILL:
@@ -247,9 +249,9 @@ class Vault:
             with self.tree.near():
                 good = self._followed(days, profiles, skills)
         finally:
-            self._fresh = {}
+            self._fresh, self._meant = {}, ()
         for each in seen:
-            if each.kind is None and good:
+            if each.kind is None and good and each.scope in Scope(ROOT):
                 self.state.unregister("\0".join(each.scope.names[1:]))
         self.attachment.follow()
         return good
@@ -272,6 +274,8 @@ class Vault:
         for each in seen:
             if each.kind is not None:
                 yield each
+                continue
+            if each.scope.names[:1] not in ((), (ROOT,)):
                 continue
             if len(each.scope.names) > 3 and each.scope.names[3] not in TRACKS:
                 continue
@@ -329,12 +333,16 @@ class Vault:
         # Where nobody has been at the file, an entry that we do not know of is not there.
         untouched = held is not None and held.stamp == file.stamp
         theirs = markdown.found(text, [*file.known] if untouched else ids)
+        unrecorded: dict[Seen, str] = {}
         for each in sorted(ids, key=order):
             record = self._record(home, kind, each)
             put[each] = ours = None if record is None else self.rendering.of(record)
             if each in theirs and theirs[each] != ours and not self.is_ours(file, each, theirs[each]):
                 aside.append(theirs[each])
+            elif each in theirs and record is None:
+                unrecorded[Seen(home, kind, each)] = theirs[each]
             kept[each] = None if record is None or ours is None else Known(digest(ours), at(record))
+        self._spare(path, unrecorded)
         extent = self._extent(file, kept)
         end = text.find("\n---\n", 3) + 1 if text.startswith("---\n") else 0
         front = self.rendering.recounted(text[:end], *extent)
@@ -381,7 +389,7 @@ class Vault:
 
     def profile(self, path: Path, home: Scope) -> None:
         """Bring a profile's file up to date."""
-        self._single(path, self._record(home, Kind.PROFILE, "profile"), "profile")
+        self._single(path, self._record(home, Kind.PROFILE, "profile"), Seen(home, Kind.PROFILE, "profile"))
 
     def _record(self, home: Scope, kind: Kind, key: str) -> Record | None:
         return self._fresh.get(Seen(home, kind, key)) or self.engine.get(home, key, kind=kind)
@@ -398,24 +406,37 @@ class Vault:
                 if new is not None and new != old and self.tree.rename(old[:-1], new[:-1]):
                     self.state.move(name, written(new))  # with what a person has put beside it
                 elif new != old:
-                    self._single(old, None, key)
+                    self._single(old, None, Seen(home, Kind.SKILL, key))
         for key, path in paths.items():
-            self._single(path, records[key], key)
+            self._single(path, records[key], Seen(home, Kind.SKILL, key))
 
-    def clear(self, path: Path, key: str) -> None:
+    def clear(self, path: Path, seen: Seen) -> None:
         """Take away a file that shows one record, which there is not; what it says is put aside."""
-        self._single(path, None, key)
+        self._single(path, None, seen)
 
-    def _single(self, path: Path, record: Record | None, key: str) -> None:
+    def _single(self, path: Path, record: Record | None, seen: Seen) -> None:
         """Bring a file that shows one record up to date."""
         file = self.state.file(written(path))
         held = self._read(path, file)
         text, aside = _text(held)
         ours = "" if record is None else self.rendering.of(record)
-        if text and text != ours and not self.is_ours(file, key, text):
+        if text and text != ours and not self.is_ours(file, seen.key, text):
             aside.append(text)
-        kept = {key: None if record is None else Known(digest(ours), at(record))}
+        elif text and self._record(seen.scope, Kind(seen.kind), seen.key) is None:
+            self._spare(path, {seen: text})
+        kept = {seen.key: None if record is None else Known(digest(ours), at(record))}
         self._replace(path, file, held, "", ours, kept, Extent(int(record is not None), 0), aside)
+
+    def _spare(self, path: Path, unrecorded: Mapping[Seen, str]) -> None:
+        """Keep in the trash how entries read that have no record, unless a call is known to have deleted it."""
+        left = [seen for seen in unrecorded if seen not in self._meant]
+        meant = self.state.find_meant(left)
+        left = [seen for seen in left if seen not in meant]
+        for seen in left:
+            self.trash.put(seen, unrecorded[seen], None)
+        if left:
+            said = "%s: %d of its entries have no record any more, and are taken out; the trash has them for %d days"
+            _log.warning(said, written(path), len(left), TRASHED.days)
 
     def _read(self, path: Path, file: File) -> Held | None:
         """What a file holds, once a person who is saving it at this moment has done so."""

@@ -30,10 +30,10 @@ class Attachment:
         """Why the files are not to be touched, and the ways out, in a sentence or two; empty when they are ours."""
         facts, self._seen = self._state.read_about(), self._engine.identity()
         store, why = facts.get("store", ""), facts.get("detached", "")
+        if self.is_of_another():
+            way = "give this memory a vault folder of its own"
+            return self._describe(f"it belongs to the memory in {facts['home']}", way)
         if store and store != self._seen.store:
-            if self.is_of_another():
-                way = "give this memory a vault folder of its own"
-                return self._describe(f"it belongs to the memory in {facts['home']}", way)
             why = "memory.db is not the one that its files were written from: it was removed, emptied or replaced"
         elif not why and self._seen.seq < int(facts.get("seq") or 0):
             why = f"memory.db is older than its files: it is at change {self._seen.seq}, and they at {facts['seq']}"
@@ -43,14 +43,25 @@ class Attachment:
     def is_level(self) -> bool:
         """Whether this is the store that the files were written from, and as far as they are."""
         facts, self._seen = self._state.read_about(), self._engine.identity()
-        return facts.get("store") == self._seen.store and self._seen.seq >= int(facts.get("seq") or 0)
+        is_it = facts.get("store") == self._seen.store and not self.is_of_another()
+        return is_it and self._seen.seq >= int(facts.get("seq") or 0)
 
     def is_of_another(self) -> bool:
-        """Whether the files are those of a memory elsewhere that is still there."""
+        """Whether the files are those of a memory elsewhere that is still there; it may be a copy of this one."""
         facts = self._state.read_about()
         home, store = facts.get("home", ""), facts.get("store", "")
-        elsewhere = store not in ("", self._engine.identity().store) and home not in ("", self._home)
-        return elsewhere and (Folder(home) / "memory.db").exists()
+        if not store or home in ("", self._home) or not (Folder(home) / "memory.db").exists():
+            return False
+        return store != self._engine.identity().store or self._is_shared(Folder(home))
+
+    def _is_shared(self, home: Folder) -> bool:
+        """Whether another database there has the same files, and not a copy of them."""
+        try:
+            return (home / self._folder.name).samefile(self._folder) and not (home / "memory.db").samefile(
+                Folder(self._home) / "memory.db"
+            )
+        except OSError:
+            return False
 
     def detach(self, lost: int, entries: int) -> str:
         """Leave the files alone from now on, because so many of the entries have no record; that, told."""

@@ -57,7 +57,8 @@ def _leave(engine: Engine, folder: Path) -> None:
     """Know that the files do not follow any more, and keep nothing that a deletion would not reach."""
     state = State(folder)
     try:
-        if state.about("store") in ("", engine.identity().store):
+        is_ours = state.about("store") in ("", engine.identity().store)
+        if is_ours and not Attachment(engine, state, folder).is_of_another():
             with state.locked():
                 state.tell(complete="")
             Trash(Tree(folder)).clear()

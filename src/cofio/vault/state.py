@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as Folder
@@ -263,6 +263,12 @@ class State:
             (no, process, [Seen(Scope(*names), kind and Kind(kind), key) for names, kind, key in json.loads(seen)])
             for no, process, seen in rows
         ]
+
+    def find_meant(self, entries: Collection[Seen]) -> set[Seen]:
+        """Those of the entries that a change under way is of, as it was taken down."""
+        told = {each for _, _, seen in self.pending() for each in seen} if entries else set()
+        scopes = [each.scope for each in told if each.kind is None]
+        return {each for each in entries if each in told or any(each.scope in scope for scope in scopes)}
 
     def fault(self, path: str, said: str = "") -> None:
         """Keep why a file could not be written, or that it could."""

@@ -231,15 +231,26 @@ class Syncing:
 
     def _check_records(self, paths: Sequence[Path], expected: Mapping[Path, set[str]]) -> None:
         """Go on only if there are records of nearly all entries: else it is they that were lost, and not unwanted."""
-        vault, lost = self._vault, 0
-        for path in paths:
-            located = vault.located(path)
-            if located is None:
-                continue
-            for key in vault.state.file(written(path)).known.keys() - expected.get(path, set()):
-                lost += vault.engine.get(located.home, key, kind=located.kind) is None
-        if lost and is_too_much(lost, entries := vault.state.total()):
-            raise Unavailable(vault.attachment.detach(lost, entries))
+        vault, told = self._vault, ""
+        lost = [seen for path in paths for seen in self._find_unrecorded(path, expected.get(path, set()))]
+        if not lost or not is_too_much(len(lost), vault.state.total()):
+            return
+        with vault.state.locked():
+            # Now nobody is about to take out what a call has just deleted.
+            lost = [seen for path in paths for seen in self._find_unrecorded(path, expected.get(path, set()))]
+            count, entries = len(lost) - len(vault.state.find_meant(lost)), vault.state.total()
+            if count and is_too_much(count, entries):
+                told = vault.attachment.detach(count, entries)
+        if told:
+            raise Unavailable(told)
+
+    def _find_unrecorded(self, path: Path, expected: set[str]) -> Iterable[Seen]:
+        """The known entries of a file that have no record."""
+        vault, located = self._vault, self._vault.located(path)
+        if located is not None:
+            for key in vault.state.file(written(path)).known.keys() - expected:
+                if vault.engine.get(located.home, key, kind=located.kind) is None:
+                    yield Seen(located.home, located.kind, key)
 
     def _take(self, edits: Sequence[_Found], synced: Synced) -> list[Path]:
         """Make records say what people wrote; the files to look at again, because they or the records have changed."""
@@ -274,12 +285,12 @@ class Syncing:
         vault, again = self._vault, []
         for each in back:
             others = [
-                Seen(kept.scope, kept.kind, kept.key or "") for kept in each.trashed.records if kept.kind in SHOWN
+                Seen(kept.scope, kept.kind, kept.key or "") for kept in each.trashed.records or () if kept.kind in SHOWN
             ]
             try:
                 # The entry itself is left as it is: it may have been changed while it was away.
                 with vault.changing([seen for seen in others if seen != each.seen]) as answers:
-                    answers += vault.engine.apply(take_back(vault.engine, each.trashed.records))
+                    answers += vault.engine.apply(take_back(vault.engine, each.trashed.records or ()))
             except (Conflict, NotFound):
                 again.append(each.path)
                 continue
@@ -459,11 +470,13 @@ class _Look:
         said, seen = Said(path=self._name, entry=key), Seen(located.home, located.kind, key)
         if known is not None:
             stale.add(key)
-            self._synced.written.append(replace(said, text="is forgotten, and is not here any more"))
+            kept = theirs is not None and not self._vault.state.find_meant([seen])
+            told = "is forgotten, and is not here any more"
+            self._synced.written.append(replace(said, text=f"{told}; its text is in the trash" if kept else told))
         elif theirs is None:
             return
         elif self._adopts and located.kind in (Kind.PROFILE, Kind.SKILL):
-            self._vault.clear(self._path, key)
+            self._vault.clear(self._path, seen)
         elif self._adopts:
             stale.add(key)
         elif _may_be(located, key) and (trashed := self._vault.trash.find(seen)) is not None:

@@ -1,5 +1,7 @@
 """The vault's trash: what was forgotten because it vanished from the files, until it returns or some days are over.
 
+Of an entry that vanished because its record did, and nobody is known to have wanted that, there is how it read.
+
 An item is a file of lines: what the entry was and how it read, then each record as it was before it went or was
 changed. What is deleted in any other way than by its absence never comes here, and takes along what of it is here.
 """
@@ -18,8 +20,9 @@ from ..backends import Change, Edit, Put
 from ..engine import Engine
 from ..errors import Invalid, NotFound
 from ..extract.profiles import rejoin
+from ..importing import markdown
 from ..jsonl import read_line, write_line
-from ..model import Draft, Kind, Record
+from ..model import Draft, Json, Kind, Record, Scope
 from ..sessions.carving import profile_put
 from ..sessions.forgetting import KEPT
 from ..sessions.mirroring import Seen
@@ -32,10 +35,14 @@ FOLDER = "trash"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrashItem:
-    """An entry that vanished: how it read, and the records that were forgotten or changed with it."""
+    """An entry that vanished: how it read, and the records that were forgotten or changed with it.
 
+    They are None where it was the record that was gone first: then nothing is known of it but how it read.
+    """
+
+    seen: Seen
     text: str
-    records: tuple[Draft, ...]
+    records: tuple[Draft, ...] | None
 
 
 class Trash:
@@ -44,14 +51,17 @@ class Trash:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
-    def put(self, seen: Seen, text: str, records: Sequence[Record]) -> None:
+    def put(self, seen: Seen, text: str, records: Sequence[Record] | None) -> None:
         """Keep what is about to be forgotten; it is on the disk when this returns.
+
+        The records are None if there are none any more.
 
         Raises:
             OSError: it cannot be kept.
         """
-        head = json.dumps({"scope": seen.scope.names, "kind": seen.kind, "key": seen.key, "text": text})
-        lines = [head, *map(write_line, records)]
+        told = {"scope": seen.scope.names, "kind": seen.kind, "key": seen.key, "text": text}
+        head = json.dumps(told if records is not None else {**told, "lost": True})
+        lines = [head, *map(write_line, records or ())]
         path = _path(seen)
         self._tree.write(path, ["".join(f"{line}\n" for line in lines).encode()], self._tree.stamp(path))
         self._tree.force(path)
@@ -60,7 +70,8 @@ class Trash:
         """What is kept of an entry; None when there is nothing, or nothing that can be read."""
         path = _path(seen)
         with suppress(Invalid, ValueError, KeyError, TypeError, AttributeError):
-            return self._read(path)
+            found = self._read(path)
+            return found if found is not None and found.records is not None else None
         return None
 
     def remove(self, seen: Seen) -> None:
@@ -72,9 +83,10 @@ class Trash:
         for path, _ in self._list_items():
             try:
                 found = self._read(path)
+                meant = found is None or any(map(is_meant, [_infer(found)] if found.records is None else found.records))
             except (Invalid, ValueError, KeyError, TypeError, AttributeError):
-                found = None
-            if found is None or any(map(is_meant, found.records)):
+                meant = True
+            if meant:
                 self._tree.remove(path)
 
     def purge(self, before: datetime) -> None:
@@ -103,7 +115,8 @@ class Trash:
         head, records = json.loads(first), tuple(map(read_line, lines))
         if any(each.kind not in KEPT or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
             raise Invalid("trash", "holds what is not of the same project")
-        return TrashItem(text=str(head["text"]), records=records)
+        seen = Seen(Scope(*head["scope"]), Kind(head["kind"]), str(head["key"]))
+        return TrashItem(seen=seen, text=str(head["text"]), records=None if head.get("lost") else records)
 
 
 def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
@@ -130,6 +143,21 @@ def _find_held(engine: Engine, record: Draft) -> Record | None:
         return engine.read(record.id or "")
     except NotFound:
         return None
+
+
+def _infer(item: TrashItem) -> Draft:
+    """As much of a record as can be read out of its entry.
+
+    Raises:
+        Invalid: it cannot be read.
+    """
+    if item.seen.kind in (Kind.PROFILE, Kind.SKILL):
+        data, _ = markdown.divided(item.text)
+    else:
+        said = markdown.fields(item.text).lines
+        senders: Json = dict.fromkeys(markdown.names(said.get("sender_ids", "")), True)
+        data = {"session_id": said.get("session_id", ""), "senders": senders}
+    return Draft(scope=item.seen.scope, kind=Kind(item.seen.kind), key=item.seen.key, data=data)
 
 
 def _path(seen: Seen) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -205,3 +206,52 @@ def test_what_is_turned_on_and_off_is_said_as_it_is_written(
     assert "`vault = true` in cofio.toml" in told
     (store / "cofio.toml").write_text("vault = true\n")
     assert cofio("vault", "status").code == 0
+
+
+def words(store: Path) -> bytes:
+    """All that is in the files of the vault, and in its trash."""
+    return b"".join(file.read_bytes() for file in (store / "vault").rglob("*") if file.suffix in (".md", ".jsonl"))
+
+
+@pytest.mark.parametrize("how", ["id", "scope", "all"])
+def test_what_is_forgotten_by_rm_is_gone_from_the_vault(cofio: Cofio, store: Path, how: str) -> None:
+    assert b"climbing" in words(store)
+    if how == "id":
+        listed = cofio("list", "--scope", "rest", "--json").out.splitlines()
+        ran = cofio("rm", *(json.loads(line)["id"] for line in listed if "climbing" in line))
+    else:
+        ran = cofio("rm", "--scope", "rest/default/default/user" if how == "scope" else "/", "--yes")
+    assert (ran.code, ran.err) == (0, "")
+    assert b"climbing" not in words(store)
+    assert cofio("vault", "status").code == 0
+    assert cofio("vault", "sync").out == "the files and the memory say the same\n"
+
+
+def test_rm_elsewhere_leaves_the_vault_as_it_is(cofio: Cofio, store: Path) -> None:
+    before = files(store)
+    cofio("add", "A note.", "--scope", "team/default")
+    assert cofio("rm", "--scope", "team", "--yes").out == "forgot 1 record\n"
+    assert files(store) == before
+    assert cofio("vault", "sync").out == "the files and the memory say the same\n"
+
+
+def test_rm_makes_no_vault(cofio: Cofio, folder: Path) -> None:
+    cofio("add", "A note.", "--scope", "team")
+    assert cofio("rm", "--scope", "team", "--yes").code == 0
+    assert not (folder / ".cofio" / "vault").exists()
+
+
+@pytest.mark.parametrize("how", ["left alone", "unusable"])
+def test_rm_forgets_where_the_vault_cannot_follow_and_says_so(cofio: Cofio, store: Path, how: str) -> None:
+    cofio("add", "A note.", "--scope", "team")
+    if how == "left alone":
+        lose(store, "emptied")
+        cofio("add", "A note.", "--scope", "team")
+    else:
+        shutil.rmtree(store / "vault" / ".state")
+        (store / "vault" / ".state").write_text("a file in its place")
+    before = files(store)
+    ran = cofio("rm", "--scope", "team", "--yes")
+    assert (ran.code, ran.out) == (0, "forgot 1 record\n")
+    assert "what is forgotten may still be in the files of the vault" in ran.err
+    assert files(store) == before

@@ -6,9 +6,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 
+from ...backends import Delete, Drop
 from ...errors import Invalid
 from ...query import AllOf, AnyOf, Filter, Page, Query
 from ...secrets.policy import admit
+from ...sessions.forgetting import forget
 from ..display import neutralise_line
 from . import chatting, filing, keeping, trust, vaulting
 from .arguments import misused
@@ -146,11 +148,13 @@ def rm(args: Namespace) -> int:
             ids = dict.fromkeys(args.ids)
             for each in ids:
                 engine.read(each)  # with a wrong one among them, nothing is forgotten
-            for each in ids:
-                engine.delete(each)
+            with vaulting.followed(args, engine) as vault:
+                for each in ids:
+                    forget(engine, vault, Delete(id=each))
             removed = len(ids)
         elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
-            removed = engine.drop(args.scope)
+            with vaulting.followed(args, engine) as vault:
+                removed = forget(engine, vault, Drop(scope=args.scope))
         else:
             note("nothing was forgotten")
             return 1

@@ -61,6 +61,29 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
             raise Unavailable(f"the vault in {vault.folder} cannot be used: {error}") from error
 
 
+@contextmanager
+def followed(args: Namespace, engine: Engine) -> Iterator[Vault | None]:
+    """The vault that is to show what a command forgets; None where there is none that could, and then that is told."""
+    from ...vault import FOLDER
+    from ...vault.opening import open_vault
+
+    folder, settings = place(args)
+    vault, why = None, ""
+    if (folder / FOLDER).exists():
+        try:
+            vault = open_vault(engine, folder, settings)
+            why = vault.detachment if vault is not None else ""
+        except (Unavailable, sqlite3.Error) as error:
+            why = str(error)
+    if why:
+        note(f"what is forgotten may still be in the files of the vault: {why}")
+    try:
+        yield None if why else vault
+    finally:
+        if vault is not None:
+            vault.close()
+
+
 def find_faults(engine: Engine, store: Path) -> list[str]:
     """What is wrong between a memory and its vault, if it has one."""
     from ...vault.opening import find_detachment
