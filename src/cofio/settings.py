@@ -5,7 +5,7 @@ defaults. What would send something out or widen rights counts from a store only
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -25,6 +25,8 @@ or what is let in, loaded or spent; from a store's own file they count only wher
 _OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
 _KEYS = {"embed_key": "embed_url", "llm_api_key": "llm_base_url"}
 """Each key with the address that it is sent to."""
+_TOGETHER = (("llm_base_url", "llm_model"), ("embedder", "embed_url", "embed_model"))
+"""Settings of which each needs the others (the latter if the embedder is remote)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,8 @@ class Settings:
         kinds = {each.name: str(each.type) for each in fields(cls)}
         given: dict[str, object] = {}
         written: dict[str, Path] = {}
-        for path, values in (_read_own(kinds), _read_store(store, kinds)):
+        own, (file, counted, ignored, doubt) = _read_own(kinds), _read_store(store, kinds)
+        for path, values in (own, (file, counted)):
             given |= values
             written |= dict.fromkeys(values, path)
         for name in kinds:
@@ -120,6 +123,10 @@ class Settings:
             if value is not None:
                 given[name] = value
                 written.pop(name, None)
+        if ignored:
+            halves = _drop_halves(given, ignored)
+            without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
+            warn_once(f"ignored from {file}: {', '.join(ignored)} ({doubt}: `cofio trust` lets it count){without}")
         for key, address in _KEYS.items():
             if given.get(key) and key not in written and address in written:
                 del given[key]
@@ -147,18 +154,25 @@ def _read_own(kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
     return path, {} if folder is None else read_settings(path, kinds, follow=True)
 
 
-def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
-    """What the store's file sets, as far as it may."""
+def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[Path, dict[str, object], list[str], str]:
+    """What the store's file sets, as far as it may, what of it is ignored, and why."""
     path = store / FILE
     given = read_settings(path, kinds)
     restricted = {name: value for name, value in given.items() if _is_restricted(name, value)}
-    if restricted and not is_trusted(store, Claims.read(store, restricted)):
-        warn_once(
-            f"ignored from {path}: {', '.join(restricted)} (this memory was not made here, was moved, or its project"
-            " brings the file: `cofio trust` lets it count)"
-        )
-        given = {name: value for name, value in given.items() if name not in restricted}
-    return path, given
+    if not restricted or is_trusted(store, Claims.read(store, restricted)):
+        return path, given, [], ""
+    doubt = "this memory was not made here, was moved, or its project brings the file"
+    return path, {name: value for name, value in given.items() if name not in restricted}, [*restricted], doubt
+
+
+def _drop_halves(given: dict[str, object], ignored: Iterable[str]) -> list[str]:
+    """Take out what is of no use without something that was ignored; its names."""
+    dropped: list[str] = []
+    for names in _TOGETHER:
+        is_asked = "embedder" not in names or given.get("embedder") == "remote"
+        if is_asked and any(name in ignored and not given.get(name) for name in names):
+            dropped += [name for name in names if given.pop(name, None)]
+    return dropped
 
 
 def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Path:

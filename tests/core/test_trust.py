@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio import Engine, Settings
+from cofio import Engine, Invalid, Settings
 from cofio.doors.tokens import Tokens
 from cofio.settings import read_claims
 from cofio.trust import MARK, is_trusted, mark_trusted, revoke
@@ -103,6 +103,42 @@ def test_those_of_one_that_came_from_elsewhere_do_not_and_that_is_told_once(
         " allow_secrets, llm_base_url, llm_model, llm_api_key, llm_budget, fetch (this memory was not made here, was"
         " moved, or its project brings the file: `cofio trust` lets it count)"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "halves"),
+    [
+        ("llm_base_url = 'http://evil.invalid'", {"COFIO_LLM_MODEL": "m"}, "llm_model"),
+        ("llm_model = 'm'", {"COFIO_LLM_BASE_URL": "http://127.0.0.1:1"}, "llm_base_url"),
+        ("embed_url = 'http://evil.invalid'", {"COFIO_EMBEDDER": "remote"}, "embedder"),
+        (
+            "embed_model = 'm'",
+            {"COFIO_EMBEDDER": "remote", "COFIO_EMBED_URL": "http://127.0.0.1:1"},
+            "embedder, embed_url",
+        ),
+    ],
+)
+def test_what_is_of_no_use_without_what_is_ignored_is_ignored_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, variables: dict[str, str], halves: str
+) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text(line)
+    assert Settings.load(store, variables) == Settings()
+    (told,) = caplog.messages
+    assert told.startswith(f"cofio: ignored from {store / 'cofio.toml'}: {line.split()[0]} (")
+    assert told.endswith(f"; without that, {halves} from elsewhere cannot count either")
+    (store / "cofio.toml").write_text("floor = 0.5")
+    with pytest.raises(Invalid):
+        Settings.load(store, {name: value for name, value in variables.items() if "URL" not in name} or variables)
+
+
+def test_what_works_without_what_is_ignored_counts(tmp_path: Path) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text("llm_base_url = 'http://evil.invalid'\nembed_url = 'http://evil.invalid'")
+    loaded = Settings.load(
+        store, {"COFIO_LLM_MODEL": "m", "COFIO_LLM_BASE_URL": "http://127.0.0.1:1", "COFIO_EMBEDDER": "hashed"}
+    )
+    assert (loaded.llm_model, loaded.llm_base_url, loaded.embedder) == ("m", "http://127.0.0.1:1", "hashed")
 
 
 def test_any_store_may_choose_an_embedder_that_sends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
