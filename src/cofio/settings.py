@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, find_config_folder, is_trusted, warn_once
+from .trust import Claims, find_config_folder, find_doubt, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
@@ -159,9 +159,9 @@ def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[Path, dict[str, 
     path = store / FILE
     given = read_settings(path, kinds)
     restricted = {name: value for name, value in given.items() if _is_restricted(name, value)}
-    if not restricted or is_trusted(store, Claims.read(store, restricted)):
+    doubt = find_doubt(store, Claims.read(store, restricted)) if restricted else None
+    if doubt is None:
         return path, given, [], ""
-    doubt = "this memory was not made here, was moved, or its project brings the file"
     return path, {name: value for name, value in given.items() if name not in restricted}, [*restricted], doubt
 
 

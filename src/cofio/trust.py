@@ -26,8 +26,7 @@ VAULT = "vault"
 _KEY = "trust.key"
 _KEY_BYTES = 32
 _MOST = 1 << 20  # bytes that are read of any file
-_GIT_PATIENCE = 10.0
-_OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not asked: what lies in their trees needs `cofio trust`
+_OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not read: what lies in their trees needs `cofio trust`
 _told: set[str] = set()
 
 
@@ -91,18 +90,27 @@ def find_config_folder() -> Path | None:
 
 
 def is_trusted(store: Path, claims: Claims) -> bool:
-    """Whether these claims of the store count: there are none, this user trusted them, or made the store.
+    """Whether these claims of the store count."""
+    return find_doubt(store, claims) is None
+
+
+def find_doubt(store: Path, claims: Claims) -> str | None:
+    """Why these claims of the store do not count; None if there are none, this user trusted them, or made the store.
 
     What version control can bring into a store that the user made is not the user's word: that has to be trusted.
     """
     if not claims:
-        return True
+        return None
     key, marks = _read_key(), _read_marks(store)
-    if key is None or not marks:
-        return False
-    if _sign(key, "trusted", store, claims.digest) in marks:
-        return True
-    return _sign(key, "made", store) in marks and not is_versioned(store, (*claims.files, MARK))
+    if key is not None and _sign(key, "trusted", store, claims.digest) in marks:
+        return None
+    if key is not None and _sign(key, "made", store) in marks:
+        versioned = is_versioned(store, (*claims.files, MARK))
+        if versioned is None:
+            return "could not see whether version control brings it"
+        if not versioned:
+            return None
+    return "this memory was not made here, was moved, or its project brings the file"
 
 
 def is_new(store: Path) -> bool:
@@ -153,20 +161,25 @@ def revoke(store: Path) -> bool:
     return True
 
 
-def is_versioned(store: Path, names: tuple[str, ...], *, unsure: bool = True) -> bool:
+def is_versioned(store: Path, names: tuple[str, ...]) -> bool | None:
     """Whether version control keeps any of these names of the store, so that a pull can change them.
 
-    `unsure` is the answer where there is version control that cannot be asked.
+    None where there is version control that cannot be read.
     """
     real = Path(os.path.realpath(store))
+    unsure = False
     for folder in (real, *real.parents):
-        if unsure and any((folder / name).exists() for name in _OTHER_SYSTEMS):
-            return True
-        if (folder / ".git").exists():
-            tracked = _git_tracks(folder, [f"./{real.relative_to(folder) / name}" for name in names])
-            if unsure if tracked is None else tracked:
+        has_git = os.path.lexists(folder / ".git")
+        if has_git:
+            from .tracking import tracks  # only needed in a repository
+
+            tracked = tracks(folder, [(real.relative_to(folder) / name).as_posix() for name in names])
+            if tracked:
                 return True
-    return False
+            unsure |= tracked is None
+        # jj keeps the index of a git that is beside it
+        unsure |= any(os.path.lexists(folder / name) for name in _OTHER_SYSTEMS if not (has_git and name == ".jj"))
+    return None if unsure else False
 
 
 def warn_once(sentence: str) -> None:
@@ -181,23 +194,6 @@ def warn_once(sentence: str) -> None:
 def sanitize(text: str) -> str:
     """The text with a sign for each character that a terminal would obey or hide."""
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
-
-
-def _git_tracks(folder: Path, names: list[str]) -> bool | None:
-    """Whether git has any of the names in its index; None when it cannot be asked."""
-    import subprocess
-
-    # Neither the folder's own configuration nor that of a hook that runs us may have a say in what is run or read.
-    command = ["git", "-c", "core.fsmonitor=false", "--icase-pathspecs", "--noglob-pathspecs", "ls-files", "-z", "--"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            [*command, *names], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=_GIT_PATIENCE, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return bool(done.stdout) if done.returncode == 0 else None
 
 
 def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
