@@ -8,6 +8,7 @@ stores that would have to be kept.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ VAULT = "vault"
 _KEY = "trust.key"
 _KEY_BYTES = 32
 _MOST = 1 << 20  # bytes that are read of any file
+_MOST_OTHERS = 1000  # marks of others that are kept
+_LINE = re.compile(r"([0-9a-f]{16}) ([0-9a-f]{64})")
 _OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not read: what lies in their trees needs `cofio trust`
 _told: set[str] = set()
 
@@ -101,7 +104,8 @@ def find_doubt(store: Path, claims: Claims) -> str | None:
     """
     if not claims:
         return None
-    key, marks = _read_key(), _read_marks(store)
+    key = _read_key()
+    marks = _read_marks(store, key) if key is not None else set()
     if key is not None and _sign(key, "trusted", store, claims.digest) in marks:
         return None
     if key is not None and _sign(key, "made", store) in marks:
@@ -127,7 +131,8 @@ def is_new(store: Path) -> bool:
 def mark_made(store: Path) -> None:
     """Mark a store that this user has just made. Where that cannot be written, the store has no claims that count."""
     with suppress(OSError, Unavailable):
-        _write_marks(store, {_sign(_read_key() or _make_key(), "made", store)})
+        key = _read_key() or _make_key()
+        _write_marks(store, key, {_sign(key, "made", store)})
 
 
 def mark_trusted(store: Path, claims: Claims) -> None:
@@ -138,8 +143,8 @@ def mark_trusted(store: Path, claims: Claims) -> None:
     """
     try:
         key = _read_key() or _make_key()
-        made = _read_marks(store) & {_sign(key, "made", store)}
-        _write_marks(store, made | {_sign(key, "trusted", store, claims.digest)})
+        made = _read_marks(store, key) & {_sign(key, "made", store)}
+        _write_marks(store, key, made | {_sign(key, "trusted", store, claims.digest)})
     except OSError as error:
         raise Unavailable(
             f"{error.filename or store} cannot be written ({error.strerror}): use COFIO_* variables instead"
@@ -147,17 +152,18 @@ def mark_trusted(store: Path, claims: Claims) -> None:
 
 
 def revoke(store: Path) -> bool:
-    """Take the marks away; whether there were any.
+    """Take this user's marks away; whether there were any.
 
     Raises:
         Unavailable: they cannot be removed.
     """
-    try:
-        (store / MARK).unlink()
-    except (FileNotFoundError, NotADirectoryError):
+    key = _read_key()
+    if key is None or not _read_marks(store, key):
         return False
+    try:
+        _write_marks(store, key, set())
     except OSError as error:
-        raise Unavailable(f"{store / MARK} cannot be removed ({error.strerror}): remove it by hand") from error
+        raise Unavailable(f"{store / MARK} cannot be changed ({error.strerror}): remove it by hand") from error
     return True
 
 
@@ -205,16 +211,40 @@ def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
     return hmac.new(key, said, hashlib.sha256).hexdigest()
 
 
-def _read_marks(store: Path) -> set[str]:
+def _identify(key: bytes) -> str:
+    """What tells a key from others, without saying anything of it."""
+    import hashlib
+
+    return hashlib.sha256(b"cofio key\0" + key).hexdigest()[:16]
+
+
+def _read_lines(store: Path) -> list[tuple[str, str]]:
+    """Every user's marks, each with what tells its key; raises OSError if they cannot be read."""
     try:
         content = read_file(store / MARK, limit=_MOST)
-    except (OSError, Unavailable):
+    except Unavailable:
+        return []
+    found = map(_LINE.fullmatch, (content or b"").decode("ascii", "replace").splitlines())
+    return [(line[1], line[2]) for line in found if line]
+
+
+def _read_marks(store: Path, key: bytes) -> set[str]:
+    own = _identify(key)
+    try:
+        return {mark for whose, mark in _read_lines(store) if whose == own}
+    except OSError:
         return set()
-    return set((content or b"").decode("ascii", "replace").split())
 
 
-def _write_marks(store: Path, marks: set[str]) -> None:
-    _replace(store / MARK, "".join(f"{mark}\n" for mark in sorted(marks)).encode())
+def _write_marks(store: Path, key: bytes, marks: set[str]) -> None:
+    """Put these in the place of the marks of that key; those of others stay."""
+    own = _identify(key)
+    others = [line for line in _read_lines(store) if line[0] != own][-_MOST_OTHERS:]
+    lines = others + [(own, mark) for mark in sorted(marks)]
+    if lines:  # marks are no secrets: whom the folder lets in may read theirs
+        _replace(store / MARK, "".join(f"{whose} {mark}\n" for whose, mark in lines).encode(), mode=0o644)
+    else:
+        (store / MARK).unlink(missing_ok=True)
 
 
 def _read_key() -> bytes | None:
@@ -239,13 +269,14 @@ def _make_key() -> bytes:
     return key
 
 
-def _replace(path: Path, content: bytes, *, only_new: bool = False) -> None:
+def _replace(path: Path, content: bytes, *, mode: int = 0o600, only_new: bool = False) -> None:
     """Put a file in place as a whole; with `only_new`, not in the place of one that is there."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(opened, "wb") as file:
             file.write(content)
+            os.fchmod(opened, mode)
             if only_new:  # made once and needed for good
                 file.flush()
                 os.fsync(opened)

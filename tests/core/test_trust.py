@@ -218,6 +218,39 @@ def test_another_users_mark_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not trusts(store)
 
 
+def test_users_of_one_store_have_a_mark_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make(tmp_path / "store")
+    (store / "cofio.toml").write_text(RESTRICTED)
+    users = [str(tmp_path / name) for name in ("config", "second", "third")]
+    for user in users[1:]:
+        monkeypatch.setenv("XDG_CONFIG_HOME", user)
+        assert not trusts(store)
+        mark_trusted(store, read_claims(store))
+    assert (store / MARK).stat().st_mode & 0o777 == 0o644, "each reads their own"
+    for user in users:
+        monkeypatch.setenv("XDG_CONFIG_HOME", user)
+        assert trusts(store)
+    assert revoke(store)
+    assert not trusts(store)
+    monkeypatch.setenv("XDG_CONFIG_HOME", users[0])
+    assert trusts(store), "nobody takes away another's"
+    (store / "cofio.toml").write_text("fetch = 'example.com'")
+    for _ in range(3):
+        mark_trusted(store, read_claims(store))
+    assert len((store / MARK).read_text().splitlines()) == 3, "made, trusted, and the second user's"
+    assert [file.name for file in store.iterdir() if MARK in file.name] == [MARK]
+
+
+def test_marks_of_others_do_not_pile_up(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    own = (store / MARK).read_text()
+    (store / MARK).write_text("".join(f"{number:016x} {number:064x}\n" for number in range(5000)) + "what?\n" + own)
+    mark_trusted(store, read_claims(store))
+    lines = (store / MARK).read_text().splitlines()
+    assert len(lines) == 1002
+    assert set(own.splitlines()) < set(lines)
+
+
 @pytest.mark.parametrize("mark", [b"", b"made", b"0" * 64, b"\xff\x00" * 500, b"1\n" * 600_000])
 def test_a_forged_mark_is_none(tmp_path: Path, mark: bytes) -> None:
     make(tmp_path / "own")
