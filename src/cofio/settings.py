@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, find_config_folder, find_doubt, warn_once
+from .trust import Claims, find_config_folder, find_doubt, is_marked, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
@@ -114,8 +114,8 @@ class Settings:
         kinds = {each.name: str(each.type) for each in fields(cls)}
         given: dict[str, object] = {}
         written: dict[str, Path] = {}
-        own, (file, counted, ignored, doubt) = _read_own(kinds), _read_store(store, kinds)
-        for path, values in (own, (file, counted)):
+        counted, ignored, told = _read_store(store, kinds)
+        for path, values in (_read_own(kinds), (store / FILE, counted)):
             given |= values
             written |= dict.fromkeys(values, path)
         for name in kinds:
@@ -123,10 +123,10 @@ class Settings:
             if value is not None:
                 given[name] = value
                 written.pop(name, None)
-        if ignored:
+        if told:
             halves = _drop_halves(given, ignored)
             without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
-            warn_once(f"ignored from {file}: {', '.join(ignored)} ({doubt}: `cofio trust` lets it count){without}")
+            warn_once(told + without)
         for key, address in _KEYS.items():
             if given.get(key) and key not in written and address in written:
                 del given[key]
@@ -137,10 +137,15 @@ class Settings:
         return cls(**{name: convert(name, value, kinds[name]) for name, value in given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
 
 
-def read_claims(store: Path) -> Claims:
-    """What the store's own files ask for that counts only if the store is trusted."""
-    settings = read_settings(store / FILE, {each.name: str(each.type) for each in fields(Settings)})
-    return Claims.read(store, {name: value for name, value in settings.items() if _is_restricted(name, value)})
+def read_claims(store: Path, *, asked: bool = False) -> Claims:
+    """What the store's own files ask for that counts only if the store is trusted.
+
+    `asked` is for a user who wants to know: what a link leads to is read then though nobody has vouched for it yet.
+    """
+    given, problem = _read_file(store, {each.name: str(each.type) for each in fields(Settings)}, asked=asked)
+    if problem is not None and asked:
+        raise problem
+    return Claims.read(store, {name: value for name, value in given.items() if _is_restricted(name, value)})
 
 
 def _is_restricted(name: str, value: object) -> bool:
@@ -154,15 +159,37 @@ def _read_own(kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
     return path, {} if folder is None else read_settings(path, kinds, follow=True)
 
 
-def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[Path, dict[str, object], list[str], str]:
-    """What the store's file sets, as far as it may, what of it is ignored, and why."""
+def _read_file(
+    store: Path, kinds: Mapping[str, str], *, asked: bool = False
+) -> tuple[dict[str, object], Invalid | None]:
+    """What the store's file sets, and what is wrong with a file that it is a link to."""
     path = store / FILE
-    given = read_settings(path, kinds)
+    if not path.is_symlink():
+        return read_settings(path, kinds), None
+    if not (asked or is_marked(store)):  # nothing is opened behind the links of strangers
+        return {}, None
+    try:
+        return read_settings(path, kinds, follow=True), None
+    except Invalid as problem:
+        return {}, problem
+
+
+def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[dict[str, object], Iterable[str], str]:
+    """What the store's file sets, as far as it may; the names that it may not set; and what to tell of that."""
+    path = store / FILE
+    given, problem = _read_file(store, kinds)
     restricted = {name: value for name, value in given.items() if _is_restricted(name, value)}
-    doubt = find_doubt(store, Claims.read(store, restricted)) if restricted else None
-    if doubt is None:
-        return path, given, [], ""
-    return path, {name: value for name, value in given.items() if name not in restricted}, [*restricted], doubt
+    is_link = path.is_symlink()
+    doubt = find_doubt(store, Claims.read(store, restricted)) if restricted or is_link else None
+    if doubt is not None:
+        lets = f"({doubt}: `cofio trust` lets it count)"
+        if is_link:
+            return {}, kinds, f"ignored {path}, which is a link {lets}"
+        counted = {name: value for name, value in given.items() if name not in restricted}
+        return counted, restricted, f"ignored from {path}: {', '.join(restricted)} {lets}"
+    if problem is not None:
+        raise problem
+    return given, (), ""
 
 
 def _drop_halves(given: dict[str, object], ignored: Iterable[str]) -> list[str]:

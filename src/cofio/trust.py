@@ -24,6 +24,7 @@ PROMPTS = "prompts"
 VAULT = "vault"
 """The folder of a store that holds its Markdown files; it may be a link where the store is trusted."""
 
+_SETTINGS = "cofio.toml"
 _KEY = "trust.key"
 _KEY_BYTES = 32
 _MOST = 1 << 20  # bytes that are read of any file
@@ -43,6 +44,8 @@ class Claims:
     """Prompts of its own: what each file holds."""
     vault: str | None = None
     """Where its vault leads, if that is a link."""
+    link: str | None = None
+    """Where its cofio.toml leads, if that is a link."""
 
     @classmethod
     def read(cls, store: Path, settings: Mapping[str, object]) -> Claims:
@@ -60,17 +63,18 @@ class Claims:
             pass
         except OSError as error:
             raise Unavailable(f"{store / PROMPTS} cannot be read: {error.strerror}") from error
-        vault = store / VAULT
-        return cls(settings=settings, prompts=prompts, vault=os.readlink(vault) if vault.is_symlink() else None)
+        vault, file = (os.readlink(path) if path.is_symlink() else None for path in (store / VAULT, store / _SETTINGS))
+        return cls(settings=settings, prompts=prompts, vault=vault, link=file)
 
     def __bool__(self) -> bool:
         """Whether there are any."""
-        return bool(self.settings or self.prompts or self.vault is not None)
+        return bool(self.files)
 
     @property
     def files(self) -> tuple[str, ...]:
         """The names in the store that the claims stand in."""
-        named = (("cofio.toml", self.settings), (PROMPTS, self.prompts), (VAULT, self.vault is not None))
+        has_settings = self.settings or self.link is not None
+        named = ((_SETTINGS, has_settings), (PROMPTS, self.prompts), (VAULT, self.vault is not None))
         return tuple(name for name, claims in named if claims)
 
     @property
@@ -80,7 +84,7 @@ class Claims:
         import json
 
         prompts = {name: hashlib.sha256(content).hexdigest() for name, content in self.prompts.items()}
-        parts = [self.settings, prompts, self.vault]
+        parts = [self.settings, prompts, self.vault, self.link]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
 
@@ -110,11 +114,20 @@ def find_doubt(store: Path, claims: Claims) -> str | None:
         return None
     if key is not None and _sign(key, "made", store) in marks:
         versioned = is_versioned(store, (*claims.files, MARK))
+        if claims.link is not None and versioned is False:  # what it says stands elsewhere
+            file = Path(os.path.realpath(store / _SETTINGS))
+            versioned = is_versioned(file.parent, (file.name,))
         if versioned is None:
             return "could not see whether version control brings it"
         if not versioned:
             return None
     return "this memory was not made here, was moved, or its project brings the file"
+
+
+def is_marked(store: Path) -> bool:
+    """Whether the store has any mark of this user: that it was made, or trusted with something, in some place."""
+    key = _read_key()
+    return key is not None and bool(_read_marks(store, key))
 
 
 def is_new(store: Path) -> bool:

@@ -177,6 +177,31 @@ def test_trust_covers_what_the_store_asks_for_now_and_no_more(tmp_path: Path) ->
     assert Settings.load(store, {}).fetch == "off"
 
 
+def test_trust_in_a_link_covers_where_it_leads_and_what_is_said_there(tmp_path: Path) -> None:
+    store = bring(tmp_path / "store")
+    for name in ("mine.toml", "other.toml"):
+        (tmp_path / name).write_text(RESTRICTED)
+    (store / "cofio.toml").symlink_to("../mine.toml")
+    mark_trusted(store, read_claims(store, asked=True))
+    assert Settings.load(store, {}).fetch == "example.org"
+    (tmp_path / "mine.toml").write_text("fetch = 'evil.invalid'")
+    assert Settings.load(store, {}).fetch == "off"
+    (store / "cofio.toml").unlink()
+    (store / "cofio.toml").symlink_to("../other.toml")
+    assert Settings.load(store, {}).fetch == "off"
+
+
+def test_a_link_to_what_git_brings_has_to_be_trusted(project: Path) -> None:
+    store = make(project / ".cofio")
+    (project / "shared.toml").write_text(RESTRICTED)
+    (store / "cofio.toml").symlink_to("../shared.toml")
+    assert Settings.load(store, {}).fetch == "example.org"
+    git(project, "add", "shared.toml")
+    assert Settings.load(store, {}).fetch == "off"
+    mark_trusted(store, read_claims(store))
+    assert Settings.load(store, {}).fetch == "example.org"
+
+
 def test_what_is_revoked_counts_no_more(tmp_path: Path) -> None:
     store = make(tmp_path / "store")
     assert counts(store)
