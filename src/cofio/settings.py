@@ -107,8 +107,8 @@ class Settings:
     def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:
         """The settings of `store`; raises Invalid for a name or value that is not known.
 
-        What the store's own file may not set is passed over, and a key from a variable is not given to an address from
-        a file; either is told once.
+        What the store's own file may not set is passed over, and a key from elsewhere is not given to an address from
+        that file; either is told once.
         """
         environ = os.environ if environ is None else environ
         kinds = {each.name: str(each.type) for each in fields(cls)}
@@ -128,11 +128,13 @@ class Settings:
             without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
             warn_once(told + without)
         for key, address in _KEYS.items():
-            if given.get(key) and key not in written and address in written:
+            if given.get(key) and written.get(address) == store / FILE != written.get(key):
                 del given[key]
+                place = written.get(key)
+                whose = f"COFIO_{key.upper()}" if place is None else f"the {key} of {place}"
+                instead = f"set COFIO_{address.upper()}" if place is None else f"write {address} beside it"
                 warn_once(
-                    f"COFIO_{key.upper()} is not sent to the {address} of {written[address]}: set"
-                    f" COFIO_{address.upper()}, or write {key} there, too"
+                    f"{whose} is not sent to the {address} of {store / FILE}: {instead}, or write {key} there, too"
                 )
         return cls(**{name: convert(name, value, kinds[name]) for name, value in given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
 

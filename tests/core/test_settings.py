@@ -160,25 +160,31 @@ ENDPOINTS = [
 
 
 @pytest.mark.parametrize(("more", "address", "key"), ENDPOINTS)
-@pytest.mark.parametrize("whose", ["store", "user"])
-def test_a_key_from_a_variable_is_never_given_to_an_address_from_a_file(
+@pytest.mark.parametrize("whose", ["variable", "user"])
+def test_a_key_is_never_given_to_an_address_from_a_stores_file_unless_it_stands_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, more: str, address: str,
     key: str, whose: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    store, own = tmp_path / "store", tmp_path / "config" / "cofio"
+    store, own = tmp_path / "store", tmp_path / "config" / "cofio" / "cofio.toml"
     store.mkdir()
     mark_made(store)
-    file = (store if whose == "store" else own) / "cofio.toml"
+    file = store / "cofio.toml"
     file.write_text(f"{more}{address} = 'http://127.0.0.1:1/v1'\n")
-    variable = {f"COFIO_{key.upper()}": "of-the-environment"}
+    variable = {f"COFIO_{key.upper()}": "of-the-user"} if whose == "variable" else {}
+    own.write_text(f"{key} = 'of-the-user'\n" if whose == "user" else "")
     loaded = Settings.load(store, variable)
     assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:1/v1", "")
-    assert f"COFIO_{key.upper()} is not sent to the {address} of {file}" in caplog.text
-    named = Settings.load(store, {**variable, f"COFIO_{address.upper()}": "http://127.0.0.1:2/v1"})
-    assert (getattr(named, address), getattr(named, key)) == ("http://127.0.0.1:2/v1", "of-the-environment")
+    named = f"COFIO_{key.upper()}" if whose == "variable" else f"the {key} of {own}"
+    assert f"{named} is not sent to the {address} of {file}" in caplog.text
+    loaded = Settings.load(store, {**variable, f"COFIO_{address.upper()}": "http://127.0.0.1:2/v1"})
+    assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:2/v1", "of-the-user")
     file.write_text(f"{file.read_text()}{key} = 'of-the-file'\n")
     assert getattr(Settings.load(store, {}), key) == "of-the-file"
+    file.write_text(more)
+    own.write_text(f"{own.read_text()}{address} = 'http://127.0.0.1:3/v1'\n")
+    loaded = Settings.load(store, variable)
+    assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:3/v1", "of-the-user")
     assert caplog.text.count("is not sent") == 1
 
 
