@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, find_config_folder, find_doubt, is_marked, warn_once
+from .trust import Claims, find_config_folder, find_doubt, is_marked, is_versioned, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
@@ -234,16 +234,23 @@ def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | Non
         if folder == _home() and folder != here:
             break
         if (folder / STORE_FOLDER).is_symlink():
-            raise Invalid(
-                "store",
-                f"{folder / STORE_FOLDER} is a link, which may have come with the project: give the folder that it"
-                " leads to with --store or COFIO_STORE",
-            )
+            _check_link(folder)
         if (folder / STORE_FOLDER).is_dir():
             return folder / STORE_FOLDER
         if any((folder / name).exists() for name in (".git", ".agent-memory-store")):
             break
     return here / STORE_FOLDER
+
+
+def _check_link(folder: Path) -> None:
+    """Raise Invalid if the store's link in this folder leads nowhere, or is not, or perhaps not, the user's own."""
+    link = folder / STORE_FOLDER
+    versioned = False if folder == _home() else is_versioned(folder, (STORE_FOLDER,))
+    if versioned is not False:
+        why = "which came with the project" if versioned else "and could not see whether version control brings it"
+        raise Invalid("store", f"{link} is a link, {why}: give the folder that it leads to with --store or COFIO_STORE")
+    if not link.exists():
+        raise Invalid("store", f"{link} is a link that leads nowhere: make the folder that it leads to, or remove it")
 
 
 def _home() -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import fields
 from datetime import UTC
 from pathlib import Path
@@ -257,18 +258,50 @@ def test_else_the_nearest_one_upwards(here: Path) -> None:
     assert find_store() == here.parent / ".cofio"
 
 
-def test_a_link_is_no_store_unless_it_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_of_the_users_own_is_a_store(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here.parent / "other").mkdir()
     (here.parent / ".cofio").symlink_to("other")
-    with pytest.raises(Invalid, match="is a link, which may have come with the project"):
-        find_store()
-    (here / ".cofio").symlink_to("nowhere")
-    with pytest.raises(Invalid, match="is a link"):
+    assert find_store() == here.parent / ".cofio", "there is no version control that could have brought it"
+    subprocess.run(["git", "init", "-q"], cwd=here.parent, check=True)
+    with Engine.open(settings=Settings(background=False, embedder="none")):
+        assert (here.parent / "other" / "memory.db").is_file()
+
+
+def test_a_link_that_leads_nowhere_is_not_passed_over(here: Path) -> None:
+    (here.parent / ".cofio").symlink_to("nowhere")
+    with pytest.raises(Invalid, match="is a link that leads nowhere: make the folder"):
         Engine.open()
+    (here.parent / "nowhere").mkdir()
+    assert find_store() == here.parent / ".cofio"
+
+
+@pytest.mark.parametrize("can_tell", [True, False])
+def test_a_link_that_the_project_brings_is_no_store_unless_it_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch, can_tell: bool
+) -> None:
+    (here.parent / "other").mkdir()
+    (here.parent / ".cofio").symlink_to("other")
+    subprocess.run(["git", "init", "-q"], cwd=here.parent, check=True)
+    if can_tell:
+        subprocess.run(["git", "add", "-f", ".cofio"], cwd=here.parent, check=True)
+    else:
+        (here.parent / ".git" / "index").write_bytes(b"DIRC")
+    said = "which came with the project" if can_tell else "and could not see whether version control brings it"
+    with pytest.raises(Invalid, match=rf"\.cofio is a link, {said}: give the folder"):
+        find_store()
     assert find_store("../.cofio") == Path("../.cofio")
     monkeypatch.setenv("COFIO_STORE", str(here.parent / ".cofio"))
     with Engine.open(settings=Settings(background=False, embedder="none")):
         assert (here.parent / "other" / "memory.db").is_file()
+
+
+def test_a_link_in_the_home_folder_is_the_users(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = here.parents[1]
+    (home / "other").mkdir()
+    (home / ".cofio").symlink_to("other")
+    (home / ".hg").mkdir()
+    monkeypatch.chdir(home)
+    assert find_store() == home / ".cofio"
 
 
 def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(
