@@ -43,7 +43,7 @@ def open_file(path: Path, flags: int, *, follow: bool = False) -> int:
     try:
         opened = os.open(path, flags | _SAFELY | (0 if follow else os.O_NOFOLLOW), 0o600)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK) and path.is_symlink():
+        if not follow and error.errno in (errno.ELOOP, errno.EMLINK) and path.is_symlink():
             raise _unusable(path, stat.S_IFLNK, "plain file") from error
         if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a socket, a folder
             raise _unusable(path, 0, "plain file") from error

@@ -5,7 +5,7 @@ defaults. What would send something out or widen rights counts from a store only
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, find_config_folder, is_trusted, warn_once
+from .trust import Claims, find_config_folder, find_doubt, is_marked, is_versioned, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
@@ -25,6 +25,8 @@ or what is let in, loaded or spent; from a store's own file they count only wher
 _OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
 _KEYS = {"embed_key": "embed_url", "llm_api_key": "llm_base_url"}
 """Each key with the address that it is sent to."""
+_TOGETHER = (("llm_base_url", "llm_model"), ("embedder", "embed_url", "embed_model"))
+"""Settings of which each needs the others (the latter if the embedder is remote)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +107,15 @@ class Settings:
     def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:
         """The settings of `store`; raises Invalid for a name or value that is not known.
 
-        What the store's own file may not set is passed over, and a key from a variable is not given to an address from
-        a file; either is told once.
+        What the store's own file may not set is passed over, and a key from elsewhere is not given to an address from
+        that file; either is told once.
         """
         environ = os.environ if environ is None else environ
         kinds = {each.name: str(each.type) for each in fields(cls)}
         given: dict[str, object] = {}
         written: dict[str, Path] = {}
-        for path, values in (_read_own(kinds), _read_store(store, kinds)):
+        counted, ignored, told = _read_store(store, kinds)
+        for path, values in (_read_own(kinds), (store / FILE, counted)):
             given |= values
             written |= dict.fromkeys(values, path)
         for name in kinds:
@@ -120,20 +123,31 @@ class Settings:
             if value is not None:
                 given[name] = value
                 written.pop(name, None)
+        if told:
+            halves = _drop_halves(given, ignored)
+            without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
+            warn_once(told + without)
         for key, address in _KEYS.items():
-            if given.get(key) and key not in written and address in written:
+            if given.get(key) and written.get(address) == store / FILE != written.get(key):
                 del given[key]
+                place = written.get(key)
+                whose = f"COFIO_{key.upper()}" if place is None else f"the {key} of {place}"
+                instead = f"set COFIO_{address.upper()}" if place is None else f"write {address} beside it"
                 warn_once(
-                    f"COFIO_{key.upper()} is not sent to the {address} of {written[address]}: set"
-                    f" COFIO_{address.upper()}, or write {key} there, too"
+                    f"{whose} is not sent to the {address} of {store / FILE}: {instead}, or write {key} there, too"
                 )
         return cls(**{name: convert(name, value, kinds[name]) for name, value in given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
 
 
-def read_claims(store: Path) -> Claims:
-    """What the store's own files ask for that counts only if the store is trusted."""
-    settings = read_settings(store / FILE, {each.name: str(each.type) for each in fields(Settings)})
-    return Claims.read(store, {name: value for name, value in settings.items() if _is_restricted(name, value)})
+def read_claims(store: Path, *, asked: bool = False) -> Claims:
+    """What the store's own files ask for that counts only if the store is trusted.
+
+    `asked` is for a user who wants to know: what a link leads to is read then though nobody has vouched for it yet.
+    """
+    given, problem = _read_file(store, {each.name: str(each.type) for each in fields(Settings)}, asked=asked)
+    if problem is not None and asked:
+        raise problem
+    return Claims.read(store, {name: value for name, value in given.items() if _is_restricted(name, value)})
 
 
 def _is_restricted(name: str, value: object) -> bool:
@@ -147,18 +161,47 @@ def _read_own(kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
     return path, {} if folder is None else read_settings(path, kinds, follow=True)
 
 
-def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
-    """What the store's file sets, as far as it may."""
+def _read_file(
+    store: Path, kinds: Mapping[str, str], *, asked: bool = False
+) -> tuple[dict[str, object], Invalid | None]:
+    """What the store's file sets, and what is wrong with a file that it is a link to."""
     path = store / FILE
-    given = read_settings(path, kinds)
+    if not path.is_symlink():
+        return read_settings(path, kinds), None
+    if not (asked or is_marked(store)):  # nothing is opened behind the links of strangers
+        return {}, None
+    try:
+        return read_settings(path, kinds, follow=True), None
+    except Invalid as problem:
+        return {}, problem
+
+
+def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[dict[str, object], Iterable[str], str]:
+    """What the store's file sets, as far as it may; the names that it may not set; and what to tell of that."""
+    path = store / FILE
+    given, problem = _read_file(store, kinds)
     restricted = {name: value for name, value in given.items() if _is_restricted(name, value)}
-    if restricted and not is_trusted(store, Claims.read(store, restricted)):
-        warn_once(
-            f"ignored from {path}: {', '.join(restricted)} (this memory was not made here, was moved, or its project"
-            " brings the file: `cofio trust` lets it count)"
-        )
-        given = {name: value for name, value in given.items() if name not in restricted}
-    return path, given
+    is_link = path.is_symlink()
+    doubt = find_doubt(store, Claims.read(store, restricted)) if restricted or is_link else None
+    if doubt is not None:
+        lets = f"({doubt}: `cofio trust` lets it count)"
+        if is_link:
+            return {}, kinds, f"ignored {path}, which is a link {lets}"
+        counted = {name: value for name, value in given.items() if name not in restricted}
+        return counted, restricted, f"ignored from {path}: {', '.join(restricted)} {lets}"
+    if problem is not None:
+        raise problem
+    return given, (), ""
+
+
+def _drop_halves(given: dict[str, object], ignored: Iterable[str]) -> list[str]:
+    """Take out what is of no use without something that was ignored; its names."""
+    dropped: list[str] = []
+    for names in _TOGETHER:
+        is_asked = "embedder" not in names or given.get("embedder") == "remote"
+        if is_asked and any(name in ignored and not given.get(name) for name in names):
+            dropped += [name for name in names if given.pop(name, None)]
+    return dropped
 
 
 def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Path:
@@ -191,16 +234,23 @@ def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | Non
         if folder == _home() and folder != here:
             break
         if (folder / STORE_FOLDER).is_symlink():
-            raise Invalid(
-                "store",
-                f"{folder / STORE_FOLDER} is a link, which may have come with the project: give the folder that it"
-                " leads to with --store or COFIO_STORE",
-            )
+            _check_link(folder)
         if (folder / STORE_FOLDER).is_dir():
             return folder / STORE_FOLDER
         if any((folder / name).exists() for name in (".git", ".agent-memory-store")):
             break
     return here / STORE_FOLDER
+
+
+def _check_link(folder: Path) -> None:
+    """Raise Invalid if the store's link in this folder leads nowhere, or is not, or perhaps not, the user's own."""
+    link = folder / STORE_FOLDER
+    versioned = False if folder == _home() else is_versioned(folder, (STORE_FOLDER,))
+    if versioned is not False:
+        why = "which came with the project" if versioned else "and could not see whether version control brings it"
+        raise Invalid("store", f"{link} is a link, {why}: give the folder that it leads to with --store or COFIO_STORE")
+    if not link.exists():
+        raise Invalid("store", f"{link} is a link that leads nowhere: make the folder that it leads to, or remove it")
 
 
 def _home() -> Path | None:

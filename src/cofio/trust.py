@@ -8,6 +8,7 @@ stores that would have to be kept.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,11 +24,13 @@ PROMPTS = "prompts"
 VAULT = "vault"
 """The folder of a store that holds its Markdown files; it may be a link where the store is trusted."""
 
+_SETTINGS = "cofio.toml"
 _KEY = "trust.key"
 _KEY_BYTES = 32
 _MOST = 1 << 20  # bytes that are read of any file
-_GIT_PATIENCE = 10.0
-_OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not asked: what lies in their trees needs `cofio trust`
+_MOST_OTHERS = 1000  # marks of others that are kept
+_LINE = re.compile(r"([0-9a-f]{16}) ([0-9a-f]{64})")
+_OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not read: what lies in their trees needs `cofio trust`
 _told: set[str] = set()
 
 
@@ -41,6 +44,8 @@ class Claims:
     """Prompts of its own: what each file holds."""
     vault: str | None = None
     """Where its vault leads, if that is a link."""
+    link: str | None = None
+    """Where its cofio.toml leads, if that is a link."""
 
     @classmethod
     def read(cls, store: Path, settings: Mapping[str, object]) -> Claims:
@@ -58,17 +63,18 @@ class Claims:
             pass
         except OSError as error:
             raise Unavailable(f"{store / PROMPTS} cannot be read: {error.strerror}") from error
-        vault = store / VAULT
-        return cls(settings=settings, prompts=prompts, vault=os.readlink(vault) if vault.is_symlink() else None)
+        vault, file = (os.readlink(path) if path.is_symlink() else None for path in (store / VAULT, store / _SETTINGS))
+        return cls(settings=settings, prompts=prompts, vault=vault, link=file)
 
     def __bool__(self) -> bool:
         """Whether there are any."""
-        return bool(self.settings or self.prompts or self.vault is not None)
+        return bool(self.files)
 
     @property
     def files(self) -> tuple[str, ...]:
         """The names in the store that the claims stand in."""
-        named = (("cofio.toml", self.settings), (PROMPTS, self.prompts), (VAULT, self.vault is not None))
+        has_settings = self.settings or self.link is not None
+        named = ((_SETTINGS, has_settings), (PROMPTS, self.prompts), (VAULT, self.vault is not None))
         return tuple(name for name, claims in named if claims)
 
     @property
@@ -78,7 +84,7 @@ class Claims:
         import json
 
         prompts = {name: hashlib.sha256(content).hexdigest() for name, content in self.prompts.items()}
-        parts = [self.settings, prompts, self.vault]
+        parts = [self.settings, prompts, self.vault, self.link]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
 
 
@@ -91,18 +97,37 @@ def find_config_folder() -> Path | None:
 
 
 def is_trusted(store: Path, claims: Claims) -> bool:
-    """Whether these claims of the store count: there are none, this user trusted them, or made the store.
+    """Whether these claims of the store count."""
+    return find_doubt(store, claims) is None
+
+
+def find_doubt(store: Path, claims: Claims) -> str | None:
+    """Why these claims of the store do not count; None if there are none, this user trusted them, or made the store.
 
     What version control can bring into a store that the user made is not the user's word: that has to be trusted.
     """
     if not claims:
-        return True
-    key, marks = _read_key(), _read_marks(store)
-    if key is None or not marks:
-        return False
-    if _sign(key, "trusted", store, claims.digest) in marks:
-        return True
-    return _sign(key, "made", store) in marks and not is_versioned(store, (*claims.files, MARK))
+        return None
+    key = _read_key()
+    marks = _read_marks(store, key) if key is not None else set()
+    if key is not None and _sign(key, "trusted", store, claims.digest) in marks:
+        return None
+    if key is not None and _sign(key, "made", store) in marks:
+        versioned = is_versioned(store, (*claims.files, MARK))
+        if claims.link is not None and versioned is False:  # what it says stands elsewhere
+            file = Path(os.path.realpath(store / _SETTINGS))
+            versioned = is_versioned(file.parent, (file.name,))
+        if versioned is None:
+            return "could not see whether version control brings it"
+        if not versioned:
+            return None
+    return "this memory was not made here, was moved, or its project brings the file"
+
+
+def is_marked(store: Path) -> bool:
+    """Whether the store has any mark of this user: that it was made, or trusted with something, in some place."""
+    key = _read_key()
+    return key is not None and bool(_read_marks(store, key))
 
 
 def is_new(store: Path) -> bool:
@@ -119,7 +144,8 @@ def is_new(store: Path) -> bool:
 def mark_made(store: Path) -> None:
     """Mark a store that this user has just made. Where that cannot be written, the store has no claims that count."""
     with suppress(OSError, Unavailable):
-        _write_marks(store, {_sign(_read_key() or _make_key(), "made", store)})
+        key = _read_key() or _make_key()
+        _write_marks(store, key, {_sign(key, "made", store)})
 
 
 def mark_trusted(store: Path, claims: Claims) -> None:
@@ -130,8 +156,8 @@ def mark_trusted(store: Path, claims: Claims) -> None:
     """
     try:
         key = _read_key() or _make_key()
-        made = _read_marks(store) & {_sign(key, "made", store)}
-        _write_marks(store, made | {_sign(key, "trusted", store, claims.digest)})
+        made = _read_marks(store, key) & {_sign(key, "made", store)}
+        _write_marks(store, key, made | {_sign(key, "trusted", store, claims.digest)})
     except OSError as error:
         raise Unavailable(
             f"{error.filename or store} cannot be written ({error.strerror}): use COFIO_* variables instead"
@@ -139,34 +165,40 @@ def mark_trusted(store: Path, claims: Claims) -> None:
 
 
 def revoke(store: Path) -> bool:
-    """Take the marks away; whether there were any.
+    """Take this user's marks away; whether there were any.
 
     Raises:
         Unavailable: they cannot be removed.
     """
-    try:
-        (store / MARK).unlink()
-    except (FileNotFoundError, NotADirectoryError):
+    key = _read_key()
+    if key is None or not _read_marks(store, key):
         return False
+    try:
+        _write_marks(store, key, set())
     except OSError as error:
-        raise Unavailable(f"{store / MARK} cannot be removed ({error.strerror}): remove it by hand") from error
+        raise Unavailable(f"{store / MARK} cannot be changed ({error.strerror}): remove it by hand") from error
     return True
 
 
-def is_versioned(store: Path, names: tuple[str, ...], *, unsure: bool = True) -> bool:
+def is_versioned(store: Path, names: tuple[str, ...]) -> bool | None:
     """Whether version control keeps any of these names of the store, so that a pull can change them.
 
-    `unsure` is the answer where there is version control that cannot be asked.
+    None where there is version control that cannot be read.
     """
     real = Path(os.path.realpath(store))
+    unsure = False
     for folder in (real, *real.parents):
-        if unsure and any((folder / name).exists() for name in _OTHER_SYSTEMS):
-            return True
-        if (folder / ".git").exists():
-            tracked = _git_tracks(folder, [f"./{real.relative_to(folder) / name}" for name in names])
-            if unsure if tracked is None else tracked:
+        has_git = os.path.lexists(folder / ".git")
+        if has_git:
+            from .tracking import tracks  # only needed in a repository
+
+            tracked = tracks(folder, [(real.relative_to(folder) / name).as_posix() for name in names])
+            if tracked:
                 return True
-    return False
+            unsure |= tracked is None
+        # jj keeps the index of a git that is beside it
+        unsure |= any(os.path.lexists(folder / name) for name in _OTHER_SYSTEMS if not (has_git and name == ".jj"))
+    return None if unsure else False
 
 
 def warn_once(sentence: str) -> None:
@@ -183,23 +215,6 @@ def sanitize(text: str) -> str:
     return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
-def _git_tracks(folder: Path, names: list[str]) -> bool | None:
-    """Whether git has any of the names in its index; None when it cannot be asked."""
-    import subprocess
-
-    # Neither the folder's own configuration nor that of a hook that runs us may have a say in what is run or read.
-    command = ["git", "-c", "core.fsmonitor=false", "--icase-pathspecs", "--noglob-pathspecs", "ls-files", "-z", "--"]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            [*command, *names], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=_GIT_PATIENCE, check=False,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return bool(done.stdout) if done.returncode == 0 else None
-
-
 def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
     """A mark of that kind: only who has the key can make it, and it fits this path alone."""
     import hashlib
@@ -209,16 +224,40 @@ def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
     return hmac.new(key, said, hashlib.sha256).hexdigest()
 
 
-def _read_marks(store: Path) -> set[str]:
+def _identify(key: bytes) -> str:
+    """What tells a key from others, without saying anything of it."""
+    import hashlib
+
+    return hashlib.sha256(b"cofio key\0" + key).hexdigest()[:16]
+
+
+def _read_lines(store: Path) -> list[tuple[str, str]]:
+    """Every user's marks, each with what tells its key; raises OSError if they cannot be read."""
     try:
         content = read_file(store / MARK, limit=_MOST)
-    except (OSError, Unavailable):
+    except Unavailable:
+        return []
+    found = map(_LINE.fullmatch, (content or b"").decode("ascii", "replace").splitlines())
+    return [(line[1], line[2]) for line in found if line]
+
+
+def _read_marks(store: Path, key: bytes) -> set[str]:
+    own = _identify(key)
+    try:
+        return {mark for whose, mark in _read_lines(store) if whose == own}
+    except OSError:
         return set()
-    return set((content or b"").decode("ascii", "replace").split())
 
 
-def _write_marks(store: Path, marks: set[str]) -> None:
-    _replace(store / MARK, "".join(f"{mark}\n" for mark in sorted(marks)).encode())
+def _write_marks(store: Path, key: bytes, marks: set[str]) -> None:
+    """Put these in the place of the marks of that key; those of others stay."""
+    own = _identify(key)
+    others = [line for line in _read_lines(store) if line[0] != own][-_MOST_OTHERS:]
+    lines = others + [(own, mark) for mark in sorted(marks)]
+    if lines:  # marks are no secrets: whom the folder lets in may read theirs
+        _replace(store / MARK, "".join(f"{whose} {mark}\n" for whose, mark in lines).encode(), mode=0o644)
+    else:
+        (store / MARK).unlink(missing_ok=True)
 
 
 def _read_key() -> bytes | None:
@@ -243,13 +282,14 @@ def _make_key() -> bytes:
     return key
 
 
-def _replace(path: Path, content: bytes, *, only_new: bool = False) -> None:
+def _replace(path: Path, content: bytes, *, mode: int = 0o600, only_new: bool = False) -> None:
     """Put a file in place as a whole; with `only_new`, not in the place of one that is there."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with open(opened, "wb") as file:
             file.write(content)
+            os.fchmod(opened, mode)
             if only_new:  # made once and needed for good
                 file.flush()
                 os.fsync(opened)

@@ -107,17 +107,43 @@ def test_a_token_file_that_links_nowhere_lets_nobody_in(tmp_path: Path) -> None:
         _ = Tokens(tmp_path).wanted
 
 
-@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_settings_are_not_read_through_a_link(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_settings_that_are_no_file_are_refused(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "cofio.toml"
-    if kind == "link":
-        (tmp_path / "secret").write_text("a = secret")
-        file.symlink_to("secret")
-    else:
-        os.mkfifo(file) if kind == "pipe" else file.mkdir()
-    with pytest.raises(Invalid, match=r"cofio\.toml is (a link|not a plain file)") as refused:
+    os.mkfifo(file) if kind == "pipe" else file.mkdir()
+    with pytest.raises(Invalid, match=r"cofio\.toml is not a plain file"):
         Settings.load(tmp_path, {})
-    assert "a = secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("target", ["secret", "nowhere", "pipe", "cofio.toml", ".", "settings"])
+def test_settings_behind_a_strangers_link_are_ignored(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, target: str
+) -> None:
+    (tmp_path / "secret").write_text("a = secret")
+    (tmp_path / "settings").write_text("floor = 0.5\nllm_base_url = 'http://127.0.0.1:1'")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "cofio.toml").symlink_to(target)
+    assert Settings.load(tmp_path, {"COFIO_LLM_MODEL": "m"}) == Settings()
+    (told,) = caplog.messages
+    assert told == (
+        f"cofio: ignored {tmp_path / 'cofio.toml'}, which is a link (this memory was not made here, was moved, or its"
+        " project brings the file: `cofio trust` lets it count); without that, llm_model from elsewhere cannot count"
+        " either"
+    )
+    Engine.open(tmp_path).close()
+
+
+def test_settings_behind_a_link_of_the_users_own_count(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    Engine.open(store, settings=QUIET).close()
+    (tmp_path / "mine.toml").write_text("floor = 0.5\nfetch = 'example.org'")
+    (store / "cofio.toml").symlink_to("../mine.toml")
+    assert (Settings.load(store, {}).floor, Settings.load(store, {}).fetch) == (0.5, "example.org")
+    (tmp_path / "mine.toml").write_text("florr = 0.5")
+    with pytest.raises(Invalid, match="florr"):
+        Settings.load(store, {})
+    (tmp_path / "mine.toml").unlink()
+    assert Settings.load(store, {}) == Settings()
 
 
 @pytest.mark.parametrize("name", ["words-0", "../../private/index", "../../private/words-0", "{private}/words-0"])

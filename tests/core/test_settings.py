@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import fields
 from datetime import UTC
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from cofio import Engine, Invalid, Scope, Settings
 from cofio.settings import HARMLESS, find_store
-from cofio.trust import mark_made
+from cofio.trust import MARK, mark_made
 
 
 def test_there_are_at_most_twenty_settings() -> None:
@@ -160,25 +161,31 @@ ENDPOINTS = [
 
 
 @pytest.mark.parametrize(("more", "address", "key"), ENDPOINTS)
-@pytest.mark.parametrize("whose", ["store", "user"])
-def test_a_key_from_a_variable_is_never_given_to_an_address_from_a_file(
+@pytest.mark.parametrize("whose", ["variable", "user"])
+def test_a_key_is_never_given_to_an_address_from_a_stores_file_unless_it_stands_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, more: str, address: str,
     key: str, whose: str,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    store, own = tmp_path / "store", tmp_path / "config" / "cofio"
+    store, own = tmp_path / "store", tmp_path / "config" / "cofio" / "cofio.toml"
     store.mkdir()
     mark_made(store)
-    file = (store if whose == "store" else own) / "cofio.toml"
+    file = store / "cofio.toml"
     file.write_text(f"{more}{address} = 'http://127.0.0.1:1/v1'\n")
-    variable = {f"COFIO_{key.upper()}": "of-the-environment"}
+    variable = {f"COFIO_{key.upper()}": "of-the-user"} if whose == "variable" else {}
+    own.write_text(f"{key} = 'of-the-user'\n" if whose == "user" else "")
     loaded = Settings.load(store, variable)
     assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:1/v1", "")
-    assert f"COFIO_{key.upper()} is not sent to the {address} of {file}" in caplog.text
-    named = Settings.load(store, {**variable, f"COFIO_{address.upper()}": "http://127.0.0.1:2/v1"})
-    assert (getattr(named, address), getattr(named, key)) == ("http://127.0.0.1:2/v1", "of-the-environment")
+    named = f"COFIO_{key.upper()}" if whose == "variable" else f"the {key} of {own}"
+    assert f"{named} is not sent to the {address} of {file}" in caplog.text
+    loaded = Settings.load(store, {**variable, f"COFIO_{address.upper()}": "http://127.0.0.1:2/v1"})
+    assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:2/v1", "of-the-user")
     file.write_text(f"{file.read_text()}{key} = 'of-the-file'\n")
     assert getattr(Settings.load(store, {}), key) == "of-the-file"
+    file.write_text(more)
+    own.write_text(f"{own.read_text()}{address} = 'http://127.0.0.1:3/v1'\n")
+    loaded = Settings.load(store, variable)
+    assert (getattr(loaded, address), getattr(loaded, key)) == ("http://127.0.0.1:3/v1", "of-the-user")
     assert caplog.text.count("is not sent") == 1
 
 
@@ -251,18 +258,50 @@ def test_else_the_nearest_one_upwards(here: Path) -> None:
     assert find_store() == here.parent / ".cofio"
 
 
-def test_a_link_is_no_store_unless_it_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_of_the_users_own_is_a_store(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here.parent / "other").mkdir()
     (here.parent / ".cofio").symlink_to("other")
-    with pytest.raises(Invalid, match="is a link, which may have come with the project"):
-        find_store()
-    (here / ".cofio").symlink_to("nowhere")
-    with pytest.raises(Invalid, match="is a link"):
+    assert find_store() == here.parent / ".cofio", "there is no version control that could have brought it"
+    subprocess.run(["git", "init", "-q"], cwd=here.parent, check=True)
+    with Engine.open(settings=Settings(background=False, embedder="none")):
+        assert (here.parent / "other" / "memory.db").is_file()
+
+
+def test_a_link_that_leads_nowhere_is_not_passed_over(here: Path) -> None:
+    (here.parent / ".cofio").symlink_to("nowhere")
+    with pytest.raises(Invalid, match="is a link that leads nowhere: make the folder"):
         Engine.open()
+    (here.parent / "nowhere").mkdir()
+    assert find_store() == here.parent / ".cofio"
+
+
+@pytest.mark.parametrize("can_tell", [True, False])
+def test_a_link_that_the_project_brings_is_no_store_unless_it_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch, can_tell: bool
+) -> None:
+    (here.parent / "other").mkdir()
+    (here.parent / ".cofio").symlink_to("other")
+    subprocess.run(["git", "init", "-q"], cwd=here.parent, check=True)
+    if can_tell:
+        subprocess.run(["git", "add", "-f", ".cofio"], cwd=here.parent, check=True)
+    else:
+        (here.parent / ".git" / "index").write_bytes(b"DIRC")
+    said = "which came with the project" if can_tell else "and could not see whether version control brings it"
+    with pytest.raises(Invalid, match=rf"\.cofio is a link, {said}: give the folder"):
+        find_store()
     assert find_store("../.cofio") == Path("../.cofio")
     monkeypatch.setenv("COFIO_STORE", str(here.parent / ".cofio"))
     with Engine.open(settings=Settings(background=False, embedder="none")):
         assert (here.parent / "other" / "memory.db").is_file()
+
+
+def test_a_link_in_the_home_folder_is_the_users(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = here.parents[1]
+    (home / "other").mkdir()
+    (home / ".cofio").symlink_to("other")
+    (home / ".hg").mkdir()
+    monkeypatch.chdir(home)
+    assert find_store() == home / ".cofio"
 
 
 def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(
@@ -308,7 +347,7 @@ def test_a_store_is_private_to_its_user(here: Path) -> None:
         memory.write(Scope("demo"), text="hello")
         memory.settle()
         for path in (here / "store", *(here / "store").iterdir()):
-            assert path.stat().st_mode & 0o077 == 0, path
+            assert path.stat().st_mode & 0o077 == 0 or path.name == MARK, path
 
 
 def test_a_file_in_place_of_a_store_is_refused(here: Path) -> None:

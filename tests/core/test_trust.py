@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from cofio import Engine, Settings
+from cofio import Engine, Invalid, Settings
 from cofio.doors.tokens import Tokens
 from cofio.settings import read_claims
-from cofio.trust import MARK, is_trusted, mark_trusted, revoke
+from cofio.trust import MARK, is_trusted, is_versioned, mark_trusted, revoke
 
 RESTRICTED = "fetch = 'example.org'\n"
 QUIET = Settings(background=False, embedder="none")
@@ -105,6 +105,42 @@ def test_those_of_one_that_came_from_elsewhere_do_not_and_that_is_told_once(
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "variables", "halves"),
+    [
+        ("llm_base_url = 'http://evil.invalid'", {"COFIO_LLM_MODEL": "m"}, "llm_model"),
+        ("llm_model = 'm'", {"COFIO_LLM_BASE_URL": "http://127.0.0.1:1"}, "llm_base_url"),
+        ("embed_url = 'http://evil.invalid'", {"COFIO_EMBEDDER": "remote"}, "embedder"),
+        (
+            "embed_model = 'm'",
+            {"COFIO_EMBEDDER": "remote", "COFIO_EMBED_URL": "http://127.0.0.1:1"},
+            "embedder, embed_url",
+        ),
+    ],
+)
+def test_what_is_of_no_use_without_what_is_ignored_is_ignored_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, variables: dict[str, str], halves: str
+) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text(line)
+    assert Settings.load(store, variables) == Settings()
+    (told,) = caplog.messages
+    assert told.startswith(f"cofio: ignored from {store / 'cofio.toml'}: {line.split()[0]} (")
+    assert told.endswith(f"; without that, {halves} from elsewhere cannot count either")
+    (store / "cofio.toml").write_text("floor = 0.5")
+    with pytest.raises(Invalid):
+        Settings.load(store, {name: value for name, value in variables.items() if "URL" not in name} or variables)
+
+
+def test_what_works_without_what_is_ignored_counts(tmp_path: Path) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text("llm_base_url = 'http://evil.invalid'\nembed_url = 'http://evil.invalid'")
+    loaded = Settings.load(
+        store, {"COFIO_LLM_MODEL": "m", "COFIO_LLM_BASE_URL": "http://127.0.0.1:1", "COFIO_EMBEDDER": "hashed"}
+    )
+    assert (loaded.llm_model, loaded.llm_base_url, loaded.embedder) == ("m", "http://127.0.0.1:1", "hashed")
+
+
 def test_any_store_may_choose_an_embedder_that_sends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = bring(tmp_path / "store")
     (store / "cofio.toml").write_text("embedder = 'none'")
@@ -139,6 +175,31 @@ def test_trust_covers_what_the_store_asks_for_now_and_no_more(tmp_path: Path) ->
     assert trusts(store)
     (store / "cofio.toml").write_text("fetch = 'evil.invalid'")
     assert Settings.load(store, {}).fetch == "off"
+
+
+def test_trust_in_a_link_covers_where_it_leads_and_what_is_said_there(tmp_path: Path) -> None:
+    store = bring(tmp_path / "store")
+    for name in ("mine.toml", "other.toml"):
+        (tmp_path / name).write_text(RESTRICTED)
+    (store / "cofio.toml").symlink_to("../mine.toml")
+    mark_trusted(store, read_claims(store, asked=True))
+    assert Settings.load(store, {}).fetch == "example.org"
+    (tmp_path / "mine.toml").write_text("fetch = 'evil.invalid'")
+    assert Settings.load(store, {}).fetch == "off"
+    (store / "cofio.toml").unlink()
+    (store / "cofio.toml").symlink_to("../other.toml")
+    assert Settings.load(store, {}).fetch == "off"
+
+
+def test_a_link_to_what_git_brings_has_to_be_trusted(project: Path) -> None:
+    store = make(project / ".cofio")
+    (project / "shared.toml").write_text(RESTRICTED)
+    (store / "cofio.toml").symlink_to("../shared.toml")
+    assert Settings.load(store, {}).fetch == "example.org"
+    git(project, "add", "shared.toml")
+    assert Settings.load(store, {}).fetch == "off"
+    mark_trusted(store, read_claims(store))
+    assert Settings.load(store, {}).fetch == "example.org"
 
 
 def test_what_is_revoked_counts_no_more(tmp_path: Path) -> None:
@@ -182,6 +243,39 @@ def test_another_users_mark_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not trusts(store)
 
 
+def test_users_of_one_store_have_a_mark_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make(tmp_path / "store")
+    (store / "cofio.toml").write_text(RESTRICTED)
+    users = [str(tmp_path / name) for name in ("config", "second", "third")]
+    for user in users[1:]:
+        monkeypatch.setenv("XDG_CONFIG_HOME", user)
+        assert not trusts(store)
+        mark_trusted(store, read_claims(store))
+    assert (store / MARK).stat().st_mode & 0o777 == 0o644, "each reads their own"
+    for user in users:
+        monkeypatch.setenv("XDG_CONFIG_HOME", user)
+        assert trusts(store)
+    assert revoke(store)
+    assert not trusts(store)
+    monkeypatch.setenv("XDG_CONFIG_HOME", users[0])
+    assert trusts(store), "nobody takes away another's"
+    (store / "cofio.toml").write_text("fetch = 'example.com'")
+    for _ in range(3):
+        mark_trusted(store, read_claims(store))
+    assert len((store / MARK).read_text().splitlines()) == 3, "made, trusted, and the second user's"
+    assert [file.name for file in store.iterdir() if MARK in file.name] == [MARK]
+
+
+def test_marks_of_others_do_not_pile_up(tmp_path: Path) -> None:
+    store = make(tmp_path / "store")
+    own = (store / MARK).read_text()
+    (store / MARK).write_text("".join(f"{number:016x} {number:064x}\n" for number in range(5000)) + "what?\n" + own)
+    mark_trusted(store, read_claims(store))
+    lines = (store / MARK).read_text().splitlines()
+    assert len(lines) == 1002
+    assert set(own.splitlines()) < set(lines)
+
+
 @pytest.mark.parametrize("mark", [b"", b"made", b"0" * 64, b"\xff\x00" * 500, b"1\n" * 600_000])
 def test_a_forged_mark_is_none(tmp_path: Path, mark: bytes) -> None:
     make(tmp_path / "own")
@@ -207,7 +301,7 @@ def test_a_file_that_git_brings_into_a_store_that_was_made_here_has_to_be_truste
 
 
 @pytest.mark.parametrize("name", [":(glob)x", "-z", "[a]", "ü"])
-def test_no_name_of_a_folder_misleads_git(project: Path, name: str) -> None:
+def test_no_name_of_a_folder_misleads(project: Path, name: str) -> None:
     store = make(project / name / ".cofio")
     assert counts(store)
     git(project, "add", "-f", f"./{name}/.cofio/cofio.toml")
@@ -249,7 +343,7 @@ def test_the_environment_of_a_hook_does_not_mislead(project: Path, monkeypatch: 
     assert not counts(store)
 
 
-def test_the_repository_runs_nothing_when_git_is_asked(project: Path) -> None:
+def test_the_repository_runs_nothing(project: Path) -> None:
     store = make(project / ".cofio")
     hook = project / "hook"
     hook.write_text(f"#!/bin/sh\ntouch '{project / 'ran'}'\n")
@@ -259,15 +353,112 @@ def test_the_repository_runs_nothing_when_git_is_asked(project: Path) -> None:
     assert not (project / "ran").exists()
 
 
-def test_where_version_control_cannot_be_asked_the_store_has_to_be_trusted(
+def test_neither_a_git_program_nor_the_owner_of_the_repository_matters(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make(project / ".cofio")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # with which git itself refuses
+    path = os.environ["PATH"]
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert counts(store)
+    monkeypatch.setenv("PATH", path)
+    git(project, "add", "-f", ".cofio/cofio.toml")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert not counts(store)
+
+
+@pytest.mark.parametrize("version", ["2", "3", "4"])
+@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+def test_every_kind_of_index_is_understood(tmp_path: Path, version: str, kind: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    git(project, "init", "-q", f"--object-format={kind}")
+    store = make(project / ".cofio")
+    for name in ("a", "ab" * 90, "z/deep/er", *(f"{number}/x" * 20 for number in range(300))):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(name)
+    git(project, "add", "-N", "a")  # which needs version 3 at least
+    git(project, "add", "--", *(name for name in os.listdir(project) if name not in ("a", ".git", ".cofio")))
+    git(project, "update-index", "--index-version", version)
+    assert counts(store)
+    assert is_versioned(project / "z" / "deep", ("er",)) is True
+    assert is_versioned(project, ("ab", "z/dee", "300", ".cofio")) is False
+    git(project, "add", "-f", ".cofio/cofio.toml")
+    assert not counts(store)
+
+
+def test_a_worktree_and_a_submodule_have_indexes_of_their_own(tmp_path: Path, project: Path) -> None:
+    commit = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "x")
+    git(project, *commit)
+    git(project, "worktree", "add", "-q", str(tmp_path / "tree"))
+    git(project, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(project), "sub")
+    for folder in (tmp_path / "tree", project / "sub"):
+        assert (folder / ".git").is_file()
+        store = make(folder / ".cofio")
+        assert counts(store)
+        git(folder, "add", "-f", ".cofio/cofio.toml")
+        assert not counts(store)
+        git(folder, "rm", "-q", "--cached", ".cofio/cofio.toml")
+        assert counts(store)
+
+
+def test_jj_beside_git_leaves_it_to_git(project: Path) -> None:
+    (project / ".jj").mkdir()
+    store = make(project / ".cofio")
+    assert counts(store)
+    git(project, "add", "-f", ".cofio/cofio.toml")
+    assert not counts(store)
+
+
+def test_an_index_that_does_not_say_all_is_not_relied_on(project: Path) -> None:
+    store = make(project / ".cofio")
+    (project / "a").write_text("a")
+    git(project, "add", "a")
+    git(project, "update-index", "--split-index")
+    assert is_versioned(store, ("cofio.toml",)) is None
+
+
+@pytest.mark.parametrize("at", [0, 4, 8, 11, 60, 72, 75, -30, -1])
+def test_a_damaged_index_is_not_relied_on(project: Path, at: int) -> None:
+    store, index = make(project / ".cofio"), project / ".git" / "index"
+    (project / "a").write_text("a")
+    git(project, "add", "a")
+    content = bytearray(index.read_bytes())
+    content[at] ^= 0x5A
+    index.write_bytes(content)
+    assert is_versioned(store, ("cofio.toml",)) is None
+    for kept in range(0, len(content), 7):
+        index.write_bytes(content[:kept])
+        assert is_versioned(store, ("cofio.toml",)) is None
+    index.write_bytes(content[:-20] + bytes(20))  # as git leaves it with index.skipHash: any length may be wrong
+    assert is_versioned(store, ("cofio.toml",)) in (None, False)
+
+
+def test_an_index_without_a_checksum_is_understood(project: Path) -> None:
+    store, index = make(project / ".cofio"), project / ".git" / "index"
+    (store / "cofio.toml").write_text(RESTRICTED)
+    git(project, "add", "-f", ".cofio/cofio.toml")
+    index.write_bytes(index.read_bytes()[:-20] + bytes(20))
+    assert is_versioned(store, ("cofio.toml",)) is True
+    assert is_versioned(store, ("vault",)) is False
+
+
+def test_where_version_control_cannot_be_read_the_store_has_to_be_trusted(
+    tmp_path: Path, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = make(project / ".cofio")
+    (project / ".git" / "index").write_bytes(b"DIRC")
+    assert not counts(store)
+    assert "fetch (could not see whether version control brings it: `cofio trust` lets it count)" in caplog.text
+    mark_trusted(store, read_claims(store))
+    assert counts(store)
     for mark in (".hg", ".jj", ".svn"):
         (tmp_path / mark[1:] / mark).mkdir(parents=True)
         assert not counts(make(tmp_path / mark[1:] / "deep" / ".cofio"))
+    for said in ("", "gitdir: nowhere\n", "gitdir: \0"):
+        (tmp_path / "torn").mkdir(exist_ok=True)
+        (tmp_path / "torn" / ".git").write_text(said)
+        assert not counts(make(tmp_path / "torn" / ".cofio"))
 
 
 @pytest.mark.parametrize("obstacle", ["file", "damaged"])

@@ -259,4 +259,4 @@ def test_a_link_to_another_projects_memory_is_not_taken_over_unasked(
 def test_a_new_memory_leaves_one_file_in_the_users_configuration(tmp_path: Path, run: Run) -> None:
     run("add", "hello", "--store", "new")
     assert [file.name for file in (tmp_path / "home" / ".config" / "cofio").iterdir()] == ["trust.key"]
-    assert (tmp_path / "clone" / "new" / "trusted").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "clone" / "new" / "trusted").stat().st_mode & 0o777 == 0o644

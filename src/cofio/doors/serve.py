@@ -276,7 +276,7 @@ def run(
     if strict and not tokens.all():
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
-    if tokens.all() and is_versioned(folder, (FILE,), unsure=False):
+    if tokens.all() and is_versioned(folder, (FILE,)):
         raise Unavailable(
             f"{folder / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
             " `cofio token add`"

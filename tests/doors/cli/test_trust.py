@@ -35,7 +35,7 @@ def test_it_says_what_counts_from_now_on(cofio: Cofio, store: Path) -> None:
     assert Settings.load(store, {}).fetch == "a\x1b[2J"
     assert cofio("trust", "--json").json == {
         "store": str(store), "trusted": True, "settings": ["embed_key", "fetch"], "prompts": ["case.md"],
-        "vault": "../else\x1bwhere",
+        "vault": "../else\x1bwhere", "link": None,
     }  # fmt: skip
 
 
@@ -79,3 +79,26 @@ def test_where_the_users_key_cannot_be_kept_it_says_what_to_do(
     assert ran.code == 1
     folder = tmp_path / "config" / "cofio"
     assert ran.err == f"cofio: {folder} cannot be written (Not a directory): use COFIO_* variables instead\n"
+
+
+def test_settings_that_are_a_link_are_ignored_until_they_are_trusted(
+    cofio: Cofio, store: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (store / "cofio.toml").rename(store.parent / "of mine.toml")
+    (store / "cofio.toml").symlink_to("../of mine.toml")
+    assert cofio("add", "hello").code == 0
+    assert f"ignored {store / 'cofio.toml'}, which is a link (" in caplog.text
+    assert Settings.load(store, {}).floor == 0.25
+    ran = cofio("trust")
+    assert ran.code == 0
+    assert ran.err.splitlines()[:2] == [
+        "cofio: counts from now on: the settings in ../of mine.toml",
+        'cofio: counts from now on: fetch = "a\\u001b[2J"',
+    ]
+    assert (Settings.load(store, {}).fetch, Settings.load(store, {}).floor) == ("a\x1b[2J", 0.5)
+    (store.parent / "of mine.toml").write_text("broken")
+    ran = cofio("trust")
+    assert ran.code == 1
+    assert "line 1" in ran.err
+    assert cofio("trust", "--revoke").code == 0
+    assert Settings.load(store, {}) == Settings()

@@ -17,7 +17,7 @@ def trust(args: Namespace) -> int:
     folder = find_store(args.store)
     if not folder.is_dir():
         raise Unavailable(f"there is no memory in {folder}: --store names another folder")
-    claims = read_claims(folder)
+    claims = read_claims(folder, asked=not args.revoke)
     asked = _describe(claims)
     if args.revoke:
         had = trusting.revoke(folder)
@@ -31,6 +31,7 @@ def trust(args: Namespace) -> int:
         "settings": [*sorted(claims.settings)],
         "prompts": [*sorted(claims.prompts)],
         "vault": claims.vault,
+        "link": claims.link,
     }
     output(as_json=args.json).done(said, **facts)
     for line in asked:
@@ -44,7 +45,8 @@ def trust(args: Namespace) -> int:
 
 def _describe(claims: trusting.Claims) -> list[str]:
     """What the claims are, a line each; keys are not shown, and nothing steers a terminal."""
-    lines = [
+    lines = [] if claims.link is None else [f"the settings in {claims.link}"]
+    lines += [
         f"{name} = {'…' if name.endswith('_key') else json.dumps(value, default=str)}"
         for name, value in claims.settings.items()
     ]
