@@ -329,7 +329,7 @@ def test_what_a_call_deletes_does_not_get_into_the_trash(kept: Kept) -> None:
     kept.work(1)
     kept.work(2)
     for each in ("user", "agent"):
-        kept.conversations.forgetting.owner(kept.place, each, "alice" if each == "user" else "fixer")  # type: ignore[arg-type]
+        kept.conversations.forgetting.owner(kept.place, each, "alice" if each == "user" else "fixer")
     assert kept.tree() == {}
     assert not (kept.vault.folder / ".state" / "trash").exists()
 

@@ -422,7 +422,7 @@ class Vault:
         ours = "" if record is None else self.rendering.of(record)
         if text and text != ours and not self.is_ours(file, seen.key, text):
             aside.append(text)
-        elif text and self._record(seen.scope, Kind(seen.kind), seen.key) is None:
+        elif text and seen.kind is not None and self._record(seen.scope, seen.kind, seen.key) is None:
             self._spare(path, {seen: text})
         kept = {seen.key: None if record is None else Known(digest(ours), at(record))}
         self._replace(path, file, held, "", ours, kept, Extent(int(record is not None), 0), aside)

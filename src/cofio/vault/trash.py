@@ -157,7 +157,7 @@ def _infer(item: TrashItem) -> Draft:
         said = markdown.fields(item.text).lines
         senders: Json = dict.fromkeys(markdown.names(said.get("sender_ids", "")), True)
         data = {"session_id": said.get("session_id", ""), "senders": senders}
-    return Draft(scope=item.seen.scope, kind=Kind(item.seen.kind), key=item.seen.key, data=data)
+    return Draft(scope=item.seen.scope, kind=item.seen.kind or Kind.NOTE, key=item.seen.key, data=data)
 
 
 def _path(seen: Seen) -> Path:
