@@ -128,14 +128,13 @@ class Settings:
             without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
             warn_once(told + without)
         for key, address in _KEYS.items():
-            if given.get(key) and written.get(address) == store / FILE != written.get(key):
+            there, place = written.get(address), written.get(key)
+            # A variable's key keeps to a variable's address, and the user's own file's to what is not a store's.
+            if given.get(key) and there is not None and there != place and (place is None or there == store / FILE):
                 del given[key]
-                place = written.get(key)
                 whose = f"COFIO_{key.upper()}" if place is None else f"the {key} of {place}"
                 instead = f"set COFIO_{address.upper()}" if place is None else f"write {address} beside it"
-                warn_once(
-                    f"{whose} is not sent to the {address} of {store / FILE}: {instead}, or write {key} there, too"
-                )
+                warn_once(f"{whose} is not sent to the {address} of {there}: {instead}, or write {key} there, too")
         return cls(**{name: convert(name, value, kinds[name]) for name, value in given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
 
 

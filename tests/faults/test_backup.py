@@ -105,7 +105,7 @@ def test_what_is_no_unfinished_backup_is_not_overwritten(store: Path, tmp_path: 
 
 def test_a_folder_that_a_backup_is_being_made_in_is_no_place_for_another_memory(store: Path, tmp_path: Path) -> None:
     target = tmp_path / "copy"
-    refused = []
+    refused: list[object] = []
 
     def progress(stage: str, done: int, of: int) -> None:
         if not refused:
