@@ -290,8 +290,9 @@ def test_a_look_at_some_files_does_not_take_lost_records_for_unwanted_either(kep
 
 
 def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("cofio.vault.attachment.FEW", 20)
     store = tmp_path / "store"
     fill(store, count=9)
     shutil.copy(store / "memory.db", tmp_path / "older.db")
@@ -322,6 +323,25 @@ def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
         kept.conversations.forgetting.owner(kept.place, "user", "bob")
         left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
         assert not any("Nessie" in item.read_text() for item in left)
+
+
+def test_an_older_database_that_others_have_written_to_since_costs_no_file(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    fill(store, count=9)
+    shutil.copy(store / "memory.db", tmp_path / "older.db")
+    with opened(store) as kept:
+        kept.say(
+            "I have moved to Bergen.", "My boat is called Nessie, and my cat is called Miso.", user="bob", session="bob"
+        )
+        kept.vault.settle()
+        before = kept.tree()
+    lose(store, "removed")
+    shutil.copy(tmp_path / "older.db", store / "memory.db")
+    with Engine.open(store, settings=SETTINGS) as engine:
+        for number in range(60):
+            engine.write(Scope("notes"), text=f"Number {number}.")
+    with opened(store) as kept:
+        assert is_left_alone(kept, before)
 
 
 def test_what_a_call_deletes_does_not_get_into_the_trash(kept: Kept) -> None:

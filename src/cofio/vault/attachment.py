@@ -13,7 +13,7 @@ from ..engine import Engine
 from .layout import Layout
 from .state import State
 
-FEW, SHARE = 20, 0.5  # more entries than this, or more than this share of them, are not forgotten for want of a record
+FEW, SHARE = 3, 0.5  # more entries than this, or more than this share of them, are not forgotten for want of a record
 
 
 class Attachment:
