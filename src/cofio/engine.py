@@ -111,7 +111,7 @@ class Engine:
             mark_made(folder)
         if new and folder.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
-                (folder / ".gitignore").write_text("*\n")
+                (folder / ".gitignore").write_bytes(b"*\n")
         return engine
 
     def __enter__(self) -> Engine:

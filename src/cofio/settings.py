@@ -13,7 +13,8 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, find_config_folder, find_doubt, is_marked, is_versioned, warn_once
+from .system.places import find_cache_folder, find_config_folder
+from .trust import Claims, find_doubt, is_marked, is_versioned, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
@@ -100,8 +101,10 @@ class Settings:
         """Where models are kept."""
         if self.models:
             return Path(self.models).expanduser()
-        cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        return Path(cache).expanduser() / "cofio" / "models"
+        cache = find_cache_folder()
+        if cache is None:
+            raise Invalid("models", "this user has no home folder to keep models in: set COFIO_MODELS to a folder")
+        return cache / "models"
 
     @classmethod
     def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:

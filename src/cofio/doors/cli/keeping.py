@@ -15,6 +15,7 @@ from ...jsonl import write_line
 from ...loss import find_loss
 from ...model import Kind, Scope, check_text
 from ...query import MAX_LIST, AllOf, Where
+from ...system.disk import has_permissions
 from ..tokens import Tokens
 from . import transfer, vaulting
 from .arguments import misused
@@ -130,7 +131,7 @@ def _around(folder: Path) -> list[str]:
     """What is wrong around the memory rather than in it."""
     faults = []
     mode, free = folder.stat().st_mode & 0o777, shutil.disk_usage(folder).free
-    if mode & 0o077:
+    if mode & 0o077 and has_permissions():
         faults.append(f"others may look into {folder}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
         faults.append(f"the disk of {folder} has only {size(free)} left; free some space")
