@@ -1,6 +1,7 @@
 """A process that lacks what Windows lacks, and fails where Windows fails, as far as that can be had elsewhere.
 
-`python windows.py modules` imports every module of cofio; `python windows.py COMMAND…` runs a command of the CLI.
+`python windows.py modules` imports every module of cofio; `python windows.py COMMANDS` runs commands of the CLI, a JSON
+array of arrays, one after the other, as long as they end well, with a line of one character after what each prints.
 What libraries do about Windows is their affair: they are imported before it begins.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import json
 import os
 import pkgutil
 import shutil
@@ -38,6 +40,7 @@ MISSING = {
 }  # fmt: skip
 ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 BINARY = 1 << 27
+END = "\x1e"
 
 
 def pretend() -> None:
@@ -59,7 +62,19 @@ def pretend() -> None:
     vars(os)["O_BINARY"] = BINARY
     vars(asyncio)["ProactorEventLoop"] = asyncio.SelectorEventLoop
     vars(ctypes)["WinDLL"] = _refuse("a library of Windows'")
-    for name in ("open", "stat", "unlink", "remove", "mkdir", "rmdir", "rename", "replace", "link", "symlink", "scandir"):
+    for name in (
+        "open",
+        "stat",
+        "unlink",
+        "remove",
+        "mkdir",
+        "rmdir",
+        "rename",
+        "replace",
+        "link",
+        "symlink",
+        "scandir",
+    ):
         vars(os)[name] = _without_descriptors(vars(os)[name])
     plain_open, plain_fsync = os.open, os.fsync
 
@@ -160,9 +175,6 @@ def main() -> int:
     if given == ["modules"]:
         import_all()
     else:
-        import mcp  # noqa: F401
-        import tempfile  # noqa: F401
-
         for name in ("engine", "doors.cli.commands", "doors.cli.serving", "doors.mcp.stdio", "doors.animus.plugin"):
             import_module(f"cofio.{name}")
     forget()
@@ -172,7 +184,11 @@ def main() -> int:
         print(import_all())
         return 0
     cli: Any = import_module("cofio.doors.cli")
-    code: int = cli.main(given)
+    code = 0
+    for command in json.loads(given[0]):
+        code = code or cli.main(command)
+        if command[-1] not in ("mcp", "animus"):  # whose stdout is the client's alone
+            print(END, flush=True)
     return code
 
 

@@ -100,15 +100,15 @@ def measure_peak_memory() -> int:
 
         class Counters(ctypes.Structure):
             _fields_ = (
-                ("cb", wintypes.DWORD),
-                ("faults", wintypes.DWORD),
+                ("cb", ctypes.c_uint32),
+                ("faults", ctypes.c_uint32),
                 ("peak", ctypes.c_size_t),
                 ("others", ctypes.c_size_t * 7),
             )
 
         kernel, found = ctypes.WinDLL("kernel32"), Counters(cb=ctypes.sizeof(Counters))
         kernel.GetCurrentProcess.restype = wintypes.HANDLE
-        kernel.K32GetProcessMemoryInfo.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), wintypes.DWORD]
+        kernel.K32GetProcessMemoryInfo.argtypes = [wintypes.HANDLE, ctypes.POINTER(Counters), ctypes.c_uint32]
         kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), ctypes.byref(found), found.cb)
         return int(found.peak)
     import resource
