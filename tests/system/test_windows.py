@@ -7,20 +7,26 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 SCRIPT = Path(__file__).with_name("windows.py")
 ROOT = Path(__file__).parents[2]
 
 
+PYTHON = (sys.executable, "-X", "warn_default_encoding", str(SCRIPT))
+"""Where it is an error to open a file by the system's custom."""
+ENVIRON = os.environ | {"PYTHONIOENCODING": "cp1252", "COFIO_EMBEDDER": "none", "COFIO_VAULT": "true"}
+"""Streams that are not UTF-8 unless they are made so; and no model."""
+
+
 def run(folder: Path, *commands: list[str], stdin: bytes = b"", code: int = 0, given: str = "") -> list[bytes]:
     """What commands print that are run there, in a folder, one after the other; the last ends with that code."""
-    # Its streams are not UTF-8 unless they are made so, and a file opened by the system's custom is an error.
     done = subprocess.run(
-        [sys.executable, "-X", "warn_default_encoding", str(SCRIPT), given or json.dumps(commands)],
+        [*PYTHON, given or json.dumps(commands)],
         input=stdin,
         capture_output=True,
         cwd=folder,
-        env=os.environ | {"PYTHONIOENCODING": "cp1252", "COFIO_EMBEDDER": "none", "COFIO_VAULT": "true"},
+        env=ENVIRON,
         check=False,
     )
     assert done.returncode == code, done.stderr.decode()
@@ -120,3 +126,24 @@ def test_the_plugin_of_animus_is_answered(tmp_path: Path) -> None:
     first, _, second = map(json.loads, said.splitlines())
     assert "error" not in first
     assert second["result"]["value"] == "Grüße"
+
+
+def test_a_server_takes_conversations_and_writes_the_vault(tmp_path: Path) -> None:
+    command = [*PYTHON, json.dumps([["serve", "--port", "0"]])]
+    turn = {"sender_id": "ada", "role": "user", "timestamp": 1_780_000_000_000, "content": "I live in Oslo – Grüße."}
+    with subprocess.Popen(command, cwd=tmp_path, env=ENVIRON, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().strip().removesuffix("/mcp")
+            for path, body in (
+                ("/health", None),
+                ("/api/v1/memory/add", {"session_id": "s", "messages": [turn]}),
+                ("/api/v1/memory/flush", {"session_id": "s"}),
+            ):
+                data = None if body is None else json.dumps(body).encode()
+                request = Request(f"{address}{path}", data, {"Content-Type": "application/json"})
+                with urlopen(request) as answer:
+                    assert answer.status == 200
+        finally:
+            server.terminate()
+    assert any("Grüße" in each.read_text() for each in (tmp_path / ".cofio" / "vault").rglob("*.md"))

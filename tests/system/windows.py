@@ -14,6 +14,7 @@ import os
 import pkgutil
 import shutil
 import signal
+import socket
 import sys
 import time
 import types
@@ -61,6 +62,7 @@ def pretend() -> None:
     vars(shutil)["_use_fd_functions"] = False
     vars(os)["O_BINARY"] = BINARY
     vars(asyncio)["ProactorEventLoop"] = asyncio.SelectorEventLoop
+    vars(socket)["SO_EXCLUSIVEADDRUSE"] = socket.SO_KEEPALIVE  # an option that does no harm
     vars(ctypes)["WinDLL"] = _refuse("a library of Windows'")
     for name in (
         "open",
@@ -175,7 +177,8 @@ def main() -> int:
     if given == ["modules"]:
         import_all()
     else:
-        for name in ("engine", "doors.cli.commands", "doors.cli.serving", "doors.mcp.stdio", "doors.animus.plugin"):
+        names = ["engine", "doors.cli.commands", "doors.cli.serving", "doors.mcp.stdio", "doors.animus.plugin"]
+        for name in [*names, "doors.serve"] if "serve" in given[0] else names:
             import_module(f"cofio.{name}")
     forget()
     pretend()
@@ -187,7 +190,7 @@ def main() -> int:
     code = 0
     for command in json.loads(given[0]):
         code = code or cli.main(command)
-        if command[-1] not in ("mcp", "animus"):  # whose stdout is the client's alone
+        if not {"mcp", "animus", "serve"} & {*command}:  # whose stdout is another's
             print(END, flush=True)
     return code
 
