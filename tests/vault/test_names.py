@@ -17,10 +17,10 @@ from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
 from .conftest import DOG, OSLO, Kept, opened
 
 LAYOUT = Layout()
+RESERVED = ("CON", "nul.md", "con.ä", "a.")
 names = st.one_of(
     st.sampled_from(
-        [".", "..", ".state", ".git", "default", "default_app", "default_project", "a/b", "a\\b", "%2e"]
-        + ["CON", "nul.md", "con.ä", "a."]
+        (".", "..", ".state", ".git", "default", "default_app", "default_project", "a/b", "a\\b", "%2e", *RESERVED)
     ),
     st.from_regex(r"[a-zA-Z0-9_.@+-]{1,128}", fullmatch=True),
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=200),
