@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -81,7 +82,8 @@ def test_an_open_memory_answers_by_words_at_once_and_by_meaning_when_the_model_i
         page = memory.search("key")
         assert [hit.record.text for hit in page] == ["The spare key lies under the flower pot."]
         assert page.degraded == "searched by words only: the model is being fetched (0 %)"
-        wait_for(lambda: memory.stats()["meaning"] == "off: the model is being fetched (45 %)")
+        # Half of what is fetched, which is nine tenths of the work, but for what is on the way.
+        wait_for(lambda: re.fullmatch(r"off: the model is being fetched \(4[2345] %\)", str(memory.stats()["meaning"])))
         assert memory.stats()["waiting_for_vectors"] == 1
         index.gate.set()
         wait_for(lambda: memory.stats()["waiting_for_vectors"] == 0)
