@@ -15,7 +15,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -178,7 +177,6 @@ def start_command() -> list[str]:
     return find_installation().start_command()
 
 
-@cache
 def find_installation() -> Installation:
     """How the cofio that runs was installed."""
     found = _find_distribution("cofio")  # None when it runs from its source, with nothing installed
