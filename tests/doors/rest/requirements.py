@@ -1,7 +1,7 @@
 """What users of the REST API rely on: each line of the seed's page, and where we decided otherwise or went further.
 
 The source names the section of the seed's page ("seed"), the line of the notes on the product that it describes
-("spec"), or the issue that asked for it ("issue").
+("spec") or of those on the product as it is today ("today"), or the issue that asked for it ("issue").
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "settings.host": ("seed settings", "it listens on 127.0.0.1, or as EVEROS_API__HOST or --host says"),
     "settings.port": ("seed settings", "EVEROS_API__PORT and --port choose the port (the default is our own)"),
     "settings.prefix": ("seed settings", "every call is under /api/v1/memory/"),
+    "versions.both": ("today", "every call is under /api/v2 and its alias /api/v1; errors name the path"),
     "settings.zone": ("seed timestamps", "EVEROS_MEMORY__TIMEZONE sets the display zone; the default is UTC"),
     "probes.health": ("spec 4", "GET /health answers {'status': 'ok'}, without a token"),
     "probes.metrics": ("issue", "GET /metrics counts requests and times for Prometheus"),
@@ -54,7 +55,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "errors.415": ("seed errors", "a content item that cannot be read is a 415, of /add alone"),
     "errors.422": ("seed errors", "a body that is wrong is a 422, also for what is wrong with a filter"),
     "errors.500": ("seed errors", "a fault of the server's own is a 500 that tells nothing of it"),
-    "errors.code": ("seed errors", "code is HTTP_ERROR below 500 and SYSTEM_ERROR from there"),
+    "errors.code": ("seed errors", "code is HTTP_ERROR below 500 and SYSTEM_ERROR from there; under /api/v2, today's"),
     "errors.message": ("seed errors", "message is '<msg>: <dotted-loc>', or '<msg>' where there is no place"),
     "errors.first": ("seed errors", "the first thing that is wrong is told, and no more"),
     "errors.timestamp": ("seed errors", "timestamp is ISO-8601 with an offset, in the display zone"),

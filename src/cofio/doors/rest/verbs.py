@@ -24,6 +24,7 @@ from ...sessions.carving import profile_put
 from ...sessions.editing import EDITABLE, edited, edited_profile
 from ...sessions.places import Track, named
 from ...sessions.recalling import Asked, Found, episodes, of_agent, waiting
+from ..tokens import Token
 from .answers import Data, Rendering
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
@@ -69,6 +70,14 @@ class Reply:
     """Why an answer may be incomplete for the moment."""
 
 
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the id of the request, and the token that was shown, if any."""
+
+    request_id: str
+    token: Token | None = None
+
+
 @dataclass(slots=True)
 class Verbs:
     """What the API can do, on one store."""
@@ -88,7 +97,7 @@ class Verbs:
         """The memory."""
         return self.conversations.engine
 
-    def add(self, asked: AddRequest) -> Reply:
+    def add(self, asked: AddRequest, _: Caller) -> Reply:
         """Keep messages, and carve what they finish."""
         place, messages = _place(asked), self._messages(asked.messages)
         count: Data = {"message_count": len(messages)}
@@ -110,7 +119,7 @@ class Verbs:
         messages = [_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
-    def flush(self, asked: FlushRequest) -> Reply:
+    def flush(self, asked: FlushRequest, _: Caller) -> Reply:
         """Carve all that a session holds."""
         place = _place(asked)
         carved = self.conversations.carve(place, asked.session_id, whole=True)
@@ -123,7 +132,7 @@ class Verbs:
         late = self.jobs_.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def search(self, asked: SearchRequest) -> Reply:
+    def search(self, asked: SearchRequest, _: Caller) -> Reply:
         """Find what answers a query, among what is remembered of a user or by an agent."""
         if self.assistant is None:
             return self._search(asked)
@@ -172,7 +181,7 @@ class Verbs:
             radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
         )  # fmt: skip
 
-    def get(self, asked: GetRequest) -> Reply:
+    def get(self, asked: GetRequest, _: Caller) -> Reply:
         """List an owner's records of one kind."""
         home = _place(asked).owner(*_owner(asked))
         kinds = (KINDS[asked.memory_type],)
@@ -191,7 +200,7 @@ class Verbs:
         total = self.engine.count(home, exact=True, kinds=kinds, filter=wanted)
         return Reply({**data, "total_count": total, "count": len(records)})
 
-    def delete(self, asked: DeleteRequest) -> Reply:
+    def delete(self, asked: DeleteRequest, _: Caller) -> Reply:
         """Forget, with everything made of it."""
         place, forget = _place(asked), self.conversations.forgetting
         if asked.id is not None:
@@ -205,7 +214,7 @@ class Verbs:
             gone = forget.owner(place, *_owner(asked), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
-    def update(self, asked: UpdateRequest) -> Reply:
+    def update(self, asked: UpdateRequest, _: Caller) -> Reply:
         """Put a record right by hand; what is extracted later leaves a person's words alone."""
         place = _place(asked)
         if asked.user_id is not None and asked.profile_data is not None:
@@ -239,7 +248,7 @@ class Verbs:
         item = self.show.of(record)
         return Reply({"id": item["id"], "memory_type": TYPES[record.kind], "item": item})
 
-    def jobs(self, asked: JobsRequest) -> Reply:
+    def jobs(self, asked: JobsRequest, _: Caller) -> Reply:
         """Say how deferred work is getting on."""
         home = _place(asked).scope / "job"
         if asked.job_id is not None:
