@@ -29,6 +29,7 @@ code { padding: .1em .3em; overflow-wrap: anywhere } pre { padding: .7rem .9rem;
 padding: .15rem .4rem; margin-right: .4rem }
 .scroll { overflow-x: auto } table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; font-size: .93rem }
 td, th { text-align: left; padding: .35rem .6rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top }
+td:first-child code { white-space: nowrap; overflow-wrap: normal }
 summary { cursor: pointer; padding: .2rem 0 } .needed { color: var(--mark); font-size: .8rem }
 @media (max-width: 50rem) { .page { display: block } nav { position: static; max-height: none; border: 0 } }
 """
@@ -140,7 +141,7 @@ def _render_part(schema: Mapping[str, Any]) -> str:
 
 def _render_table(fields: Mapping[str, Mapping[str, Any]], needed: set[str]) -> str:
     rows = []
-    for name, field in fields.items():
+    for name, field in sorted(fields.items(), key=lambda each: each[0] not in needed):
         default = field.get("default")
         mark = " <span class=needed>needed</span>" if name in needed else ""
         shown = "" if default is None or name in needed else f" <code>{escape(json.dumps(default))}</code> if left out."
@@ -148,7 +149,7 @@ def _render_table(fields: Mapping[str, Mapping[str, Any]], needed: set[str]) -> 
             f"<tr><td><code>{escape(name)}</code>{mark}<td>{_render_type(field)}"
             f"<td>{_render_text(field.get('description', ''))}{shown}"
         )
-    return f"<div class=scroll><table><tr><th>field<th>type<th>{''.join(rows)}</table></div>" if rows else ""
+    return f"<div class=scroll><table><tr><th>field<th>type<th>meaning{''.join(rows)}</table></div>" if rows else ""
 
 
 def _render_type(field: Mapping[str, Any]) -> str:

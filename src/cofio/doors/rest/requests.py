@@ -129,11 +129,11 @@ class AddRequest(Placed, _Loose):
     session_id: SessionName
     messages: Annotated[list[MessageItem], Field(min_length=1, max_length=MAX_MESSAGES)]
     defer_extraction: bool = Field(
-        default=False, description="Only keep the messages: nothing is carved before a flush, or a quiet time."
+        default=False, description="Only keep the messages: no memory is made of them before a flush, or a quiet time."
     )
     async_mode: bool = Field(
         default=False,
-        description="Answer with 202 as soon as the messages are kept, and carve them afterwards: see /tasks.",
+        description="Answer with 202 as soon as the messages are kept, and make memory of them afterwards: see /tasks.",
     )
 
 
@@ -174,7 +174,7 @@ class SearchRequest(_Owned, _Strict):
     enable_llm_rerank: bool = False
     filters: FilterNode | None = None
     include_unprocessed: bool = Field(
-        default=False, description="Look through messages that have not been carved yet, too: `message_hits`."
+        default=False, description="Look through messages of which no memory is made yet, too: `message_hits`."
     )
 
     @model_validator(mode="after")

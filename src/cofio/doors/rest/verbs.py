@@ -84,7 +84,7 @@ class Verbs:
         return self.conversations.engine
 
     def add(self, asked: AddRequest, caller: Caller) -> Reply:
-        """Keep messages, and carve what they finish."""
+        """Keep messages of a session. A stretch of the conversation that they bring to an end becomes memory."""
         place, session = _place(asked), asked.session_id
         ahead = self.jobs_.count_waiting(place, session)
         is_queued = asked.async_mode or ahead > 0  # else it would overtake what was accepted before it
@@ -118,7 +118,7 @@ class Verbs:
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
     def flush(self, asked: FlushRequest, caller: Caller) -> Reply:
-        """Carve all that a session holds."""
+        """Make memory of all the messages that wait in a session."""
         place = _place(asked)
         if ahead := self.jobs_.count_waiting(place, asked.session_id):
             return self._flush_later(place, asked.session_id, caller, ahead)
@@ -213,7 +213,7 @@ class Verbs:
         return Reply({**data, "total_count": total, "count": len(records)})
 
     def delete(self, asked: DeleteRequest, _: Caller) -> Reply:
-        """Forget, with everything made of it."""
+        """Forget a record, a session, an owner or a whole project, with everything that was made of it."""
         place, forget = _place(asked), self.conversations.forgetting
         if asked.id is not None:
             gone = forget.memory(place, asked.id)
