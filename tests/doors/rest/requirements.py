@@ -1,7 +1,7 @@
 """What users of the REST API rely on: each line of the seed's page, and where we decided otherwise or went further.
 
 The source names the section of the seed's page ("seed"), the line of the notes on the product that it describes
-("spec"), or the issue that asked for it ("issue").
+("spec") or of those on the product as it is today ("today"), or the issue that asked for it ("issue").
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "settings.host": ("seed settings", "it listens on 127.0.0.1, or as EVEROS_API__HOST or --host says"),
     "settings.port": ("seed settings", "EVEROS_API__PORT and --port choose the port (the default is our own)"),
     "settings.prefix": ("seed settings", "every call is under /api/v1/memory/"),
+    "versions.both": ("today", "every call is under /api/v2 and its alias /api/v1; errors name the path"),
     "settings.zone": ("seed timestamps", "EVEROS_MEMORY__TIMEZONE sets the display zone; the default is UTC"),
-    "probes.health": ("spec 4", "GET /health answers {'status': 'ok'}, without a token"),
+    "probes.health": (
+        "today",
+        "GET /health: status, version, capabilities, disabled_features, cascade, memorize_queue; without a token",
+    ),
     "probes.metrics": ("issue", "GET /metrics counts requests and times for Prometheus"),
-    "docs.setting": ("issue", "/openapi.json, /docs and /redoc are there when the setting `docs` says so"),
+    "docs.setting": ("issue", "/openapi.json, /docs and /redoc are there on loopback, or as the setting `docs` says"),
     "docs.whole": ("issue", "the document describes each call, and no answer is other than it says"),
     "http.json": ("seed conventions", "bodies need Content-Type: application/json"),
     "http.utf8": ("seed conventions", "bodies are UTF-8, in and out"),
@@ -54,7 +58,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "errors.415": ("seed errors", "a content item that cannot be read is a 415, of /add alone"),
     "errors.422": ("seed errors", "a body that is wrong is a 422, also for what is wrong with a filter"),
     "errors.500": ("seed errors", "a fault of the server's own is a 500 that tells nothing of it"),
-    "errors.code": ("seed errors", "code is HTTP_ERROR below 500 and SYSTEM_ERROR from there"),
+    "errors.code": ("seed errors", "code is HTTP_ERROR below 500 and SYSTEM_ERROR from there; under /api/v2, today's"),
     "errors.message": ("seed errors", "message is '<msg>: <dotted-loc>', or '<msg>' where there is no place"),
     "errors.first": ("seed errors", "the first thing that is wrong is told, and no more"),
     "errors.timestamp": ("seed errors", "timestamp is ISO-8601 with an offset, in the display zone"),
@@ -125,11 +129,13 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "method.vector": ("seed SearchMethod", "vector: meaning alone"),
     "method.hybrid": ("seed SearchMethod", "hybrid, the default: both"),
     "method.agentic": ("seed SearchMethod", "agentic is answered; a note says how"),
+    "method.multiround": ("today", "llm_multiround is answered as agentic is; a note says how"),
     "method.no-model": ("issue", "vector without a model is a 422 that says what to do; hybrid says that it is less"),
     "type.episode": ("seed GetMemoryType", "episode: data.episodes, of a user"),
     "type.profile": ("seed GetMemoryType", "profile: data.profiles, of a user"),
     "type.agent_case": ("seed GetMemoryType", "agent_case: data.agent_cases, of an agent"),
     "type.agent_skill": ("seed GetMemoryType", "agent_skill: data.agent_skills, of an agent"),
+    "type.atomic_fact": ("issue 14", "atomic_fact: data.atomic_facts, of a user"),
     "type.mismatch": ("seed GetMemoryType", "a type that is not of the owner's kind is a 422"),
     # /add.
     "add.session_id": ("seed add", "session_id has 1 to 128 characters, and is needed"),
@@ -144,12 +150,23 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "add.extracted": ("seed add", "extracted: a boundary was found, and what came before it is memory"),
     "add.tail": ("issue", "after extracted, the trailing stretch still waits"),
     "add.extras": ("spec 4", "fields that it does not know are passed over"),
-    "add.async": ("issue", "async_mode: 202 with a job, done afterwards"),
+    "add.defer": ("today", "defer_extraction: the messages are only kept; accumulated"),
+    "add.async": ("today", "async_mode: 202 with {status: queued, message_count, pending}, carried out afterwards"),
+    "add.too-large": ("today", "a body that is too large is a 413 PAYLOAD_TOO_LARGE"),
+    "tasks.one": ("today", "GET /tasks/{id}, the id being the 202's request_id: how it is getting on"),
+    "tasks.listed": ("today", "GET /tasks, by session and status and in pages, the newest first"),
+    "tasks.kept": ("today", "tasks are kept for seven days"),
+    "tasks.order": ("today", "a session's requests are carried out in order; what comes behind a queued one is queued"),
+    "tasks.room": ("today", "a full queue is a 429 QUEUE_SATURATED with Retry-After, and nothing is kept"),
+    "tasks.failed": ("today", "a task that fails says why, and does not keep those behind it"),
+    "tasks.durable": ("issue 14", "what was answered with 202 survives kill -9, and is carried out once"),
+    "tasks.isolated": ("issue 14", "a token that is limited sees no task of another app or project"),
     "add.concurrent": ("issue", "adds to one session from several processes keep order and lose nothing"),
     # /flush.
     "flush.session_id": ("seed flush", "session_id has 1 to 128 characters, and is needed"),
     "flush.scope": ("seed flush", "app_id and project_id are ScopeIds"),
     "flush.extracted": ("seed flush", "extracted: there was a message, and there is memory of it now"),
+    "flush.queued": ("today", "a flush behind queued requests is queued, too, and takes what came before it"),
     "flush.no_extraction": ("seed flush", "no_extraction: nothing waited, or it was flushed already"),
     "flush.whole": ("issue", "a crash leaves the messages or their records, never both and never neither"),
     # /search.
@@ -157,13 +174,14 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "search.tracks": ("seed search", "user_id: episodes and profiles; agent_id: cases and skills"),
     "search.scope": ("seed search", "app_id and project_id are ScopeIds"),
     "search.query": ("seed search", "query has at least one character, and is needed"),
-    "search.method": ("seed search", "method is one of four"),
+    "search.method": ("seed search", "method is one of four; today one of five"),
     "search.top_k": ("seed search", "top_k is -1 or 1 to 100: the most of each kind"),
     "search.top_k-bad": ("seed search", "0 and what is outside is a 422"),
     "search.radius": ("seed search", "radius is 0 to 1: hits whose cosine is less are dropped"),
     "search.radius-exempt": ("issue", "a hit that has no cosine is exempt"),
     "search.radius-caller": ("seed search", "the caller's radius always wins, also 0.0"),
     "search.radius-default": ("seed search", "top_k -1 without a radius has one of the server's; top_k > 0 has none"),
+    "search.min_score": ("today", "min_score is 0 to 1: hits that score less are left out after fusion"),
     "search.include_profile": ("seed search", "include_profile: the user's profile, unranked; ignored for agents"),
     "search.enable_llm_rerank": ("seed search", "enable_llm_rerank is taken; a note says that it is ignored"),
     "search.filters": ("seed search", "filters hold before ranking"),
@@ -187,7 +205,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     # /get.
     "get.owner": ("seed get", "exactly one of user_id and agent_id, of at least one character"),
     "get.scope": ("seed get", "app_id and project_id are ScopeIds"),
-    "get.memory_type": ("seed get", "memory_type is one of four, and needed"),
+    "get.memory_type": ("seed get", "memory_type is one of four, or atomic_fact, and needed"),
     "get.page": ("seed get", "page is 1 or more"),
     "get.page_size": ("seed get", "page_size is 1 to 100, by default 20"),
     "get.sort_by": ("seed get", "sort_by is timestamp or updated_at"),
@@ -201,7 +219,17 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "get.profile": ("seed GetProfileItem", "a profile has the five fields of the table"),
     "get.case": ("seed GetAgentCaseItem", "a case has the eleven fields of the table"),
     "get.skill": ("seed GetAgentSkillItem", "a skill is the same as in a search, but for its score"),
+    "get.fact": ("issue 14", "a fact has id, owner, place, session, time, senders, parent and content"),
     # Beyond the seed.
+    "sessions.quiet": (
+        "issue 14",
+        "a session that nobody flushes is carved after a quiet time, once, also by the next",
+    ),
+    "docs.examples": (
+        "issue 14",
+        "each call is described with a request and an answer, and each field with its meaning",
+    ),
+    "docs.page": ("issue 14", "the page loads nothing from elsewhere; where it is off, its address says how to see it"),
     "add.recalled": ("issue", "recalled text that an agent sends back is not extracted again"),
     "delete.id": ("issue", "delete by id: a record with what hangs on it"),
     "delete.session": ("issue", "delete by session"),
@@ -218,6 +246,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "jobs.one": ("issue", "a job is asked for by its id"),
     "jobs.listed": ("issue", "jobs are listed, by state and in pages"),
     "jobs.resumed": ("issue", "a job that a server left undone is done by the next"),
+    "machinery.trigger": ("today", "POST /ome/trigger: there is nothing to trigger, and the client goes on"),
+    "machinery.quiesce": ("today", "POST /cascade/quiesce: there is nothing pending, and the client goes on"),
     # With a model.
     "model.betters": ("issue 6", "the model's records take the place of the rules': the same ids, one version up"),
     "model.write-path": ("issue 6", "an add waits for no model; the rules' records are there at once"),
