@@ -7,6 +7,7 @@ the owner allows, to an address that was checked.
 
 from .fetching import Fetching
 from .items import Item, Unreadable, Viewer
+from .outlines import Heading, Outline
 from .reading import Reading
 
-__all__ = ["Fetching", "Item", "Reading", "Unreadable", "Viewer"]
+__all__ = ["Fetching", "Heading", "Item", "Outline", "Reading", "Unreadable", "Viewer"]
