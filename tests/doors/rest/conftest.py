@@ -162,6 +162,27 @@ class Api:
         ]
         return found
 
+    def queue(self, *messages: Json, session: str = "s", **more: Any) -> str:
+        """Send messages that are carved later; the id of the task."""
+        answer = self.post("add", {"session_id": session, "messages": list(messages), "async_mode": True, **more})
+        assert enveloped(answer, 202)["status"] == "queued"
+        task: str = answer.json()["request_id"]
+        return task
+
+    def read(self, path: str, status: int = 200, /, **query: Any) -> Any:
+        """The data at an address, or why there is none."""
+        answer = self.client.get(f"/api/v2/{path}", params=query)
+        return enveloped(answer) if status == 200 else failed(answer, status, f"/api/v2/{path}")
+
+    def finished(self, task: str) -> Json:
+        """A task once it is finished."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            told: Json = self.read(f"tasks/{task}")
+            if told["status"] in ("success", "failed"):
+                return told
+        raise AssertionError(f"{task} is not finished")
+
     def done(self, job: str, **place: Any) -> Json:
         """A job once it is done."""
         until = time.monotonic() + 60

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from starlette.testclient import TestClient
 
-from cofio import Unavailable
+from cofio import Unavailable, __version__
 from cofio.doors.http import Traced
 from cofio.doors.rest import http as rest
 from cofio.doors.tokens import Tokens
@@ -288,7 +288,48 @@ def test_health_is_ok_without_a_token(guarded: tuple[Api, Tokens]) -> None:
     api, tokens = guarded
     tokens.add("laptop")
     answer = api.client.get("/health")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "status": "ok",
+        "version": __version__,
+        "capabilities": {"llm": False, "embed": True, "rerank": False, "multimodal_llm": False, "parser": True},
+        "disabled_features": ["reflection", "multimodal_upload"],
+        "cascade": {
+            "healthy": True, "reasons": [], "pending": 0, "failed_permanent": 0, "failed_retryable": 0,
+            "drain_consecutive_failures": 0, "unrecoverable_total": 0, "optimize_failure_streak": 0,
+            "prune_stale_seconds": 0.0, "index_rows": {}, "index_emptied": False,
+        },
+        "memorize_queue": {
+            "healthy": True, "reasons": [], "loop_alive": True, "accepting": True, "pending": 0,
+            "oldest_pending_age_s": None, "failed": 0, "loop_restarts": 0, "last_loop_error_at": None,
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("probes.health")
+def test_health_says_what_a_server_without_vectors_cannot_do(tmp_path: Path) -> None:
+    with serving(tmp_path / "words") as (api, _):
+        health = api.client.get("/health").json()
+    assert health["capabilities"]["embed"] is False
+    assert health["disabled_features"] == ["vector_search", "reflection", "multimodal_upload"]
+
+
+@pytest.mark.requirement("machinery.trigger")
+def test_a_strategy_that_is_to_be_triggered_is_answered_so_that_a_client_goes_on(bare: Api) -> None:
+    for version in ("v1", "v2"):
+        answer = bare.client.post(f"/api/{version}/ome/trigger", json={"name": "reflect_episodes", "force": True})
+        told = {"status": "not_dispatched", "name": "reflect_episodes", "dispatched": 0, "runs": []}
+        assert (answer.status_code, answer.json()) == (200, told)  # without an envelope, as it always was
+        assert failed(bare.client.post(f"/api/{version}/ome/trigger", json={}), 422) == "Field required: name"
+
+
+@pytest.mark.requirement("machinery.quiesce")
+def test_there_is_never_anything_to_wait_for(api: Api) -> None:
+    api.told(CLIMBING)
+    for version in ("v1", "v2"):
+        answer = api.client.post(f"/api/{version}/cascade/quiesce")
+        told = {"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0}
+        assert (answer.status_code, answer.json()) == (200, told)
 
 
 @pytest.mark.requirement("probes.metrics")

@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope
 
 from ..http import NotJson, TooLong, read_body
 from ..json_limits import JsonLimits, TooComplex
-from .requests import Placed
-from .verbs import Caller, Reply, Verbs
+from .replies import Caller, Reply, RequestError
+from .verbs import Verbs
 
 VERSIONS = ("/api/v2", "/api/v1")  # the first is canonical, the second an alias of the same calls
 MAX_BODY = 16_777_216  # bytes
@@ -28,18 +28,6 @@ Reader = Callable[[Scope, Receive], Awaitable[Parse]]
 """Takes in a request. Both may raise RequestError."""
 
 
-class RequestError(Exception):
-    """A request that cannot be met: the status, the sentence and the headers that say so, and a code of its own."""
-
-    def __init__(
-        self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.headers = headers
-
-
 async def read_json(scope: Scope, receive: Receive) -> Parse:
     """Take in a body of JSON."""
     try:
@@ -47,7 +35,8 @@ async def read_json(scope: Scope, receive: Receive) -> Parse:
     except NotJson as error:
         raise RequestError(415, str(error)) from error
     except TooLong as error:
-        raise RequestError(413, f"the body is longer than {MAX_BODY:,} bytes") from error
+        sentence = f"the body is longer than {MAX_BODY:,} bytes; send the messages in several requests"
+        raise RequestError(413, sentence, code="PAYLOAD_TOO_LARGE") from error
     fields = path_fields(scope)
     return partial(parse_json, body, fields) if fields else partial(parse_json, body)
 
@@ -55,6 +44,11 @@ async def read_json(scope: Scope, receive: Receive) -> Parse:
 async def read_query(scope: Scope, receive: Receive) -> Parse:
     """Take in what stands in the address: the query string, and the parts of the path that have a name."""
     return partial(_parse_query, scope)
+
+
+async def read_nothing(scope: Scope, receive: Receive) -> Parse:
+    """Pass over whatever was sent."""
+    return dict
 
 
 def path_fields(scope: Scope) -> dict[str, Any]:
@@ -109,19 +103,22 @@ def _no_number(name: str) -> NoReturn:
 class Call:
     """One call of the API. Whatever makes one gets it under every version, with its limits, envelope and numbers.
 
-    What it takes names an app and a project: a token that is limited is held to them before the call is made.
+    A token that is limited is held to the app and the project that a `Placed` request names before the call is made;
+    a call that takes another is given the token, and has to see to that itself.
     """
 
     name: str
     path: str
     """Its address below a version, as in `memory/add`; a part in braces is a field of what it takes."""
-    takes: type[Placed]
+    takes: type[BaseModel]
     gives: Mapping[int, type[BaseModel]]
     """What is in the answer, by its status."""
     does: Callable[[Verbs, Any, Caller], Reply]
     writes: bool
     method: str = "POST"
     reads: Reader = field(default=read_json)
+    bare: bool = False
+    """Whether the answer is its data alone, without an envelope."""
 
     @property
     def addresses(self) -> list[str]:

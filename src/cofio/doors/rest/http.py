@@ -11,7 +11,7 @@ from datetime import tzinfo
 from functools import partial
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -25,9 +25,11 @@ from ...sessions.mirroring import Mirror
 from ..http import FaultLog, failure, request_id
 from . import answers
 from .assistant import Assistant
-from .calls import VERSIONS, Call, Parse, RequestError
+from .calls import VERSIONS, Call, Parse, read_nothing, read_query
 from .filters import BadFilter
+from .health import describe_health
 from .jobs import Jobs
+from .replies import Caller, RequestError
 from .requests import (
     AddRequest,
     DeleteRequest,
@@ -35,10 +37,14 @@ from .requests import (
     GetRequest,
     JobsRequest,
     Placed,
+    QuiesceRequest,
     SearchRequest,
+    TaskRequest,
+    TasksRequest,
+    TriggerRequest,
     UpdateRequest,
 )
-from .verbs import Caller, Verbs
+from .verbs import Verbs
 
 DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
@@ -54,7 +60,7 @@ CALLS = (
     ),
     Call(
         name="flush", path="memory/flush", takes=FlushRequest, writes=True, does=Verbs.flush,
-        gives={200: answers.FlushData},
+        gives={200: answers.FlushData, 202: answers.QueuedData},
     ),
     Call(
         name="search", path="memory/search", takes=SearchRequest, writes=False, does=Verbs.search,
@@ -72,6 +78,22 @@ CALLS = (
     Call(
         name="jobs", path="memory/jobs", takes=JobsRequest, writes=False, does=Verbs.jobs,
         gives={200: answers.JobsData},
+    ),
+    Call(
+        name="tasks", path="tasks", method="GET", reads=read_query, takes=TasksRequest, writes=False, does=Verbs.tasks,
+        gives={200: answers.TaskPage},
+    ),
+    Call(
+        name="task", path="tasks/{task_id}", method="GET", reads=read_query, takes=TaskRequest, writes=False,
+        does=Verbs.task, gives={200: answers.TaskItem},
+    ),
+    Call(
+        name="trigger", path="ome/trigger", takes=TriggerRequest, writes=False, does=Verbs.trigger, bare=True,
+        gives={200: answers.TriggerData},
+    ),
+    Call(
+        name="quiesce", path="cascade/quiesce", reads=read_nothing, takes=QuiesceRequest, writes=False,
+        does=Verbs.quiesce, bare=True, gives={200: answers.QuiesceData},
     ),
 )  # fmt: skip
 AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for version in VERSIONS for call in CALLS))
@@ -143,12 +165,12 @@ class Door:
         ]
 
     def health(self) -> dict[str, Any]:
-        """How the model is getting on, where there is one."""
-        if self._assistant is None:
-            return {}
-        trouble = self.jobs.trouble
-        state = {"status": "ok"} if trouble is None else {"status": "unavailable", "reason": trouble}
-        return {"model": {**state, "waiting": self.jobs.waiting}}
+        """What the server can do and how it is getting on, as far as it can be told without waiting for anything.
+
+        Raises:
+            Unavailable: the memory cannot be used.
+        """
+        return describe_health(self._engine(), self.jobs, self._zone, has_model=self._assistant is not None)
 
     def close(self) -> None:
         """Finish the calls and the job at hand."""
@@ -176,17 +198,18 @@ class Door:
         try:
             asked = _validated(call.takes, parse())
             caller = Caller(request_id(scope), scope["state"].get("token"))
-            refused = caller.token and caller.token.refuses(
-                app=asked.app_id, project=asked.project_id, writes=call.writes
-            )
-            if refused:
-                raise RequestError(403, refused)
+            if isinstance(asked, Placed) and caller.token is not None:
+                refused = caller.token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
+                if refused:
+                    raise RequestError(403, refused)
             reply = call.does(self._verbs(), asked, caller)
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
             told = _told(error)
             if told.status >= 500:
                 _faults.report(f"{request_id(scope)} to {scope['path']}", error)
             return self._failure(scope, told)
+        if call.bare:
+            return Response(dump_line(reply.data).encode(), reply.status, media_type="application/json")
         envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}
         meta: dict[str, Any] = {"notes": list(reply.notes)} if reply.notes else {}
         if reply.usage is not None and reply.usage.calls:
@@ -203,7 +226,7 @@ def _ascii(sentence: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
-def _validated(takes: type[Placed], body: object) -> Placed:
+def _validated(takes: type[BaseModel], body: object) -> BaseModel:
     try:
         return takes.model_validate(body, from_attributes=True)
     except ValidationError as error:
