@@ -7,7 +7,7 @@ import codecs
 import re
 
 from ..model import MAX_TEXT
-from .items import Unreadable
+from .items import NoText, Unreadable
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -118,5 +118,5 @@ def clean(text: str) -> str:
     if len(text) > MAX_TEXT:
         raise too_long()
     if not text:
-        raise Unreadable("The document holds no text.")
+        raise NoText("The document holds no text.")
     return text

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..model import MAX_TEXT
 from .decoding import clean, printable, too_long
-from .items import Unreadable
+from .items import NoText
 
 MARK = "\x01"
 """Begins a line that is a heading, in what a reader gives; a digit for its level comes next. No clean text holds it."""
@@ -76,7 +76,7 @@ def outline_marked(marked: str) -> Outline:
     if starts[-1] > MAX_TEXT:
         raise too_long()
     if not lines:
-        raise Unreadable("The document holds no text.")
+        raise NoText("The document holds no text.")
     return Outline("\n".join(lines), tuple(Heading(starts[at], level, title) for at, level, title in found))
 
 

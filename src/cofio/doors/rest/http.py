@@ -29,6 +29,7 @@ from .calls import VERSIONS, Call, Parse, read_nothing, read_query
 from .filters import BadFilter
 from .health import describe_health
 from .jobs import Jobs
+from .knowledge import KNOWLEDGE_CALLS
 from .replies import Caller, RequestError
 from .requests import (
     AddRequest,
@@ -95,6 +96,7 @@ CALLS = (
         name="quiesce", path="cascade/quiesce", reads=read_nothing, takes=QuiesceRequest, writes=False,
         does=Verbs.quiesce, bare=True, gives={200: answers.QuiesceData},
     ),
+    *KNOWLEDGE_CALLS,
 )  # fmt: skip
 AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for version in VERSIONS for call in CALLS))
 """What the addresses begin with at which tokens are held to their limits here."""
@@ -208,6 +210,10 @@ class Door:
             if told.status >= 500:
                 _faults.report(f"{request_id(scope)} to {scope['path']}", error)
             return self._failure(scope, told)
+        if reply.file is not None:
+            return Response(reply.file.data, reply.status, reply.file.headers, media_type=reply.file.mime)
+        if call.gives.get(reply.status, BaseModel) is None:
+            return Response(status_code=reply.status)
         if call.bare:
             return Response(dump_line(reply.data).encode(), reply.status, media_type="application/json")
         envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}

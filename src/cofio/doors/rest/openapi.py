@@ -76,7 +76,7 @@ def routes() -> list[Route]:
 def document() -> dict[str, Any]:
     """The API as an OpenAPI document."""
     taken = [(call.takes, "validation") for call in CALLS]
-    given = [(model, "serialization") for call in CALLS for model in call.gives.values()]
+    given = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]
     failed = [(ErrorEnvelope, "serialization")]
     names, schemas = models_json_schema([*taken, *given, *failed], ref_template=_REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
     by_model = {model.__name__: reference["$ref"] for (model, _), reference in names.items()}
@@ -105,7 +105,7 @@ def _paths(names: dict[str, str]) -> dict[str, dict[str, Any]]:
 
 def _operation(call: Call, names: dict[str, str]) -> dict[str, Any]:
     told = (call.does.__doc__ or "").strip()
-    replies = {str(status): _envelope(names[model.__name__]) for status, model in call.gives.items()}
+    replies = {str(status): _envelope(names[model.__name__]) for status, model in call.gives.items() if model}
     failures = {
         status: {"description": text, "content": {"application/json": {"schema": {"$ref": names["ErrorEnvelope"]}}}}
         for status, text in _FAILURES.items()
