@@ -9,29 +9,45 @@ from datetime import tzinfo
 from functools import partial
 from threading import BoundedSemaphore
 from time import perf_counter
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, StringConstraints, WithJsonSchema
 
 from ...content import NoText
 from ...errors import Invalid, Unavailable
 from ...knowledge import Documents, Stored, Upload, topic_id, topic_path, topic_summary
-from ...knowledge.uploads import MAX_CATEGORY, MAX_SOURCE_TYPE, PATH, fields
-from ...model import MAX_TITLE, Record
+from ...knowledge.uploads import PATH, fields
+from ...model import Record
 from ...query import Mode
 from ...sessions import Place
 from ...sessions.asking import in_rounds
 from ...sessions.recalling import Asked
 from .answers import shown_time
 from .calls import VERSIONS, Call, read_query
+from .knowledge_models import (
+    EXAMPLES,
+    CategoriesData,
+    CategoriesRequest,
+    DocumentData,
+    DocumentDeleteData,
+    DocumentDetail,
+    DocumentPage,
+    DocumentPatchData,
+    DocumentRequest,
+    DocumentsRequest,
+    KnowledgeSearchData,
+    KnowledgeSearchRequest,
+    PatchRequest,
+    ReplaceRequest,
+    TopicDetail,
+    TopicRequest,
+    UploadRequest,
+)
 from .replies import Caller, Data, File, Reply, RequestError
 from .requests import Placed
-from .uploads import FilePart, read_upload
+from .uploads import read_upload
 from .verbs import Verbs
 
 AREA = "knowledge"
-MAX_QUERY = 2000
 MODES: dict[str, Mode] = {
     "keyword": "keyword", "vector": "semantic", "hybrid": "hybrid", "agentic": "hybrid", "llm_multiround": "hybrid",
 }  # fmt: skip
@@ -40,217 +56,6 @@ LARGE = 4 * 1024 * 1024
 LARGE_AT_ONCE, PATIENCE = 3, 20.0
 _places = BoundedSemaphore(LARGE_AT_ONCE)
 _MIME = re.compile(r"[a-z0-9.+-]{1,100}/[a-z0-9.+-]{1,100}")
-
-
-def _file(given: object) -> object:
-    if isinstance(given, str):
-        raise ValueError("it is no file; with curl, send it as -F file=@NAME")
-    return given
-
-
-FormFile = Annotated[
-    InstanceOf[FilePart],
-    BeforeValidator(_file),
-    WithJsonSchema({"type": "string", "contentMediaType": "application/octet-stream"}),
-]
-DocumentId = Annotated[str, StringConstraints(pattern=r"^d_[a-f0-9]{12,32}$")]
-TopicId = Annotated[str, StringConstraints(pattern=r"^d_[a-f0-9]{12,32}_[0-9]{1,9}$")]
-Title = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE, pattern=r"\w")]
-CategoryId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CATEGORY)]
-
-
-# What comes in.
-
-
-class UploadRequest(Placed):
-    """A file that is to be a document."""
-
-    model_config = ConfigDict(extra="ignore")
-    file: FormFile
-    title: Title
-    source_type: Annotated[str, StringConstraints(max_length=MAX_SOURCE_TYPE)] | None = None
-    category_id: CategoryId | None = Field(
-        default=None, description="Where it is filed; without it, that is decided by what the document says."
-    )
-
-
-class ReplaceRequest(UploadRequest):
-    """A file that is to take the place of a document."""
-
-    doc_id: DocumentId
-
-
-class DocumentRequest(Placed):
-    """Which document is meant."""
-
-    doc_id: DocumentId
-
-
-class PatchRequest(DocumentRequest):
-    """What is to change of a document."""
-
-    title: Title | None = None
-    category_id: CategoryId | None = None
-
-
-class DocumentsRequest(Placed):
-    """Which documents are listed."""
-
-    category_id: str | None = None
-    page: Annotated[int, Field(ge=1, le=2**31)] = 1
-    page_size: Annotated[int, Field(ge=1, le=100)] = 20
-    sort_by: Literal["created_at", "updated_at", "title"] = "created_at"
-    sort_order: Literal["asc", "desc"] = "desc"
-
-
-class TopicRequest(Placed):
-    """Which topic is meant; the number 0 is the document itself."""
-
-    topic_id: TopicId
-
-
-class KnowledgeSearchRequest(Placed):
-    """What is looked for in all documents."""
-
-    query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY)]
-    method: Literal["keyword", "vector", "hybrid", "agentic", "llm_multiround"] = "hybrid"
-    top_k: Annotated[int, Field(ge=1, le=100)] = 10
-    score_threshold: float | None = Field(default=None, description="The least score of a hit, from 0 to 1.")
-    include_content: bool = False
-
-
-class CategoriesRequest(Placed):
-    """Whose categories are meant."""
-
-
-# What goes out.
-
-
-class DocumentData(BaseModel):
-    """A document that was just stored."""
-
-    doc_id: str
-    category_id: str
-    topic_count: int
-    source_name: str | None
-    md_path: str = Field(description="The address of its text, as Markdown.")
-    original_file_path: str | None = Field(description="The address of the file as it was sent, if it is kept.")
-
-
-class DocumentPatchData(BaseModel):
-    """What was changed of a document."""
-
-    doc_id: str
-    updated_fields: list[str]
-    updated_at: str
-
-
-class DocumentDeleteData(BaseModel):
-    """A document that was forgotten."""
-
-    doc_id: str
-    deleted_topics: int
-
-
-class TopicOverview(BaseModel):
-    """A topic in the list of a document's."""
-
-    topic_id: str
-    topic_name: str
-    topic_path: str
-    depth: int
-    summary: str
-
-
-class DocumentDetail(BaseModel):
-    """A document with its topics."""
-
-    doc_id: str
-    category_id: str
-    title: str
-    summary: str
-    source_name: str | None
-    source_type: str | None
-    original_file_path: str | None
-    topics: list[TopicOverview]
-    created_at: str
-    updated_at: str
-
-
-class DocumentOverview(BaseModel):
-    """A document in a list."""
-
-    doc_id: str
-    category_id: str
-    title: str
-    topic_count: int
-    created_at: str
-
-
-class DocumentPage(BaseModel):
-    """A page of documents."""
-
-    documents: list[DocumentOverview]
-    total: int
-    page: int
-    page_size: int
-
-
-class TopicDetail(TopicOverview):
-    """A topic with what it says."""
-
-    doc_id: str
-    category_id: str
-    content: str
-    content_labels: list[str]
-    parent_topic_id: str | None
-    children_topic_ids: list[str]
-    created_at: str
-    updated_at: str
-
-
-class DocumentContext(BaseModel):
-    """The document that a hit is of."""
-
-    doc_id: str
-    title: str
-    summary: str
-
-
-class KnowledgeHit(TopicOverview):
-    """A topic that answers."""
-
-    category_id: str
-    content: str | None
-    score: float
-    retrieval_method: str
-    source: str | None
-    document: DocumentContext
-
-
-class KnowledgeSearchData(BaseModel):
-    """The topics that answer, best first."""
-
-    hits: list[KnowledgeHit]
-    total: int
-    took_ms: float
-
-
-class CategoryItem(BaseModel):
-    """A category, and how many documents are filed under it."""
-
-    category_id: str
-    description: str
-    document_count: int
-
-
-class CategoriesData(BaseModel):
-    """The categories there are."""
-
-    categories: list[CategoryItem]
-
-
-# What is done.
 
 
 def add_document(verbs: Verbs, asked: UploadRequest, _: Caller) -> Reply:
@@ -496,47 +301,122 @@ _DOCUMENTS, _DOCUMENT = f"{AREA}/documents", f"{AREA}/documents/{{doc_id}}"
 _FORM = "multipart/form-data"
 KNOWLEDGE_CALLS = (
     Call(
-        name="add_document", path=_DOCUMENTS, reads=read_upload, media=_FORM, takes=UploadRequest, writes=True,
-        does=add_document, gives={201: DocumentData},
+        name="add_document",
+        example=EXAMPLES["add_document"],
+        path=_DOCUMENTS,
+        reads=read_upload,
+        media=_FORM,
+        takes=UploadRequest,
+        writes=True,
+        does=add_document,
+        gives={201: DocumentData},
     ),
     Call(
-        name="list_documents", path=_DOCUMENTS, method="GET", reads=read_query, takes=DocumentsRequest, writes=False,
-        does=list_documents, gives={200: DocumentPage},
+        name="list_documents",
+        example=EXAMPLES["list_documents"],
+        path=_DOCUMENTS,
+        method="GET",
+        reads=read_query,
+        takes=DocumentsRequest,
+        writes=False,
+        does=list_documents,
+        gives={200: DocumentPage},
     ),
     Call(
-        name="get_document", path=_DOCUMENT, method="GET", reads=read_query, takes=DocumentRequest, writes=False,
-        does=get_document, gives={200: DocumentDetail},
+        name="get_document",
+        example=EXAMPLES["get_document"],
+        path=_DOCUMENT,
+        method="GET",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=False,
+        does=get_document,
+        gives={200: DocumentDetail},
     ),
     Call(
-        name="replace_document", path=_DOCUMENT, method="PUT", reads=read_upload, media=_FORM, takes=ReplaceRequest,
-        writes=True, does=replace_document, gives={200: DocumentData},
+        name="replace_document",
+        example=EXAMPLES["replace_document"],
+        path=_DOCUMENT,
+        method="PUT",
+        reads=read_upload,
+        media=_FORM,
+        takes=ReplaceRequest,
+        writes=True,
+        does=replace_document,
+        gives={200: DocumentData},
     ),
     Call(
-        name="patch_document", path=_DOCUMENT, method="PATCH", takes=PatchRequest, writes=True, does=patch_document,
+        name="patch_document",
+        example=EXAMPLES["patch_document"],
+        path=_DOCUMENT,
+        method="PATCH",
+        takes=PatchRequest,
+        writes=True,
+        does=patch_document,
         gives={200: DocumentPatchData},
     ),
     Call(
-        name="delete_document", path=_DOCUMENT, method="DELETE", reads=read_query, takes=DocumentRequest, writes=True,
-        does=delete_document, gives={200: DocumentDeleteData, 204: None},
+        name="delete_document",
+        example=EXAMPLES["delete_document"],
+        path=_DOCUMENT,
+        method="DELETE",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=True,
+        does=delete_document,
+        gives={200: DocumentDeleteData, 204: None},
     ),
     Call(
-        name="get_original", path=f"{_DOCUMENT}/original", method="GET", reads=read_query, takes=DocumentRequest,
-        writes=False, does=get_original, gives={200: None},
+        name="get_original",
+        example=EXAMPLES["get_original"],
+        path=f"{_DOCUMENT}/original",
+        method="GET",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=False,
+        does=get_original,
+        gives={200: None},
     ),
     Call(
-        name="get_markdown", path=f"{_DOCUMENT}/markdown", method="GET", reads=read_query, takes=DocumentRequest,
-        writes=False, does=get_markdown, gives={200: None},
+        name="get_markdown",
+        example=EXAMPLES["get_markdown"],
+        path=f"{_DOCUMENT}/markdown",
+        method="GET",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=False,
+        does=get_markdown,
+        gives={200: None},
     ),
     Call(
-        name="get_topic", path=f"{AREA}/topics/{{topic_id}}", method="GET", reads=read_query, takes=TopicRequest,
-        writes=False, does=get_topic, gives={200: TopicDetail},
+        name="get_topic",
+        example=EXAMPLES["get_topic"],
+        path=f"{AREA}/topics/{{topic_id}}",
+        method="GET",
+        reads=read_query,
+        takes=TopicRequest,
+        writes=False,
+        does=get_topic,
+        gives={200: TopicDetail},
     ),
     Call(
-        name="search_knowledge", path=f"{AREA}/search", takes=KnowledgeSearchRequest, writes=False,
-        does=search_knowledge, gives={200: KnowledgeSearchData},
+        name="search_knowledge",
+        example=EXAMPLES["search_knowledge"],
+        path=f"{AREA}/search",
+        takes=KnowledgeSearchRequest,
+        writes=False,
+        does=search_knowledge,
+        gives={200: KnowledgeSearchData},
     ),
     Call(
-        name="list_categories", path=f"{AREA}/categories", method="GET", reads=read_query, takes=CategoriesRequest,
-        writes=False, does=list_categories, gives={200: CategoriesData},
+        name="list_categories",
+        example=EXAMPLES["list_categories"],
+        path=f"{AREA}/categories",
+        method="GET",
+        reads=read_query,
+        takes=CategoriesRequest,
+        writes=False,
+        does=list_categories,
+        gives={200: CategoriesData},
     ),
-)  # fmt: skip
+)

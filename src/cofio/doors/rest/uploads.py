@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,13 +24,16 @@ MAX_FORM = MAX_BYTES + 1_048_576  # bytes of the file, its fields and what stand
 _HOW = "send the file as multipart/form-data (with curl: -F file=@NAME -F title=TITLE)"
 
 
-@dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file of a form: its bytes, its name as it was sent, and its type."""
+    """A file of a form: its bytes, its name as it was sent, and its type.
 
-    data: bytes
-    name: str
-    mime: str | None
+    It is no dataclass, for pydantic would describe its parts as part of the API.
+    """
+
+    def __init__(self, data: bytes, name: str, mime: str | None) -> None:
+        self.data = data
+        self.name = name
+        self.mime = mime
 
 
 class _Parser(MultiPartParser):
