@@ -352,9 +352,9 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
         "cofio token add laptop\ncofio token add dashboard --app shop --read-only",
     )
     add.add_argument("name", metavar="NAME", help="whose it is, to know it by later")
-    add.add_argument("--app", help="good for this app alone, and for nothing but /api/v1/memory/")
+    add.add_argument("--app", help="good for this app alone, and for nothing but the REST API")
     add.add_argument("--project", help="good for this project of the app alone")
-    add.add_argument("--read-only", action="store_true", help="good for reading alone, and nothing but /api/v1/memory/")
+    add.add_argument("--read-only", action="store_true", help="good for reading alone, and nothing but the REST API")
     verb(verbs, "list", "Show the tokens' names, when they were made and what they are good for.", "cofio token list")
     remove = verb(verbs, "rm", "End a token: whoever shows it is turned away from now on.", "cofio token rm laptop")
     remove.add_argument("name", metavar="NAME", help="the token's name")

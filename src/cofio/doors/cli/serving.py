@@ -47,7 +47,7 @@ def serve(args: Namespace) -> int:
 def _ready(args: Namespace, folder: Path, url: str) -> None:
     from .terminal import note, output
 
-    rest = f"{url}/api/v1/memory"
+    rest = f"{url}/api/v2/memory"
     output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(folder))
     sys.stdout.flush()
     note(f"the memory in {folder} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
