@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, skill, revision or ledger"
+KINDS = (
+    "note, state, item, file, memory, turn, episode, fact, profile, case, skill, revision, ledger, document or topic"
+)
 IMPORTANCES = "low, medium, high or critical"
 
 _TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
