@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -313,8 +314,8 @@ class Engine:
         """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
         check_int("least", least, 1, MAX_ID)
         with self._backend.reading(self._clock()) as view:
-            shared = {id: _shared(id, view.adjacent_ids(_id(id))) for id in ids}
-        return {id: id[: max(least, length + 1)] for id, length in shared.items()}
+            shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
+        return {each: each[: max(least, length + 1)] for each, length in shared.items()}
 
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
@@ -713,7 +714,9 @@ def _id(value: str) -> str:
 
 def _shared(id: str, others: Iterable[str]) -> int:
     """How many characters the id begins with that one of the others begins with, too."""
-    return max(len(os.path.commonprefix([id, other])) for other in others)
+    return max(
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
+    )
 
 
 def _key(key: str) -> str:

@@ -14,7 +14,7 @@ DEMO = Scope("demo")
 
 
 def write(memory: Engine, *ids: str) -> None:
-    memory.write_many([Draft(scope=DEMO, text=f"text {id}", id=id) for id in ids])
+    memory.write_many([Draft(scope=DEMO, text=f"text {each}", id=each) for each in ids])
 
 
 def test_ids_are_found_by_how_they_begin_in_their_order(memory: Engine) -> None:
@@ -47,9 +47,9 @@ def test_an_abbreviation_is_no_longer_than_it_must_be(memory: Engine) -> None:
 def test_every_abbreviation_finds_its_own_record_alone(memory: Engine, ids: set[str]) -> None:
     memory.drop(DEMO)
     write(memory, *ids)
-    for id, short in memory.abbreviate(ids, least=1).items():
-        assert id.startswith(short)
-        assert memory.ids(short) == [id] or short == id
+    for whole, short in memory.abbreviate(ids, least=1).items():
+        assert whole.startswith(short)
+        assert memory.ids(short) == [whole] or short == whole
 
 
 @pytest.mark.parametrize("limit", [0, -1, 10_000_000])

@@ -72,7 +72,7 @@ class SqliteView:
             " ORDER BY id LIMIT ?",
             (prefix, prefix + chr(sys.maxunicode), self._at, limit),
         )
-        return [id for (id,) in rows]
+        return [row[0] for row in rows]
 
     def adjacent_ids(self, record_id: str) -> tuple[str, str]:
         """The ids next before and next after this one in their order, also of what has expired; "" for none."""
