@@ -10,8 +10,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from ... import __version__
+from ...suggestions import refuse, suggest
 from ..display import neutralise_line
-from .suggestions import refuse, suggest
 from .values import TESTS, date, importance, kind, name, origin, port, scope, session, tags, ttl, where
 from .values import data as json_value
 
@@ -117,6 +117,12 @@ def parser() -> Parser:
     _vaulting(command, common)
     _serving(command, common)
     _filing(command, common)
+    config = command(
+        "config",
+        "Show the settings in force and where each comes from, or a sample file.",
+        "cofio config\ncofio config --sample > .cofio/cofio.toml",
+    )
+    config.add_argument("--sample", action="store_true", help="print a cofio.toml with every setting, as comments")
     trust = command(
         "trust",
         "Let the settings, prompts and vault of a memory that was not made here count, as they are now.",
@@ -202,6 +208,25 @@ def _finding(command: Callable[[str, str, str], Parser]) -> None:
     show.add_argument("--key", help="the record's key, instead of its id")
     show.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
     show.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    edit = command(
+        "edit",
+        "Change the title, the text or the tags of a record: in your editor, or by the options.",
+        'cofio edit 01m7f8rj\ncofio edit 01m7f8rj --title "Going live" --tag ops,release\n'
+        "cofio edit --key branch --text main",
+    )
+    edit.add_argument("id", nargs="?", metavar="ID", help="the record's id, or how it begins")
+    edit.add_argument("--key", help="the record's key, instead of its id")
+    edit.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
+    edit.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    edit.add_argument("--title", help="its new title")
+    edit.add_argument("--text", help="what it is to say")
+    edit.add_argument("--stdin", action="store_true", help="read from stdin what it is to say")
+    edit.add_argument(
+        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        help="its tags, in place of those that it has; may be given several times",
+    )  # fmt: skip
+    edit.add_argument("--no-tags", action="store_true", help="take all tags away")
+    edit.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
     remove = command(
         "rm",
         "Forget records, by id or a whole scope.",

@@ -12,7 +12,7 @@ from ...query import Page, Query
 from ...secrets.policy import admit
 from ...sessions.forgetting import forget
 from ..display import neutralise_line
-from . import chatting, filing, keeping, trust, vaulting
+from . import chatting, config, editor, filing, keeping, trust, vaulting
 from .arguments import misused
 from .explanations import explain
 from .identifiers import resolve, shorten
@@ -183,8 +183,9 @@ def scopes(args: Namespace) -> int:
 
 
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "add": add, "search": search, "list": listing, "show": show, "rm": rm, "scopes": scopes,
+    "add": add, "search": search, "list": listing, "show": show, "edit": editor.edit, "rm": rm, "scopes": scopes,
     "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
     "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
     "model": keeping.model, "vault": vaulting.vault, "trust": trust.trust,
+    "config": config.config,
 }  # fmt: skip

@@ -68,6 +68,9 @@ class Output(Protocol):
     def numbers(self, numbers: Mapping[str, int | str], said: Mapping[str, str]) -> None:
         """Names with their numbers for programs, and how people are told them."""
 
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """Names with their values and where each comes from; facts for programs."""
+
     def checkup(self, found: Checkup) -> None:
         """What the doctor found."""
 
@@ -135,6 +138,10 @@ class JsonOutput:
         """The numbers as they are, sizes in bytes."""
         print_json(dict(numbers))
 
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """The facts."""
+        print_json(facts)
+
     def checkup(self, found: Checkup) -> None:
         """Whether all is well, and the lists."""
         print_json({"ok": not found.problems, **asdict(found)})
@@ -192,6 +199,11 @@ class PlainOutput:
         """A line for each thing said."""
         for name, value in said.items():
             _line(name, value)
+
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """A line a setting: name, value, where it comes from."""
+        for name, (value, origin) in rows.items():
+            _line(name, value, origin)
 
     def checkup(self, found: Checkup) -> None:
         """A line a finding."""
@@ -277,6 +289,18 @@ class PrettyOutput:
     def numbers(self, numbers: Mapping[str, int | str], said: Mapping[str, str]) -> None:
         """A table of what is said."""
         self._pairs(said.items())
+
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """A table in which what is not a default stands out."""
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        for name, (value, origin) in rows.items():
+            style = "dim" if origin == "default" else "bold"
+            cells = ((name, "cyan"), (value, style), (origin, "dim"))
+            grid.add_row(*(Text(neutralise(text), look, overflow="fold") for text, look in cells))
+        self._print(grid)
 
     def checkup(self, found: Checkup) -> None:
         """A line a finding, in the colour of its weight."""

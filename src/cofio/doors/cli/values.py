@@ -58,7 +58,7 @@ def scope(written: str) -> Scope:
 def kind(written: str) -> Kind:
     """The kind of that name."""
     from ...model import Kind
-    from .suggestions import refuse
+    from ...suggestions import refuse
 
     if written not in list(Kind):
         raise Invalid("kind", refuse(written, "a kind", Kind))
@@ -69,7 +69,7 @@ def kind(written: str) -> Kind:
 def importance(written: str) -> Importance:
     """The importance of that name."""
     from ...model import Importance
-    from .suggestions import refuse
+    from ...suggestions import refuse
 
     if written not in list(Importance):
         raise Invalid("importance", refuse(written, "an importance", Importance))
@@ -78,11 +78,16 @@ def importance(written: str) -> Importance:
 
 @_value
 def tags(written: str) -> list[str]:
-    """The tags that commas part."""
-    found = [tag.strip() for tag in written.split(",") if tag.strip()]
+    """One or more tags."""
+    found = split_tags(written)
     if not found:
         raise Invalid("tag", "is empty; write a word, or several with commas between")
     return found
+
+
+def split_tags(written: str) -> list[str]:
+    """The tags that commas part, each once."""
+    return list(dict.fromkeys(tag.strip() for tag in written.split(",") if tag.strip()))
 
 
 @_value
