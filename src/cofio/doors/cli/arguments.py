@@ -118,6 +118,12 @@ def parser() -> Parser:
     _vaulting(command, common)
     _serving(command, common)
     _filing(command, common)
+    demo = command(
+        "demo",
+        "Put an invented team's memory into scopes of its own, to try things out on.",
+        "cofio demo\ncofio demo --store demo-memory\ncofio demo --remove",
+    )
+    demo.add_argument("--remove", action="store_true", help="take it away again; what others wrote stays")
     config = command(
         "config",
         "Show the settings in force and where each comes from, or a sample file.",

@@ -23,6 +23,13 @@ from .visibility import asked_filter, visible_filter, visible_kinds, visible_sco
 _ELSEWHERE = " but what cofio keeps for its own use, which --all lists"
 
 
+def demo(args: Namespace) -> int:
+    """Fill the memory to try things out, with parts that no other command loads."""
+    from .demo import demo as run
+
+    return run(args)
+
+
 def add(args: Namespace) -> int:
     """Remember a text, by itself or under a key."""
     if args.key is not None and (args.dedupe or args.similar):
@@ -187,5 +194,5 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
     "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
     "model": keeping.model, "vault": vaulting.vault, "trust": trust.trust,
-    "config": config.config,
+    "demo": demo, "config": config.config,
 }  # fmt: skip

@@ -6,6 +6,7 @@ The shell runs cofio for that, with a variable set that says so; whatever goes w
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -113,14 +114,13 @@ def _counted(count: int) -> str:
 def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     """The keys of the scope and kind that the command is about."""
     from ...model import Scope
-    from ...query import Where
+    from ...query import AllOf, Where
 
     scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or "mcp")
     kind = Kind(args.kind or "item") if not isinstance(args.kind, list) else Kind.ITEM
-    found = engine.headings(scope, exact=True, kinds=(kind,), filter=Where("key", ">=", prefix), limit=MOST)
-    return {
-        each.key: neutralise_line(each.title) for each in found if each.key is not None and each.key.startswith(prefix)
-    }
+    begins = AllOf(Where("key", ">=", prefix), Where("key", "<", prefix + chr(sys.maxunicode)))
+    found = engine.headings(scope, exact=True, kinds=(kind,), filter=begins, limit=MOST)
+    return {each.key: neutralise_line(each.title) for each in found if each.key is not None}
 
 
 def _names(values: Iterable[str]) -> Completer:

@@ -360,7 +360,8 @@ class Bar:
         """So much of it is done."""
         if not self._watched or time.monotonic() - self._since < self._after:
             return
-        stage, total = neutralise_line(stage), total or self._expect
+        # As long as nothing is done, nobody knows how long it takes: a model may have to be loaded first.
+        stage, total = neutralise_line(stage), (total or self._expect) if done else 0
         if self._progress is None or self._task is None:
             self._progress = _progress()
             self._task = self._progress.add_task(stage, total=total or None)
