@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -48,6 +49,7 @@ Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Found: TypeAlias = list[Record | None]
 Hits: TypeAlias = list[Hit]
 Headings: TypeAlias = list[Heading]
+Ids: TypeAlias = list[str]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
 MAX_BATCH = 100_000
@@ -301,6 +303,19 @@ class Engine:
         if record is None:
             raise NotFound(id)
         return record
+
+    def ids(self, prefix: str, *, limit: int = 10) -> Ids:
+        """The ids that begin so, in their order: for people, who do not type them whole."""
+        check_int("limit", limit, 1, MAX_LIST)
+        with self._backend.reading(self._clock()) as view:
+            return view.ids(_id(prefix), limit)
+
+    def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
+        """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
+        check_int("least", least, 1, MAX_ID)
+        with self._backend.reading(self._clock()) as view:
+            shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
+        return {each: each[: max(least, length + 1)] for each, length in shared.items()}
 
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
@@ -715,6 +730,13 @@ def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
 def _id(value: str) -> str:
     check_text("id", value, MAX_ID)
     return value
+
+
+def _shared(id: str, others: Iterable[str]) -> int:
+    """How many characters the id begins with that one of the others begins with, too."""
+    return max(
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
+    )
 
 
 def _key(key: str) -> str:

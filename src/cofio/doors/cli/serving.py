@@ -41,7 +41,7 @@ def serve(args: Namespace) -> int:
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
-    return run(
+    code = run(
         folder,
         settings,
         host=args.host or settings.host,
@@ -51,6 +51,10 @@ def serve(args: Namespace) -> int:
         allow_secrets=args.allow_secrets or settings.allow_secrets,
         ready=lambda url: _ready(args, folder, url),
     )
+    from .terminal import note
+
+    note("stopped; all that was written is kept. Goodbye")
+    return code
 
 
 def _ready(args: Namespace, folder: Path, url: str) -> None:
