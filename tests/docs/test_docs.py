@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cofio import checkpoints, engine, model, query
+from cofio.backends.sqlite.database import migrations
 from cofio.settings import HARMLESS, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -46,12 +47,27 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    page = (ROOT / "docs/engine.md").read_text()
+    page = (ROOT / "docs/configuration.md").read_text()
     for each in fields(Settings):
         shown = str(each.default).lower() if isinstance(each.default, bool) else str(each.default)
-        row = next(line for line in page.splitlines() if f"`COFIO_{each.name.upper()}`" in line)
+        row = next(line for line in page.splitlines() if line.startswith(f"| `COFIO_{each.name.upper()}` |"))
         assert f"`{each.name}`" in row
         assert each.name == "models" or shown in row
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    source = "".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    names = set(re.findall(r"\b(?:COFIO|EVEROS|AGENT_STORE)_[A-Z_]*[A-Z]\b", source))
+    assert "COFIO_STORE" in names
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+def test_every_schema_is_explained() -> None:
+    page = (ROOT / "docs/upgrade.md").read_text()
+    rows = [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
+    assert rows == [number for number, _ in migrations()]
+    assert f"schema {rows[-1] + 1}, this one knows {rows[-1]}" in page
 
 
 def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
@@ -64,7 +80,7 @@ def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
 
 
 def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> None:
-    (sample,) = blocks("docs/engine.md", "toml")
+    (sample,) = blocks("docs/configuration.md", "toml")
     assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
     everything = sample.replace("# embed", "embed").replace("# llm", "llm").replace("# models", "models")
     assert set(tomllib.loads(everything)) == {each.name for each in fields(Settings)}
@@ -72,7 +88,7 @@ def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> Non
 
 
 def test_the_settings_that_count_from_any_store_are_named() -> None:
-    page = (ROOT / "docs/engine.md").read_text()
+    page = (ROOT / "docs/configuration.md").read_text()
     sentence = re.search(r"[^.]*count from any store\.", page)
     assert sentence is not None
     assert set(re.findall(r"`(\w+)`", sentence[0])) == HARMLESS | {"embedder", "remote"}
