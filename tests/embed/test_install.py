@@ -84,7 +84,7 @@ def test_an_install_that_was_killed_leaves_nothing_in_the_way(weights: Path, tmp
     command = [sys.executable, "-c", INSTALL, str(tmp_path), str(weights)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        while process.stdout.readline() != "quantising\n":
+        while process.stdout.readline() != "building the graph\n":
             assert process.poll() is None
         process.kill()
     (left,) = tmp_path.iterdir()
