@@ -54,7 +54,8 @@ PAGES = {
 }
 """The site's contents: pages with their short titles, under headings. A page that is missing here fails the build."""
 
-_SOURCE = Path(__file__).parents[1] / "src" / "cofio" / "__init__.py"
+_DOCS = Path(__file__).parent
+_SOURCE = _DOCS.parent / "src" / "cofio" / "__init__.py"
 
 project = "cofio"
 author = "the authors of cofio"
@@ -84,7 +85,7 @@ def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
     """Give the start page its contents, and every page that is reached by links alone a mark that this is meant."""
     if page == root_doc:
         for heading, names in PAGES.items():
-            entries = [f"{title} <{name}>" for name, title in names.items()]
+            entries = [f"{title} <{name}>" for name, title in names.items() if (_DOCS / f"{name}.md").exists()]
             source[0] += "\n".join(["", "```{toctree}", ":hidden:", f":caption: {heading}", "", *entries, "```", ""])
     elif page == "README" or page.startswith(("benchmarks/", "deploy/")):
         source[0] = f"---\norphan: true\n---\n{source[0]}"
