@@ -44,7 +44,7 @@ class Settings:
     """full: an acknowledged write survives a power cut. normal: it survives a crash of the process only."""
     fusion: str = "convex"
     """How the two rankings become one: convex (a sum of normalised scores) or rrf (ranks only)."""
-    floor: float = 0.25
+    floor: float = 0.45
     """The least relevance that a hit must have when the query does not say."""
     background: bool = True
     """Index and embed in a background thread; without it, `Engine.settle()` does it when called."""

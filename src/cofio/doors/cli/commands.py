@@ -15,7 +15,7 @@ from ..display import neutralise_line
 from . import chatting, filing, keeping, trust, vaulting
 from .arguments import misused
 from .opening import FEW, opened, place, scrub, settle, waiting
-from .terminal import counted, note, output, path
+from .terminal import counted, headline, note, output, path
 
 
 def add(args: Namespace) -> int:
@@ -99,7 +99,10 @@ def _nothing(query: Query, page: Page) -> str:
     kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
     tests = " with --where" if query.filter else ""
     said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
-    return f"{said}; {page.cut} were too far off, --floor 0 shows them" if page.cut else said
+    if not page.cut:
+        return said
+    near = f"; the nearest is: {headline(page.near[0].record)}" if page.near else ""
+    return f"{said}; {page.cut} were too far off, --floor 0 shows them{near}"
 
 
 def listing(args: Namespace) -> int:
