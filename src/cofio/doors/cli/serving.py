@@ -10,6 +10,8 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
+from ...errors import Unavailable
+from ...installation import install_command
 from ...settings import Settings, find_store
 
 
@@ -28,7 +30,14 @@ def mcp(args: Namespace) -> int:
 
 def serve(args: Namespace) -> int:
     """Serve every HTTP door until stopped."""
-    from ..serve import run
+    try:
+        from ..serve import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "cofio":
+            raise
+        raise Unavailable(
+            f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
+        ) from error
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
