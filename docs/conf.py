@@ -40,6 +40,7 @@ PAGES = {
     },
     "Running it": {
         "configuration": "Configuration",
+        "deploy": "As a service",
         "team": "For a team",
         "upgrade": "Upgrading",
         "privacy": "Privacy",
@@ -63,7 +64,7 @@ version = release = re.findall(r'^__version__ = "(.+)"', _SOURCE.read_text(), re
 root_doc = "docs/index"
 extensions = ["myst_parser"]
 include_patterns = ["README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-include_patterns += ["docs/*.md", "examples/README.md", "deploy/README.md", "benchmarks/results/*.md"]
+include_patterns += ["docs/*.md", "examples/README.md", "benchmarks/results/*.md"]
 exclude_patterns = [".*", "site", "src", "tests", "clients"]
 
 myst_heading_anchors = 4
@@ -87,7 +88,7 @@ def add_contents(_: Sphinx, page: str, source: list[str]) -> None:
         for heading, names in PAGES.items():
             entries = [f"{title} <{name}>" for name, title in names.items() if (_DOCS / f"{name}.md").exists()]
             source[0] += "\n".join(["", "```{toctree}", ":hidden:", f":caption: {heading}", "", *entries, "```", ""])
-    elif page == "README" or page.startswith(("benchmarks/", "deploy/")):
+    elif page == "README" or page.startswith("benchmarks/"):
         source[0] = f"---\norphan: true\n---\n{source[0]}"
 
 
