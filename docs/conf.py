@@ -73,6 +73,8 @@ suppress_warnings = ["myst.header"]  # a table of settings may stand under a hea
 highlight_language = "text"
 pygments_style, pygments_dark_style = "tango", "github-dark"
 
+smartquotes = False  # quotes and dashes stay as they were typed
+
 html_theme = "furo"
 html_title = "cofio"
 html_show_sphinx = False

@@ -63,6 +63,19 @@ def test_every_variable_that_is_read_is_documented() -> None:
     assert sorted(name for name in names if f"`{name}`" not in page) == []
 
 
+def test_every_file_of_a_store_is_explained(tmp_path: Path) -> None:
+    table = (ROOT / "docs/configuration.md").read_text().partition("## Where things lie")[2]
+    with engine.Engine.open(tmp_path / ".cofio", settings=Settings(embedder="hashed", background=False)) as memory:
+        memory.write(model.Scope("demo"), text="A store with all that there may be in it.")
+        memory.settle()
+        memory.reindex()
+        command = [sys.executable, "-m", "cofio", "token", "add", "laptop"]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        there = {f"{path.name}/" if path.is_dir() else path.name for path in (tmp_path / ".cofio").iterdir()}
+    assert {"memory.db", "index/", "vectors/", "tokens.json"} <= there
+    assert sorted(name for name in there if f"`{name}`" not in table) == []
+
+
 def test_every_schema_is_explained() -> None:
     page = (ROOT / "docs/upgrade.md").read_text()
     rows = [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
