@@ -37,6 +37,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.rest
 	@$(BIN)/python -m benchmarks.model
 	@$(BIN)/python -m benchmarks.checkpoints
+	@$(BIN)/python -m benchmarks.install
 
 torture: .venv/.model .venv/.dev .strace/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults tests/network

