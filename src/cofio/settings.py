@@ -19,7 +19,7 @@ STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
-HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault"})
+HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault", "structured"})
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
 _OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
@@ -57,6 +57,8 @@ class Settings:
     """The zone that the REST door shows times in, reads times without a zone in, and counts days by."""
     docs: bool = False
     """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json."""
+    structured: bool = False
+    """Whether answers over MCP carry their data, too, with schemas: for programs. Some agents then see no text."""
 
     vault: bool = True
     """Whether what is remembered of conversations is kept as Markdown files, too, under `vault/` in the store."""
