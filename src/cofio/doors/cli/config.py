@@ -32,6 +32,7 @@ MEANINGS = {
     "allow_secrets": "Keep what looks like a key, a token or a password, rather than refuse or mask it.",
     "timezone": 'The zone of the times that REST shows and of days, as "Europe/Oslo".',
     "docs": "Show the REST API at /docs, /redoc and /openapi.json; unset, only where others cannot reach it.",
+    "structured": "Add data to answers over MCP, for programs: some agents then see no text.",
     "quiet_after": "Minutes after which `cofio serve` carves a session that nobody flushes; 0 for never.",
     "vault": "Keep what is remembered of conversations as Markdown files, too.",
     "llm_base_url": 'An OpenAI-compatible endpoint whose model betters what is remembered, as "http://127.0.0.1:11434/v1".',
