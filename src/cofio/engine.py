@@ -450,6 +450,11 @@ class Engine:
         """What makes vectors here; None when the store has none or it is not installed."""
         return self._embedding.opened()
 
+    @property
+    def expects_vectors(self) -> bool:
+        """Whether meaning counts here, as far as that is known without opening what makes vectors."""
+        return self._embedding.is_expected
+
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
         return 0 if self.read_only else self._indexing.settle(progress, limit)
@@ -586,6 +591,11 @@ class _Embedding:
 
             return ID
         return embedder.id if embedder else None
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is an embedder, or nothing is known against there being one."""
+        return self._embedder is not None or (self._settings.embedder != "none" and self.missing is None)
 
     def opened(self) -> Embedder | None:
         """The embedder; None when the settings want none, or when it is not there."""

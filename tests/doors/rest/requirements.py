@@ -1,7 +1,7 @@
 """What users of the REST API rely on: each line of the seed's page, and where we decided otherwise or went further.
 
 The source names the section of the seed's page ("seed"), the line of the notes on the product that it describes
-("spec"), or the issue that asked for it ("issue").
+("spec") or of those on the product as it is today ("today"), or the issue that asked for it ("issue").
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "settings.host": ("seed settings", "it listens on 127.0.0.1, or as EVEROS_API__HOST or --host says"),
     "settings.port": ("seed settings", "EVEROS_API__PORT and --port choose the port (the default is our own)"),
     "settings.prefix": ("seed settings", "every call is under /api/v1/memory/"),
+    "versions.both": ("today", "every call is under /api/v2 and its alias /api/v1; errors name the path"),
     "settings.zone": ("seed timestamps", "EVEROS_MEMORY__TIMEZONE sets the display zone; the default is UTC"),
-    "probes.health": ("spec 4", "GET /health answers {'status': 'ok'}, without a token"),
+    "probes.health": (
+        "today",
+        "GET /health: status, version, capabilities, disabled_features, cascade, memorize_queue; without a token",
+    ),
     "probes.metrics": ("issue", "GET /metrics counts requests and times for Prometheus"),
     "docs.setting": ("issue", "/openapi.json, /docs and /redoc are there when the setting `docs` says so"),
     "docs.whole": ("issue", "the document describes each call, and no answer is other than it says"),
@@ -54,7 +58,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "errors.415": ("seed errors", "a content item that cannot be read is a 415, of /add alone"),
     "errors.422": ("seed errors", "a body that is wrong is a 422, also for what is wrong with a filter"),
     "errors.500": ("seed errors", "a fault of the server's own is a 500 that tells nothing of it"),
-    "errors.code": ("seed errors", "code is HTTP_ERROR below 500 and SYSTEM_ERROR from there"),
+    "errors.code": ("seed errors", "code is HTTP_ERROR below 500 and SYSTEM_ERROR from there; under /api/v2, today's"),
     "errors.message": ("seed errors", "message is '<msg>: <dotted-loc>', or '<msg>' where there is no place"),
     "errors.first": ("seed errors", "the first thing that is wrong is told, and no more"),
     "errors.timestamp": ("seed errors", "timestamp is ISO-8601 with an offset, in the display zone"),
@@ -144,12 +148,23 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "add.extracted": ("seed add", "extracted: a boundary was found, and what came before it is memory"),
     "add.tail": ("issue", "after extracted, the trailing stretch still waits"),
     "add.extras": ("spec 4", "fields that it does not know are passed over"),
-    "add.async": ("issue", "async_mode: 202 with a job, done afterwards"),
+    "add.defer": ("today", "defer_extraction: the messages are only kept; accumulated"),
+    "add.async": ("today", "async_mode: 202 with {status: queued, message_count, pending}, carried out afterwards"),
+    "add.too-large": ("today", "a body that is too large is a 413 PAYLOAD_TOO_LARGE"),
+    "tasks.one": ("today", "GET /tasks/{id}, the id being the 202's request_id: how it is getting on"),
+    "tasks.listed": ("today", "GET /tasks, by session and status and in pages, the newest first"),
+    "tasks.kept": ("today", "tasks are kept for seven days"),
+    "tasks.order": ("today", "a session's requests are carried out in order; what comes behind a queued one is queued"),
+    "tasks.room": ("today", "a full queue is a 429 QUEUE_SATURATED with Retry-After, and nothing is kept"),
+    "tasks.failed": ("today", "a task that fails says why, and does not keep those behind it"),
+    "tasks.durable": ("issue 14", "what was answered with 202 survives kill -9, and is carried out once"),
+    "tasks.isolated": ("issue 14", "a token that is limited sees no task of another app or project"),
     "add.concurrent": ("issue", "adds to one session from several processes keep order and lose nothing"),
     # /flush.
     "flush.session_id": ("seed flush", "session_id has 1 to 128 characters, and is needed"),
     "flush.scope": ("seed flush", "app_id and project_id are ScopeIds"),
     "flush.extracted": ("seed flush", "extracted: there was a message, and there is memory of it now"),
+    "flush.queued": ("today", "a flush behind queued requests is queued, too, and takes what came before it"),
     "flush.no_extraction": ("seed flush", "no_extraction: nothing waited, or it was flushed already"),
     "flush.whole": ("issue", "a crash leaves the messages or their records, never both and never neither"),
     # /search.
@@ -218,6 +233,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "jobs.one": ("issue", "a job is asked for by its id"),
     "jobs.listed": ("issue", "jobs are listed, by state and in pages"),
     "jobs.resumed": ("issue", "a job that a server left undone is done by the next"),
+    "machinery.trigger": ("today", "POST /ome/trigger: there is nothing to trigger, and the client goes on"),
+    "machinery.quiesce": ("today", "POST /cascade/quiesce: there is nothing pending, and the client goes on"),
     # With a model.
     "model.betters": ("issue 6", "the model's records take the place of the rules': the same ids, one version up"),
     "model.write-path": ("issue 6", "an add waits for no model; the rules' records are there at once"),

@@ -14,8 +14,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ... import __version__
-from . import answers
-from .http import CALLS, PREFIX, Call
+from .calls import Call
+from .http import CALLS
 
 SCHEMA = "/openapi.json"
 PAGES = ("/docs", "/redoc")
@@ -32,15 +32,6 @@ _FAILURES = {
     "422": "Something about the body is wrong; the message says what.",
     "500": "A fault of the server's own.",
     "503": "The memory cannot be used at the moment.",
-}
-_GIVES: dict[str, dict[str, type[BaseModel]]] = {
-    "add": {"200": answers.AddData, "202": answers.QueuedData},
-    "flush": {"200": answers.FlushData},
-    "search": {"200": answers.SearchData},
-    "get": {"200": answers.GetData},
-    "delete": {"200": answers.DeleteData},
-    "update": {"200": answers.UpdateData},
-    "jobs": {"200": answers.JobsData},
 }
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
@@ -85,7 +76,7 @@ def routes() -> list[Route]:
 def document() -> dict[str, Any]:
     """The API as an OpenAPI document."""
     taken = [(call.takes, "validation") for call in CALLS]
-    given = [(model, "serialization") for models in _GIVES.values() for model in models.values()]
+    given = [(model, "serialization") for call in CALLS for model in call.gives.values()]
     failed = [(ErrorEnvelope, "serialization")]
     names, schemas = models_json_schema([*taken, *given, *failed], ref_template=_REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
     by_model = {model.__name__: reference["$ref"] for (model, _), reference in names.items()}
@@ -96,7 +87,7 @@ def document() -> dict[str, Any]:
             "version": __version__,
             "description": "Conversations in, memory out: episodes, facts, profiles, cases and skills.",
         },
-        "paths": {f"{PREFIX}/{call.name}": {"post": _operation(call, by_model)} for call in CALLS},
+        "paths": _paths(by_model),
         "components": {
             "schemas": schemas["$defs"],
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -105,9 +96,16 @@ def document() -> dict[str, Any]:
     }
 
 
+def _paths(names: dict[str, str]) -> dict[str, dict[str, Any]]:
+    paths: dict[str, dict[str, Any]] = {}
+    for call in CALLS:
+        paths.setdefault(call.addresses[0], {})[call.method.lower()] = _operation(call, names)
+    return paths
+
+
 def _operation(call: Call, names: dict[str, str]) -> dict[str, Any]:
     told = (call.does.__doc__ or "").strip()
-    replies = {status: _envelope(names[model.__name__]) for status, model in _GIVES[call.name].items()}
+    replies = {str(status): _envelope(names[model.__name__]) for status, model in call.gives.items()}
     failures = {
         status: {"description": text, "content": {"application/json": {"schema": {"$ref": names["ErrorEnvelope"]}}}}
         for status, text in _FAILURES.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from ...model import MAX_AUTHOR, MAX_KEY, MAX_TEXT
 from ...query import MAX_QUERY
@@ -111,8 +111,12 @@ class AddRequest(Placed, _Loose):
 
     session_id: SessionName
     messages: Annotated[list[MessageItem], Field(min_length=1, max_length=MAX_MESSAGES)]
+    defer_extraction: bool = Field(
+        default=False, description="Only keep the messages: nothing is carved before a flush, or a quiet time."
+    )
     async_mode: bool = Field(
-        default=False, description="Answer with 202 as soon as the messages are kept, and carve them afterwards."
+        default=False,
+        description="Answer with 202 as soon as the messages are kept, and carve them afterwards: see /tasks.",
     )
 
 
@@ -231,6 +235,38 @@ class UpdateRequest(Placed, _Strict):
         if (self.user_id is None) != (self.profile_data is None):
             raise ValueError("user_id and profile_data go together")
         return self
+
+
+class TaskRequest(_Strict):
+    """Which request that was answered with 202 is asked about."""
+
+    task_id: Identity
+
+
+class TasksRequest(Placed, _Strict):
+    """Which requests that were answered with 202 are asked about."""
+
+    session_id: SessionName | None = None
+    status: Literal["queued", "processing", "success", "failed"] | None = None
+    page: Annotated[int, Field(ge=1, le=2**31)] = 1
+    page_size: Annotated[int, Field(ge=1)] = 20
+
+    @field_validator("page_size")
+    @classmethod
+    def _no_more_than_a_page(cls, size: int) -> int:
+        return min(size, 100)
+
+
+class TriggerRequest(_Loose):
+    """A strategy that is to be run now."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
+    timeout: float = 120.0
+    force: bool = False
+
+
+class QuiesceRequest(_Loose):
+    """Nothing: whatever is sent is passed over."""
 
 
 class JobsRequest(Placed, _Strict):
