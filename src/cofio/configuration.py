@@ -63,6 +63,7 @@ def convert(name: str, value: object, kind: str) -> object:
     Raises:
         Invalid: it is no such value.
     """
+    kind = kind.removesuffix(" | None")
     if kind == "str" and isinstance(value, str):
         return value
     if kind == "int" and isinstance(value, str | int) and not isinstance(value, bool):
@@ -90,7 +91,7 @@ def _explain(path: Path, text: str, kinds: Mapping[str, str], problem: str) -> s
     where = f"{path}, line {number}" if place else str(path)
     bare = _BARE.fullmatch(lines[number - 1]) if place else None
     name, word = (bare[1], bare[2]) if bare else ("", "")
-    kind = kinds.get(name)
+    kind = kinds.get(name, "").removesuffix(" | None")
     if name.endswith("_key"):  # which is not shown
         return f"{where} is not TOML: write the value of `{name}` in quotes"
     if kind == "str":

@@ -17,9 +17,10 @@ from .trust import Claims, find_config_folder, find_doubt, is_marked, is_version
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
+MAX_QUIET = 525_600  # minutes: a year
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
-HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault"})
+HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault", "quiet_after"})
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
 _OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
@@ -55,9 +56,10 @@ class Settings:
     """Whether every door keeps what looks like a key, a token or a password, rather than refuse or mask it."""
     timezone: str = "UTC"
     """The zone that the REST door shows times in, reads times without a zone in, and counts days by."""
-    docs: bool = False
-    """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json."""
-
+    docs: bool | None = None
+    """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json; unset: on loopback."""
+    quiet_after: float = 30.0
+    """Minutes after its last message in which `cofio serve` carves a session that nobody flushes; 0 for never."""
     vault: bool = True
     """Whether what is remembered of conversations is kept as Markdown files, too, under `vault/` in the store."""
     llm_base_url: str = ""
@@ -77,6 +79,10 @@ class Settings:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
+        if not 0 <= self.quiet_after <= MAX_QUIET:
+            raise Invalid(
+                "quiet_after", f"{self.quiet_after} is not a number of minutes from 0 (never) to {MAX_QUIET:,}"
+            )
         try:
             _ = self.zone
         except (KeyError, ValueError, OSError):

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -292,6 +292,7 @@ def run(
         assistant=assistant,
         fetching=Fetching.parse(settings.fetch),
         mirror=(vault := Beside(folder, settings)).mirror,
+        quiet=timedelta(minutes=settings.quiet_after),
     )
     # Calls and jobs end before the memory that they write to is closed.
     with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:
@@ -308,7 +309,7 @@ def run(
 
         routes = [
             *memory_tool.routes(lambda: memory.engine),
-            *(openapi.routes() if settings.docs else ()),
+            *openapi.routes(shown=(not strict) if settings.docs is None else settings.docs),
         ]
         application = app(
             mcp, routes=routes, calls=conversations.routes(),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -145,9 +145,9 @@ class Api:
 
     def get(self, kind: str = "episode", owner: str = "alice", **more: Any) -> list[Json]:
         """An owner's records of a kind."""
-        track = "user_id" if kind in ("episode", "profile") else "agent_id"
+        track = "user_id" if kind in ("episode", "profile", "atomic_fact") else "agent_id"
         data = self.ok("get", **{track: owner, "memory_type": kind, **more})
-        found: list[Json] = data[PLURALS[kind]]
+        found: list[Json] = data["atomic_facts" if kind == "atomic_fact" else PLURALS[kind]]
         return found
 
     def search(self, query: str, user: str = "alice", **more: Any) -> Json:
@@ -252,7 +252,7 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 @contextmanager
 def serving(
     folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
-    budget: str = "off", fetch: str = "off",
+    budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(),
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on the store in a folder, as `cofio serve` puts it together."""
     memory = Memory(folder, SETTINGS, say=lambda _: None)
@@ -260,9 +260,9 @@ def serving(
     with Engine.open(folder, settings=SETTINGS, embedder=embedder) as engine:
         chosen = replace(SETTINGS, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, folder, lambda: engine)
-        door = rest.Door(lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch))
+        door = rest.Door(lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet)
         whole = app(
-            server(Handlers(Surface(memory))), routes=openapi.routes() if docs else (), calls=door.routes(),
+            server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
             metrics=Metrics(lambda: engine, None if assistant is None else assistant.spending), hosts={"localhost"},
             tokens=tokens, strict=False, zone=zone, health=door.health,
         )  # fmt: skip

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import logging
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -146,7 +149,7 @@ def test_what_is_written_under_one_version_is_read_under_the_other(api: Api) -> 
         (
             "get",
             {"user_id": "a", "memory_type": "x"},
-            "Input should be 'episode', 'profile', 'agent_case' or 'agent_skill': memory_type",
+            "Input should be 'episode', 'profile', 'agent_case', 'agent_skill' or 'atomic_fact': memory_type",
         ),
         (
             "delete",
@@ -351,20 +354,28 @@ def test_metrics_count_requests_by_path_and_status_and_hold_no_names(api: Api) -
     assert "stranger" not in answer.text
 
 
-@pytest.mark.requirement("docs.setting")
-def test_the_description_is_there_only_by_setting(api: Api, tmp_path: Path) -> None:
+@pytest.mark.requirement("docs.setting", "docs.page")
+def test_the_description_can_be_turned_off_and_says_how_to_turn_it_on(api: Api, tmp_path: Path) -> None:
     for path in ("/openapi.json", "/docs", "/redoc"):
-        assert failed(api.client.get(path), 404, path) == "Not Found"
+        assert "COFIO_DOCS=true" in failed(api.client.get(path), 404, path)
     with serving(tmp_path / "other", docs=True) as (other, _):
         described = other.client.get("/openapi.json").json()
         assert described["openapi"].startswith("3.")
-        assert set(described["paths"]) == {f"{PREFIX}/{call}" for call in CALLS}
+        assert {f"{PREFIX}/{call}" for call in CALLS} < set(described["paths"])
         for page in ("/docs", "/redoc"):
             shown = other.client.get(page)
             assert shown.headers["content-type"].startswith("text/html")
-            assert "http://" not in shown.text.replace("http://localhost", "")  # nothing is fetched from elsewhere
+            links = re.findall(r"(?:\b(?:href|src)=|\burl\(|@import )[\"']?([^\"'> )]+)", shown.text)
+            assert {link for link in links if not link.startswith("#")} == {"/openapi.json"}  # nothing from elsewhere
+            policy = shown.headers["content-security-policy"]
+            style = re.search(r"<style>(.*?)</style>", shown.text, re.DOTALL)
+            assert style is not None
+            digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+            assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'")
             for call in CALLS:
-                assert f"POST {PREFIX}/{call}" in shown.text
+                assert f"<code>{PREFIX}/{call}</code>" in shown.text
+            for door in ("/mcp", "/api/v1/memory-tool", "/threads/"):
+                assert f"<code>{door}</code>" in shown.text
 
 
 @pytest.mark.requirement("docs.whole")
@@ -377,7 +388,7 @@ def test_the_description_names_every_field_of_the_page(tmp_path: Path) -> None:
         "ContentItem": "type text uri base64 ext name extras",
         "ToolCall": "id type function",
         "ToolFunction": "name arguments",
-        "SearchRequest": "user_id agent_id app_id project_id query method top_k radius include_profile "
+        "SearchRequest": "user_id agent_id app_id project_id query method top_k radius min_score include_profile "
         "enable_llm_rerank filters",
         "GetRequest": "user_id agent_id app_id project_id memory_type page page_size sort_by sort_order filters",
         "SearchData": "episodes profiles agent_cases agent_skills unprocessed_messages",

@@ -62,6 +62,18 @@ class SearchAtomicFactItem(BaseModel):
     score: float
 
 
+class GetAtomicFactItem(_Placed):
+    """One thing that was said, in a list."""
+
+    user_id: str
+    session_id: str
+    timestamp: str
+    sender_ids: list[str]
+    parent_type: str
+    parent_id: str
+    content: str
+
+
 class SearchEpisodeItem(GetEpisodeItem):
     """An episode that answers a query, with those of its facts that do."""
 
@@ -155,6 +167,7 @@ class GetData(BaseModel):
     profiles: list[GetProfileItem]
     agent_cases: list[GetAgentCaseItem]
     agent_skills: list[GetAgentSkillItem]
+    atomic_facts: list[GetAtomicFactItem] = Field(default=[], description="Only with `memory_type` `atomic_fact`.")
     total_count: int
     count: int
 
@@ -269,6 +282,19 @@ class Rendering:
     def fact(self, record: Record) -> Data:
         """A fact by itself."""
         return {"id": public_id(record), "content": record.text}
+
+    def listed_fact(self, record: Record) -> Data:
+        """A fact in a list: when it was said, and in which stretch."""
+        data = fields(record)
+        return {
+            **_owned(record, "user_id"),
+            "session_id": data["session_id"],
+            "timestamp": shown_time(record.created_at, self._zone),
+            "sender_ids": list(cast("dict[str, Json]", data["senders"])),
+            "parent_type": data["parent_type"],
+            "parent_id": data["parent_id"],
+            "content": record.text,
+        }
 
     def found_episode(self, found: Found) -> Data:
         """An episode among the hits of a search."""

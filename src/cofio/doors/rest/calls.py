@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope
 
 from ..http import NotJson, TooLong, read_body
 from ..json_limits import JsonLimits, TooComplex
+from .examples import Example
 from .replies import Caller, Reply, RequestError
 from .verbs import Verbs
 
@@ -117,8 +118,16 @@ class Call:
     writes: bool
     method: str = "POST"
     reads: Reader = field(default=read_json)
+    media: str = "application/json"
+    """The type of the body, where there is one."""
     bare: bool = False
     """Whether the answer is its data alone, without an envelope."""
+    example: Example = field(default_factory=lambda: Example(answered={}))
+
+    @property
+    def has_body(self) -> bool:
+        """Whether what it takes comes in a body, rather than in the address."""
+        return self.reads not in (read_query, read_nothing)
 
     @property
     def addresses(self) -> list[str]:

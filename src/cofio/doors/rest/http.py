@@ -7,7 +7,7 @@ import threading
 from asyncio import get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from functools import partial
 from typing import Any
 
@@ -23,27 +23,14 @@ from ...jsonl import dump_line
 from ...sessions import Conversations
 from ...sessions.mirroring import Mirror
 from ..http import FaultLog, failure, request_id
-from . import answers
 from .assistant import Assistant
-from .calls import VERSIONS, Call, Parse, read_nothing, read_query
+from .calls import VERSIONS, Call, Parse
+from .catalogue import CALLS
 from .filters import BadFilter
 from .health import describe_health
 from .jobs import Jobs
 from .replies import Caller, RequestError
-from .requests import (
-    AddRequest,
-    DeleteRequest,
-    FlushRequest,
-    GetRequest,
-    JobsRequest,
-    Placed,
-    QuiesceRequest,
-    SearchRequest,
-    TaskRequest,
-    TasksRequest,
-    TriggerRequest,
-    UpdateRequest,
-)
+from .requests import Placed
 from .verbs import Verbs
 
 DEGRADED = "x-cofio-degraded"
@@ -53,49 +40,6 @@ READERS = 4  # calls that only look at once: they hardly wait, so more would but
 _faults = FaultLog(logging.getLogger("cofio.rest"))
 
 
-CALLS = (
-    Call(
-        name="add", path="memory/add", takes=AddRequest, writes=True, does=Verbs.add,
-        gives={200: answers.AddData, 202: answers.QueuedData},
-    ),
-    Call(
-        name="flush", path="memory/flush", takes=FlushRequest, writes=True, does=Verbs.flush,
-        gives={200: answers.FlushData, 202: answers.QueuedData},
-    ),
-    Call(
-        name="search", path="memory/search", takes=SearchRequest, writes=False, does=Verbs.search,
-        gives={200: answers.SearchData},
-    ),
-    Call(name="get", path="memory/get", takes=GetRequest, writes=False, does=Verbs.get, gives={200: answers.GetData}),
-    Call(
-        name="delete", path="memory/delete", takes=DeleteRequest, writes=True, does=Verbs.delete,
-        gives={200: answers.DeleteData},
-    ),
-    Call(
-        name="update", path="memory/update", takes=UpdateRequest, writes=True, does=Verbs.update,
-        gives={200: answers.UpdateData},
-    ),
-    Call(
-        name="jobs", path="memory/jobs", takes=JobsRequest, writes=False, does=Verbs.jobs,
-        gives={200: answers.JobsData},
-    ),
-    Call(
-        name="tasks", path="tasks", method="GET", reads=read_query, takes=TasksRequest, writes=False, does=Verbs.tasks,
-        gives={200: answers.TaskPage},
-    ),
-    Call(
-        name="task", path="tasks/{task_id}", method="GET", reads=read_query, takes=TaskRequest, writes=False,
-        does=Verbs.task, gives={200: answers.TaskItem},
-    ),
-    Call(
-        name="trigger", path="ome/trigger", takes=TriggerRequest, writes=False, does=Verbs.trigger, bare=True,
-        gives={200: answers.TriggerData},
-    ),
-    Call(
-        name="quiesce", path="cascade/quiesce", reads=read_nothing, takes=QuiesceRequest, writes=False,
-        does=Verbs.quiesce, bare=True, gives={200: answers.QuiesceData},
-    ),
-)  # fmt: skip
 AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for version in VERSIONS for call in CALLS))
 """What the addresses begin with at which tokens are held to their limits here."""
 
@@ -131,8 +75,12 @@ class Door:
         assistant: Assistant | None = None,
         fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
         mirror: Callable[[Engine], Mirror | None] = lambda _: None,
+        quiet: timedelta = timedelta(),  # a value
     ) -> None:
-        """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it."""
+        """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it.
+
+        Sessions that have been `quiet` for so long are carved, unless that is no time at all.
+        """
         self._engine = engine
         self._mirror = mirror
         self._zone = zone
@@ -142,7 +90,8 @@ class Door:
         self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
         self._assistant = assistant
         self._reading = Reading(fetching, None if assistant is None else assistant.model)
-        self.jobs = Jobs(lambda: self._verbs().conversations, None if assistant is None else assistant.spending)
+        spending = None if assistant is None else assistant.spending
+        self.jobs = Jobs(lambda: self._verbs().conversations, spending, quiet=quiet)
 
     def _verbs(self) -> Verbs:
         engine = self._engine()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from typing_extensions import TypeAliasType
 
 from ...model import MAX_AUTHOR, MAX_KEY, MAX_TEXT
 from ...query import MAX_QUERY
@@ -22,8 +23,24 @@ def _no_dots(name: str) -> str:
     return name
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=CHARSET), AfterValidator(_no_dots)]
-SessionName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION)]
+# Types with names of their own are described once, wherever they stand.
+Name = TypeAliasType(
+    "Name",
+    Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128, pattern=CHARSET),
+        AfterValidator(_no_dots),
+        Field(description="A name: 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -, but not . or .. alone."),
+    ],
+)
+SessionName = TypeAliasType(
+    "SessionName",
+    Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=MAX_SESSION),
+        Field(description=f"A session's name: 1 to {MAX_SESSION} characters of any kind."),
+    ],
+)
 Identity = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
@@ -149,9 +166,10 @@ class SearchRequest(_Owned, _Strict):
     """What is looked for, and in whose memory."""
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY)]
-    method: Literal["keyword", "vector", "hybrid", "agentic"] = "hybrid"
+    method: Literal["keyword", "vector", "hybrid", "agentic", "llm_multiround"] = "hybrid"
     top_k: int = Field(default=-1, description="-1 for the server's defaults, or 1 to 100.")
     radius: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    min_score: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     include_profile: bool = False
     enable_llm_rerank: bool = False
     filters: FilterNode | None = None
@@ -167,13 +185,13 @@ class SearchRequest(_Owned, _Strict):
 
 
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill"]
-USER_TYPES = ("episode", "profile")
+USER_TYPES = ("episode", "profile", "atomic_fact")
 
 
 class GetRequest(_Owned, _Strict):
     """Which records of an owner are listed."""
 
-    memory_type: MemoryType
+    memory_type: Literal[MemoryType, "atomic_fact"]
     page: Annotated[int, Field(ge=1, le=2**31)] = 1
     page_size: Annotated[int, Field(ge=1, le=100)] = 20
     sort_by: Literal["timestamp", "updated_at"] = "timestamp"

@@ -49,7 +49,8 @@ from .requests import (
 from .tasks import KEPT, TASK_TYPES, new_task, place_of
 from .tasks import record_id as task_record
 
-MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", "hybrid": "hybrid", "agentic": "hybrid"}
+ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
+MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
 DEFAULT_EPISODES, DEFAULT_OTHERS = 20, 10  # what top_k -1 stands for
 PATIENCE = 30.0  # seconds that a flush waits for a model
 KINDS = {"episode": Kind.EPISODE, "profile": Kind.PROFILE, "agent_case": Kind.CASE, "agent_skill": Kind.SKILL}
@@ -58,7 +59,8 @@ FORGOTTEN = {
     "messages": Kind.TURN, "episodes": Kind.EPISODE, "atomic_facts": Kind.FACT, "profiles": Kind.PROFILE,
     "agent_cases": Kind.CASE, "agent_skills": Kind.SKILL,
 }  # fmt: skip
-TYPES = {Kind.FACT: "atomic_fact", **{kind: name for name, kind in KINDS.items()}}
+LISTED = {**KINDS, "atomic_fact": Kind.FACT}
+TYPES = {kind: name for name, kind in LISTED.items()}
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -160,7 +162,8 @@ class Verbs:
             if asked.include_unprocessed:
                 answer = waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
                 looking.degraded.append(answer.degraded)
-                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in answer.found]
+                hits = looking.above(answer.found)
+                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
         elif asked.agent_id is not None:
             home = place.owner("agent", asked.agent_id)
             for name, kind, show in (
@@ -190,7 +193,7 @@ class Verbs:
     def get(self, asked: GetRequest, _: Caller) -> Reply:
         """List an owner's records of one kind."""
         home = _place(asked).owner(*_owner(asked))
-        kinds = (KINDS[asked.memory_type],)
+        kinds = (LISTED[asked.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
         wanted: Filter = Where("key", ">=", "")
         if (narrower := _filter(asked.filters, self.zone, *kinds)) is not None:
@@ -202,7 +205,10 @@ class Verbs:
             order="changed" if timeless or asked.sort_by == "updated_at" else "created",
         )  # fmt: skip
         data: Data = {plural: [] for plural in PLURALS.values()}
-        data[PLURALS[asked.memory_type]] = [self.show.of(record) for record in records]
+        if asked.memory_type == "atomic_fact":
+            data["atomic_facts"] = [self.show.listed_fact(record) for record in records]
+        else:
+            data[PLURALS[asked.memory_type]] = [self.show.of(record) for record in records]
         total = self.engine.count(home, exact=True, kinds=kinds, filter=wanted)
         return Reply({**data, "total_count": total, "count": len(records)})
 
@@ -327,15 +333,20 @@ class _Looking:
     def among(self, search: Search, kind: Kind, most: int) -> list[Found]:
         """What a search finds, in as many rounds as were asked for."""
         asked = self._verbs.asked(self._asked, most, kind)
-        if self._asked.method == "agentic":
+        if self._asked.method in ROUNDS:
             answer, how = in_rounds(search, asked, self._reader)
-            self.notes.append(how)
+            self.notes.append(f"method {self._asked.method!r} was answered {how}")
         else:
             answer = search(asked)
         self.degraded.append(answer.degraded)
         if self._asked.enable_llm_rerank and self._asked.method == "hybrid" and kind is not Kind.EPISODE:
-            return self._reranked(answer.found)
-        return answer.found
+            return self.above(self._reranked(answer.found))
+        return self.above(answer.found)
+
+    def above(self, found: list[Found]) -> list[Found]:
+        """Those that score as much as was asked for."""
+        least = self._asked.min_score
+        return found if least is None else [each for each in found if each.score >= least]
 
     def _reranked(self, found: list[Found]) -> list[Found]:
         if self._reader is None:
