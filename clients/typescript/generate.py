@@ -55,7 +55,9 @@ def render(described: Schema) -> str:
         f"enveloped: {json.dumps(call.enveloped)} }},\n"
         for call in calls
     )
-    parts.append(f"/** The route of each call. */\nexport const ROUTES: Record<keyof Calls, CallRoute> = {{\n{routes}}};")
+    parts.append(
+        f"/** The route of each call. */\nexport const ROUTES: Record<keyof Calls, CallRoute> = {{\n{routes}}};"
+    )
     return "\n\n".join(parts) + "\n"
 
 

@@ -27,7 +27,9 @@ def node() -> Path:
     tsc = NODE / "node_modules/.bin/tsc"
     if not (NODE / "installed").exists() or not tsc.exists():
         missing = NODE / "missing"
-        pytest.skip(f"TypeScript is not installed: {missing.read_text().strip() if missing.exists() else 'run make test'}")
+        pytest.skip(
+            f"TypeScript is not installed: {missing.read_text().strip() if missing.exists() else 'run make test'}"
+        )
     return NODE / "node_modules/node/bin/node"
 
 
@@ -123,7 +125,9 @@ def test_what_would_be_published_is_built_and_needs_nothing(node: Path, package:
     user = tmp_path / "user"
     (user / "node_modules").mkdir(parents=True)
     (user / "node_modules" / "cofio").symlink_to(package)
-    (user / "main.mjs").write_text('import { Cofio } from "cofio"; console.log(new Cofio().checkpoints !== undefined)\n')
+    (user / "main.mjs").write_text(
+        'import { Cofio } from "cofio"; console.log(new Cofio().checkpoints !== undefined)\n'
+    )
     done = run(node, user, "--preserve-symlinks", "main.mjs")
     assert done.stdout == "true\n", done.stderr
     assert (user / "node_modules" / "cofio" / described["types"]).exists()
@@ -133,3 +137,23 @@ def test_the_version_is_the_servers() -> None:
     from cofio import __version__
 
     assert json.loads((CLIENT / "package.json").read_text())["version"] == __version__
+
+
+def test_the_programs_of_its_page_run(node: Path, package: Path, tmp_path: Path) -> None:
+    build = run(node, package, str(NODE / "node_modules/.bin/tsc"), "--project", "tsconfig.build.json")
+    assert build.returncode == 0, build.stdout
+    programs = re.findall(r"```js\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(programs) >= 2
+    user = tmp_path / "user"
+    (user / "node_modules").mkdir(parents=True)
+    (user / "node_modules" / "cofio").symlink_to(package)
+    shown = []
+    with serving(tmp_path / "store") as address:
+        for program in programs:
+            assert "new Cofio()" in program
+            (user / "main.mjs").write_text(program.replace("new Cofio()", f'new Cofio({{ url: "{address}" }})'))
+            done = run(node, user, "main.mjs")
+            assert done.returncode == 0, done.stderr
+            shown.append(done.stdout)
+    assert "allergic to peanuts" in shown[0]
+    assert shown[1] == "pay true\n1 true\n"
