@@ -18,6 +18,7 @@ from cofio.doors.rest.openapi import document
 
 TARGET = Path(__file__).parent / "src" / "schema.ts"
 WIDTH = 110
+PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 Schema = Mapping[str, Any]
 
 
@@ -149,24 +150,19 @@ def _type(schema: Schema, indent: str = "") -> str:
         return json.dumps(schema["const"])
     if "enum" in schema:
         return " | ".join(json.dumps(each) for each in schema["enum"])
-    match schema.get("type"):
-        case "string":
-            return "Blob" if schema.get("format") == "binary" or "contentMediaType" in schema else "string"
-        case "integer" | "number":
-            return "number"
-        case "boolean":
-            return "boolean"
-        case "null":
-            return "null"
-        case "array":
-            item = _type(schema.get("items", {}), indent)
-            return f"Array<{item}>" if " " in item else f"{item}[]"
-        case "object":
-            if "properties" in schema:
-                return _object(schema, indent)
-            more = schema.get("additionalProperties")
-            return f"Record<string, {_type(more, indent) if isinstance(more, Mapping) and more else 'unknown'}>"
-    return "unknown"
+    if schema.get("type") == "array":
+        item = _type(schema.get("items", {}), indent)
+        return f"Array<{item}>" if " " in item else f"{item}[]"
+    if schema.get("type") == "object":
+        return _object(schema, indent) if "properties" in schema else _record(schema)
+    if schema.get("format") == "binary" or "contentMediaType" in schema:
+        return "Blob"
+    return PLAIN.get(schema.get("type", ""), "unknown")
+
+
+def _record(schema: Schema) -> str:
+    values = schema.get("additionalProperties")
+    return f"Record<string, {_type(values) if isinstance(values, Mapping) and values else 'unknown'}>"
 
 
 def _name(name: str) -> str:
