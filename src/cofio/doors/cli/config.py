@@ -13,7 +13,8 @@ from pathlib import Path
 from ...configuration import FILE
 from ...model import Json
 from ...settings import Gathered, Settings, find_store, gather
-from ...trust import find_config_folder, sanitize
+from ...system.places import find_config_folder
+from ...trust import sanitize
 from .terminal import note, output
 
 MEANINGS = {
