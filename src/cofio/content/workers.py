@@ -32,8 +32,12 @@ class Workers:
         self._seconds = seconds
         self._places = BoundedSemaphore(AT_ONCE)
 
-    def read(self, kind: Kind, data: bytes, deadline: float, charset: str | None = None) -> str:
+    def read(
+        self, kind: Kind, data: bytes, deadline: float, charset: str | None = None, *, marked: bool = False
+    ) -> str:
         """The text of a document; `charset` is what its server says it is written in.
+
+        If it is to be `marked`, its headings are lines that begin with a mark (`outlines.MARK`) and their level.
 
         Raises:
             Unreadable: there is none, or it takes too long or too much memory to find.
@@ -42,13 +46,15 @@ class Workers:
         if not self._places.acquire(timeout=max(min(WAIT, deadline - time.monotonic()), 0)):
             raise Unavailable("other documents are being read; try again in a while")
         try:
-            return self._run(kind, data, min(self._seconds, deadline - time.monotonic()), known_charset(charset) or "")
+            seconds = min(self._seconds, deadline - time.monotonic())
+            return self._run(kind, data, seconds, known_charset(charset) or "", marked)
         finally:
             self._places.release()
 
-    def _run(self, kind: Kind, data: bytes, seconds: float, charset: str) -> str:
+    def _run(self, kind: Kind, data: bytes, seconds: float, charset: str, marked: bool) -> str:
         # -P: what lies in the working folder is not imported. The environment may hold keys, which no parser needs.
         command = [sys.executable, "-P", "-m", "cofio.content.worker", kind.value, charset]
+        command += ["marked"] if marked else []
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             done = subprocess.run(

@@ -56,6 +56,10 @@ def _tell(error: OSError) -> None:
 
 def _run(argv: Sequence[str] | None) -> int:
     top = parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed
+        from .completion import complete
+
+        complete(top)
     try:
         args = top.parse_args(argv)
     except SystemExit as end:
@@ -74,10 +78,11 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _command(name: str) -> Callable[[Namespace], int]:
     """What runs a command. Those that serve are started by a client who waits: they load no other."""
-    from . import serving
+    from . import about, serving
 
-    if name in serving.COMMANDS:
-        return serving.COMMANDS[name]
+    for light in (serving.COMMANDS, about.COMMANDS):
+        if name in light:
+            return light[name]
     from .commands import COMMANDS
 
     return COMMANDS[name]
