@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import Unavailable
+from ..system.disk import replace as replace_file
 from .install import install, installed
 from .minilm import ID
 
@@ -185,7 +186,7 @@ def _write(models: Path, status: _Status) -> None:
     try:
         with open(handle, "w", encoding="utf-8") as file:
             json.dump(asdict(status), file)
-        os.replace(name, models / _STATUS)
+        replace_file(name, models / _STATUS)
     except OSError:
         os.unlink(name)
         raise
