@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -20,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import Unavailable
-from .install import install, installed
-from .minilm import ID
+from ..trust import warn_once
+from .minilm import ID, installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
 SWITCH = "COFIO_FETCH_MODEL"
 OFFLINE = ("UV_OFFLINE", "HF_HUB_OFFLINE")
 """What people set for other tools so that no package and no model is downloaded; it counts here, too."""
-SIZE = "80 MB"
-"""How much is fetched, for people."""
-
 _STATUS, _LOCK = ".fetch.json", ".fetch.lock"
 _LABEL = "fetch."
 _BEAT = 5.0  # seconds between two signs of life
@@ -132,6 +126,10 @@ def start(models: Path) -> ModelState:
             raise
     except OSError:
         return state  # which stands as it was; `cofio model install` says what is wrong with the folder
+    warn_once(
+        "the model that finds by meaning is being fetched in the background (80 MB, once); until it is there, memory is"
+        f" searched by words. {SWITCH}=off prevents it"
+    )
     return ModelState(kind="fetching")
 
 
@@ -150,6 +148,8 @@ def forget(models: Path) -> None:
 
 
 def _spawn(models: Path) -> None:
+    import subprocess  # like others in here, only where it is wanted: most who look find the model there
+
     # -P: what lies in the working folder is not imported. The folder of models, so that no other is kept in use.
     command = [sys.executable, "-P", "-m", "cofio.embed.provision", str(models)]
     nowhere = subprocess.DEVNULL
@@ -181,6 +181,8 @@ def _read(models: Path) -> _Status:
 
 
 def _write(models: Path, status: _Status) -> None:
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f"{_STATUS}.", dir=models)
     try:
         with open(handle, "w", encoding="utf-8") as file:
@@ -226,7 +228,11 @@ class _Pulse:
 
 def _fetch(models: Path) -> int:
     """Fetch and build the model, unless another process is at it; the exit code."""
+    import shutil
+
     from filelock import FileLock, Timeout
+
+    from .install import install
 
     try:
         with FileLock(models / _LOCK, timeout=_LOCK_PATIENCE):
