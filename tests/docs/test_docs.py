@@ -51,7 +51,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
         shown = str(each.default).lower() if isinstance(each.default, bool) else str(each.default)
         row = next(line for line in page.splitlines() if f"`COFIO_{each.name.upper()}`" in line)
         assert f"`{each.name}`" in row
-        assert each.name == "models" or shown in row
+        assert each.name in ("models", "docs") or shown in row
 
 
 def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
@@ -66,7 +66,12 @@ def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
 def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> None:
     (sample,) = blocks("docs/engine.md", "toml")
     assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
-    everything = sample.replace("# embed", "embed").replace("# llm", "llm").replace("# models", "models")
+    everything = (
+        sample.replace("# embed", "embed")
+        .replace("# llm", "llm")
+        .replace("# models", "models")
+        .replace("# docs", "docs")
+    )
     assert set(tomllib.loads(everything)) == {each.name for each in fields(Settings)}
     assert Settings.load(_store(tmp_path / "all", everything), {}).llm_model == "llama3.2"
 
@@ -118,7 +123,9 @@ def test_every_promise_of_security_names_tests_that_there_are() -> None:
 def test_every_public_verb_is_documented() -> None:
     page = (ROOT / "docs/engine.md").read_text()
     verbs = [
-        name for name in vars(engine.Engine) if not name.startswith("_") and name not in ("open", "close", "embedder")
+        name
+        for name in vars(engine.Engine)
+        if not name.startswith("_") and name not in ("open", "close", "embedder", "expects_vectors")
     ]
     assert [verb for verb in verbs if f"`{verb}(" not in page] == []
 
