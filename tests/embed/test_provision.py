@@ -132,18 +132,30 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, model
 
 
 def test_a_process_that_cannot_even_start_is_not_started_again_and_again(
-    models: Path, monkeypatch: pytest.MonkeyPatch, index: Index
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: Index
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(broken))
     assert start(models).kind == "fetching"
-    first = status(models)
     alter(models, beat_at=0)
     assert start(models).kind == "missing"
-    assert status(models)["tries"] == first["tries"] == 1
-    monkeypatch.setattr(sys, "executable", str(models / "nowhere"))
+    assert status(models)["tries"] == 1
+    broken.unlink()
     alter(models, next_at=0)
     assert start(models).kind == "missing"
+    assert status(models)["tries"] == 2
     assert index.asked == []
+
+
+@pytest.mark.parametrize("executable", ["", "/opt/their/app", None])
+def test_a_program_that_carries_its_own_python_is_not_started_in_its_place(
+    models: Path, monkeypatch: pytest.MonkeyPatch, executable: str | None
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    assert start(models).kind == "missing"
+    assert not models.exists()
 
 
 def test_a_program_ends_at_once_while_the_model_is_being_fetched(index: Index, models: Path, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Unavailable
+from ..system.disk import sync_path
 from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, installed, pin
 from .runtime import import_onnxruntime
 from .sources import Package, read_sources
@@ -196,7 +196,7 @@ def _check(network: Network) -> None:
 
 def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
     for path in (*ready.iterdir(), ready):
-        _sync(path)
+        sync_path(path)
     # Each turn but the last is lost to another process that published in between.
     for turn in range(100):
         try:
@@ -205,7 +205,7 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         else:
-            _sync(target.parent)
+            sync_path(target.parent)
             return
         if installed(target.parent) and not force:
             return
@@ -214,11 +214,3 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
         except FileNotFoundError:  # another install has just moved it away
             continue
     raise Unavailable(f"{target} is being replaced by other processes all the time")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
