@@ -40,6 +40,7 @@ from .model import (
 )
 from .query import MAX_LIST, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
 from .settings import STORE_FOLDER, Settings, find_store
+from .similarity import find_related
 from .trust import is_new, mark_made
 
 if TYPE_CHECKING:
@@ -159,14 +160,14 @@ class Engine:
         id: str | None = None,
         dedupe: bool = False,
         similar: bool = False,
-        same: bool = False,
+        related: bool = False,
     ) -> Record:
         """Remember something new, which has a text, a title or both.
 
         `ttl` is how long it lasts, in seconds or as a timedelta. With `dedupe`, a record of the same scope and
         kind with the same text is returned instead, with `existed` set. With `similar`, the result names
-        records of the scope that say nearly the same, which costs a search; with `same`, one that says just the
-        same, which costs next to nothing.
+        records of the scope that say nearly the same, which costs a search; with `related`, one that says just the
+        same, and up to three on its topic that say nearly the same or may contradict it, for a fraction of that.
 
         Raises:
             Invalid: something about the input is wrong; the message names the field and its limit.
@@ -175,15 +176,16 @@ class Engine:
         """
         check_bool("dedupe", dedupe)
         check_bool("similar", similar)
-        check_bool("same", same)
+        check_bool("related", related)
         draft = Draft(
             scope=scope, kind=member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
             importance=member(Importance, "importance", importance), author=author, source=source, parent=parent,
             position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
         )  # fmt: skip
-        near = self._similar(draft) if similar else ()
-        (record,) = self._records([Put(draft=draft, dedupe=dedupe, same=same and not similar)])
-        return replace(record, similar=tuple(one for one in near if one.id != record.id)) if near else record
+        near = self._similar(draft, related=not similar) if similar or related else ()
+        (record,) = self._records([Put(draft=draft, dedupe=dedupe, same=related and not similar)])
+        known = {record.id, *(one.id for one in record.similar)}
+        return replace(record, similar=(*record.similar, *(one for one in near if one.id not in known)))
 
     def write_many(self, drafts: Iterable[Draft], *, dedupe: bool = False) -> Records:
         """Remember many things in one transaction: all of them, or none."""
@@ -584,9 +586,9 @@ class Engine:
         dimensions, name = embedder.dimensions, embedder.id
         return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
 
-    def _similar(self, draft: Draft) -> tuple[Similar, ...]:
+    def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
         with self._backend.reading(self._clock(), words=True) as view:
-            return searching.similar(view, draft)
+            return find_related(view, draft) if related else searching.similar(view, draft)
 
 
 class _Embedding:

@@ -21,7 +21,9 @@ MAX_STORE = 4096
 MAX_QUIET = 525_600  # minutes: a year
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
-HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault", "quiet_after"})
+HARMLESS = frozenset(
+    {"sync", "fusion", "floor", "background", "port", "timezone", "docs", "quiet_after", "structured", "vault"}
+)
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
 _OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
@@ -61,6 +63,8 @@ class Settings:
     """The zone that the REST door shows times in, reads times without a zone in, and counts days by."""
     docs: bool | None = None
     """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json; unset: on loopback."""
+    structured: bool = False
+    """Whether answers over MCP carry their data, too, with schemas: for programs. Some agents then see no text."""
     quiet_after: float = 30.0
     """Minutes after its last message in which `cofio serve` carves a session that nobody flushes; 0 for never."""
     vault: bool = True

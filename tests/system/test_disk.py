@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -78,7 +79,7 @@ def test_a_file_that_somebody_has_open_on_windows_is_replaced_once_they_close_it
         really(cast(str, source), cast(str, target))
 
     monkeypatch.setattr(os, "replace", replace)
-    monkeypatch.setattr(disk.time, "sleep", pauses.append)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     (tmp_path / "new").write_bytes(b"new")
     with pytest.raises(PermissionError):  # elsewhere it means what it says
         disk.replace(tmp_path / "new", tmp_path / "file")

@@ -302,7 +302,7 @@ def run(
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname()} if strict else set())
-        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
             memory.verify()

@@ -383,6 +383,9 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
         "cofio mcp\ncofio mcp config claude-code --write",
     )
     mcp.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
+    mcp.add_argument(
+        "--structured", action="store_true", help="give answers as data, too: for programs, not for agents"
+    )
     config = verb(
         mcp.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser),
         "config",

@@ -13,7 +13,8 @@ from pathlib import Path
 from ...configuration import FILE
 from ...model import Json
 from ...settings import Gathered, Settings, find_store, gather
-from ...trust import find_config_folder, sanitize
+from ...system.places import find_config_folder
+from ...trust import sanitize
 from .terminal import note, output
 
 MEANINGS = {
@@ -22,6 +23,7 @@ MEANINGS = {
     "embed_model": 'Its model, as "text-embedding-3-small".',
     "embed_key": "Its key. Better in the variable COFIO_EMBED_KEY, together with COFIO_EMBED_URL.",
     "models": 'The folder that models are kept in; "" is cofio/models in your cache folder.',
+    "fetch_model": "Fetch the model by itself, in the background, when it is first wanted and not there.",
     "sync": '"full": what is acknowledged survives a power cut. "normal": a crash of the process only.',
     "fusion": 'How the two rankings become one: "convex" or "rrf".',
     "floor": "The least relevance, 0 to 1, that a hit must have when the query does not say.",
@@ -30,7 +32,9 @@ MEANINGS = {
     "port": "The port of `cofio serve`; 0 takes a free one.",
     "allow_secrets": "Keep what looks like a key, a token or a password, rather than refuse or mask it.",
     "timezone": 'The zone of the times that REST shows and of days, as "Europe/Oslo".',
-    "docs": "Show the REST API at /docs, /redoc and /openapi.json.",
+    "docs": "Show the REST API at /docs, /redoc and /openapi.json; unset, only where others cannot reach it.",
+    "structured": "Add data to answers over MCP, for programs: some agents then see no text.",
+    "quiet_after": "Minutes after which `cofio serve` carves a session that nobody flushes; 0 for never.",
     "vault": "Keep what is remembered of conversations as Markdown files, too.",
     "llm_base_url": 'An OpenAI-compatible endpoint whose model betters what is remembered, as "http://127.0.0.1:11434/v1".',
     "llm_model": 'Its model, as "llama3.2".',
@@ -80,9 +84,13 @@ def print_sample(args: Namespace) -> None:
         "# Every line is the default: take away the # of those that you change. Texts stand in quotes.",
     ]
     for each in fields(Settings):
-        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {json.dumps(each.default)}"]
+        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {_sample(each.default)}"]
     sample = "\n".join(lines)
     output(as_json=args.json).done(sample, sample=sample + "\n")
+
+
+def _sample(default: object) -> str:
+    return "true" if default is None else json.dumps(default)  # a switch that is unset
 
 
 def _files(folder: Path) -> list[Path]:
@@ -110,9 +118,9 @@ def _mask(name: str, value: object) -> Json:
         return "***" if value else ""
     if isinstance(value, str):
         return _USERINFO.sub("***", value)
-    assert isinstance(value, bool | int | float)
+    assert value is None or isinstance(value, bool | int | float)
     return value
 
 
 def _show(value: Json) -> str:
-    return sanitize(json.dumps(value, ensure_ascii=False)) if value != "" else "-"
+    return sanitize(json.dumps(value, ensure_ascii=False)) if value not in ("", None) else "-"

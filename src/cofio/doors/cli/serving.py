@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Unavailable
@@ -25,6 +26,8 @@ def mcp(args: Namespace) -> int:
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
+    if args.structured:
+        settings = replace(settings, structured=True)
     return run(folder, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
 
 
