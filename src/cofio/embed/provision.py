@@ -23,7 +23,7 @@ from ..trust import warn_once
 from .minilm import ID, installed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 SWITCH = "COFIO_FETCH_MODEL"
 OFFLINE = ("UV_OFFLINE", "HF_HUB_OFFLINE")
@@ -98,11 +98,10 @@ def read_state(models: Path) -> ModelState:
     return ModelState(kind="missing")
 
 
-def is_switched_off(environ: Mapping[str, str] | None = None) -> bool:
+def is_switched_off() -> bool:
     """Whether the user's environment forbids it, which counts also for programs that make their own settings."""
-    environ = os.environ if environ is None else environ
-    is_offline = any(environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
-    return is_offline or environ.get(SWITCH, "").lower() in ("0", "false", "no", "off")
+    is_offline = any(os.environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
+    return is_offline or os.environ.get(SWITCH, "").lower() in ("0", "false", "no", "off")
 
 
 def start(models: Path) -> ModelState:
@@ -129,7 +128,7 @@ def start(models: Path) -> ModelState:
     except OSError:
         return state  # which stands as it was; `cofio model install` says what is wrong with the folder
     warn_once(
-        "the model that finds by meaning is being fetched in the background (80 MB, once); until it is there, memory is"
+        "the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, memory is"
         f" searched by words. {SWITCH}=off prevents it"
     )
     return ModelState(kind="fetching")
@@ -149,8 +148,9 @@ def follow(models: Path, progress: Callable[[str, float], None]) -> None:
 
 def forget(models: Path) -> None:
     """Forget earlier tries, because the model is there."""
-    with suppress(OSError):
-        (models / _STATUS).unlink()
+    for file in models.glob(f"{_STATUS}*"):  # and what a process that was killed was about to write
+        with suppress(OSError):
+            file.unlink()
 
 
 def _read(models: Path) -> _Status:
