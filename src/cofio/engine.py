@@ -598,8 +598,18 @@ class _Embedding:
                 )  # fmt: skip
                 self.missing = None
             except Unavailable as error:
-                self.missing = str(error)
+                self.missing = self._explain(str(error))
         return self._embedder
+
+    def _explain(self, problem: str) -> str:
+        """Why there is no embedder; a model that is not there is being fetched from now on."""
+        if self._settings.embedder != "minilm":
+            return problem
+        from .embed.provision import read_state, start
+
+        models = self._settings.models_folder
+        state = start(models) if self._settings.fetch_model else read_state(models)
+        return str(state) if state.kind in ("fetching", "failed") else problem
 
 
 def _release(indexing: Indexing, backend: Backend) -> None:

@@ -40,6 +40,8 @@ class Settings:
     embed_key: str = ""
     models: str = ""
     """The folder that models are kept in; empty means `cofio/models` in the user's cache folder."""
+    fetch_model: bool = True
+    """Whether the model is fetched by itself, in the background, when it is first wanted and not there."""
     sync: str = "full"
     """full: an acknowledged write survives a power cut. normal: it survives a crash of the process only."""
     fusion: str = "convex"
@@ -150,6 +152,8 @@ def read_claims(store: Path, *, asked: bool = False) -> Claims:
 
 
 def _is_restricted(name: str, value: object) -> bool:
+    if name == "fetch_model":  # any store may keep to words, and none may turn the network on
+        return convert(name, value, "bool") is not False
     return name not in HARMLESS and not (name == "embedder" and value in _OWN_EMBEDDERS)
 
 

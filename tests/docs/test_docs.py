@@ -57,7 +57,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
 def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
     page = (ROOT / "docs/privacy.md").read_text()
     for each in fields(Settings):
-        if each.name.endswith("_url") or each.name == "fetch":
+        if each.name.endswith("_url") or each.name.startswith("fetch"):
             assert f"`COFIO_{each.name.upper()}`" in page
     for provider in ("redis", "postgresql", "s3", "http"):
         assert f"`{provider}:" in page

@@ -53,7 +53,7 @@ def reindex(args: Namespace) -> int:
 
 def doctor(args: Namespace) -> int:
     """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
-    from ...embed.install import installed
+    from ...embed.provision import read_state
     from ...embed.runtime import find_telemetry
 
     folder, settings = place(args)
@@ -92,8 +92,9 @@ def doctor(args: Namespace) -> int:
         if not exists(folder):
             raise
         problems = [*(problems or _around(folder)), str(error)]
-    there = installed(settings.models_folder)
-    facts["model"] = "installed" if there else "not installed"
+    state = read_state(settings.models_folder)
+    words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
+    facts["model"] = words.get(state.kind, f"not installed: {state.reason}")
     facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
     if leftover := find_telemetry():
@@ -247,24 +248,41 @@ def _chunks(count: int) -> str:
 
 def model(args: Namespace) -> int:
     """See to the model."""
-    from ...embed.install import install, installed
+    from ...embed.install import install
     from ...embed.minilm import ID
+    from ...embed.provision import follow, forget, read_state
 
     _, settings = place(args)
     models = settings.models_folder
-    there = installed(models)
+    state = read_state(models)
+    there = state.kind == "ready"
     if args.verb == "status":
-        said = f"{ID} is installed in {models}" if there else f"{ID} is not in {models}: run `cofio model install`"
+        said = {
+            "ready": f"{ID} is installed in {models} ({size(_measure(models / ID))})",
+            "fetching": f"{ID} is being fetched into {models} ({state.percent})",
+            "failed": f"{ID} could not be fetched into {models} yet: {state.reason}",
+            "missing": f"{ID} is not in {models}: run `cofio model install`",
+        }[state.kind]
     else:
         source = Path(args.source).expanduser() if args.source else None
         with Bar("fetching the weights") as bar:
-            install(
-                models, source=source, force=args.force,
-                progress=lambda stage, share: bar(stage, round(100 * share), 100),
-            )  # fmt: skip
+
+            def report(stage: str, share: float) -> None:
+                bar(stage, round(100 * share), 100)
+
+            if source is None and not args.force:
+                follow(models, report)
+            install(models, source=source, force=args.force, progress=report)
+        forget(models)
         said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
-        there = True
+        there, state = True, read_state(models)
     output(as_json=args.json).done(
-        said, model=ID, installed=there, folder=str(models / ID), embedder=settings.embedder
+        said, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
+        folder=str(models / ID), bytes=_measure(models / ID), embedder=settings.embedder,
     )  # fmt: skip
     return 0
+
+
+def _measure(folder: Path) -> int:
+    """The bytes of the folder's files; none when it is not there."""
+    return sum(file.stat().st_size for file in folder.glob("*"))
