@@ -10,7 +10,7 @@ SHOW := awk '/^exit / { code = $$2 } /Downloading .*\.whl.* MB\)|Using cached .*
 NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
 	--fetch-timeout=60000 --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000
 
-.PHONY: run test check bench torture clean
+.PHONY: run test check docs bench torture clean
 
 run: .venv/.model
 	@$(BIN)/cofio serve
@@ -23,6 +23,11 @@ check: .venv/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+
+docs: .venv/.docs
+	@rm -rf site
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir .venv/.doctrees . site
+	@echo "The documentation is in site/index.html"
 
 bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks
@@ -38,7 +43,7 @@ torture: .venv/.model .venv/.dev .strace/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults tests/network
 
 clean:
-	rm -rf .venv .node .redis .strace .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .node .redis .strace .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -54,6 +59,11 @@ clean:
 .venv/.dev: .venv/.base
 	@echo "Installing the tools for tests and checks (once; about 250 MB to fetch) ..."
 	@{ $(PIP) install -c constraints.txt -e '.[server,dev]'; echo "exit $$?"; } | $(SHOW)
+	@touch $@
+
+.venv/.docs: .venv/.base
+	@echo "Installing what builds the documentation (once) ..."
+	@{ $(PIP) install -c constraints.txt -e '.[docs]'; echo "exit $$?"; } | $(SHOW)
 	@touch $@
 
 .venv/.model: .venv/.base
