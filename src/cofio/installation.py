@@ -32,6 +32,7 @@ there would be given our users, so that no text names it."""
 _REQUIREMENT = re.compile(r"""(?P<needed>(?P<name>[A-Za-z0-9._-]+)[^;]*?)\s*;\s*extra == ["'](?P<extra>[\w-]+)["']""")
 """What an extra needs on every system; what it needs on some has more behind the semicolon."""
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./\\~-]+", re.ASCII)
+_FOR_DEVELOPERS = ("dev", "docs")
 _UNKNOWN = "PATH-OF-COFIO"
 _WINDOWS = sys.platform == "win32"
 
@@ -242,11 +243,11 @@ def _find_source(found: Distribution | None) -> str | None:
 
 
 def _requirements(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """What each extra needs, from the metadata of the package; what only developers need is no extra of a user."""
+    """What each extra of a user needs, from the metadata of the package."""
     needed: dict[str, tuple[str, ...]] = {}
     for line in lines:
         match = _REQUIREMENT.fullmatch(line.strip())
-        if match and match["extra"] != "dev":
+        if match and match["extra"] not in _FOR_DEVELOPERS:
             needed[match["extra"]] = (*needed.get(match["extra"], ()), match["needed"])
     return needed
 
