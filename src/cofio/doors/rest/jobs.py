@@ -23,7 +23,7 @@ from ...model import Json, Kind, Record, Scope
 from ...query import MAX_LIST, AllOf, Where
 from ...sessions import Conversations, Place
 from ...sessions.places import ROOT
-from ...sessions.quiet import quiet_sessions
+from ...sessions.quiet import find_quiet_sessions
 from ...sessions.spending import Spending
 from ...sessions.turns import fields
 from . import tasks
@@ -125,7 +125,11 @@ class Jobs:
         with self._changed:
             known = sum(map(len, self._lines.values()))
         if ahead >= tasks.MAX_LINE or known >= tasks.MAX_OPEN:
-            most = f"{tasks.MAX_LINE} of this session" if ahead >= tasks.MAX_LINE else f"{tasks.MAX_OPEN}"
+            most = (
+                f"{tasks.MAX_LINE} requests of this session"
+                if ahead >= tasks.MAX_LINE
+                else f"{tasks.MAX_OPEN} requests"
+            )
             raise RequestError(
                 429,
                 f"{most} are waiting already, so this was not accepted; send it again in a moment",
@@ -258,7 +262,7 @@ class Jobs:
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
         conversations = self._conversations()
-        for place, session in quiet_sessions(conversations.engine, self._clock() - self._quiet):
+        for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
             if conversations.carve(place, session, whole=True) and self._spending is not None:
@@ -270,7 +274,7 @@ class Jobs:
         while not self._closing:
             with self._changed:
                 before = set(self._lines.get(place, ()))
-            waiting = tasks.waiting(engine, *place)
+            waiting = tasks.list_waiting(engine, *place)
             with self._changed:
                 line = self._lines.setdefault(place, {})
                 for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
@@ -300,7 +304,7 @@ class Jobs:
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
             self._fail(place, task, "no server could finish it", "attempts_exhausted")
             return None
-        (begun,) = engine.apply([tasks.started(task)])
+        (begun,) = engine.apply([tasks.mark_started(task)])
         assert isinstance(begun, Record)
         try:
             result = self._carve_for(conversations, place, session, begun)
@@ -308,7 +312,7 @@ class Jobs:
             if engine.closed:
                 raise Unavailable("the store was closed") from error
             if attempts < ATTEMPTS:
-                engine.apply([tasks.put_back(begun)])
+                engine.apply([tasks.mark_queued(begun)])
                 return min(LONGEST, FIRST * 2.0 ** (attempts - 1))
             self._fail(place, begun, str(error), type(error).__name__)
         except CofioError as error:
@@ -340,7 +344,7 @@ class Jobs:
         engine = self._conversations().engine
         for _ in range(TRIES):
             try:
-                engine.apply([tasks.finished(place, task, result=result, error=error, code=code)])
+                engine.apply([tasks.mark_finished(place, task, result=result, error=error, code=code)])
             except Conflict:
                 task = engine.read(task.id)
                 if fields(task)["status"] in ("done", "failed"):
