@@ -23,7 +23,7 @@ from ...sessions.asking import Search, in_rounds, reranked
 from ...sessions.carving import profile_put
 from ...sessions.editing import EDITABLE, edited, edited_profile
 from ...sessions.places import Track, named
-from ...sessions.recalling import Asked, Found, episodes, of_agent, waiting
+from ...sessions.recalling import Asked, Found, episodes, is_waiting, of_agent, waiting
 from .answers import Rendering
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
@@ -60,6 +60,10 @@ FORGOTTEN = {
 }  # fmt: skip
 LISTED = {**KINDS, "atomic_fact": Kind.FACT}
 TYPES = {kind: name for name, kind in LISTED.items()}
+WAITS = (
+    "messages of this user are waiting to become memory, and were not searched: flush their session, or search them,"
+    " too, with include_unprocessed"
+)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -163,6 +167,8 @@ class Verbs:
                 looking.degraded.append(answer.degraded)
                 hits = looking.drop_below(answer.found)
                 data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
+            elif not found and is_waiting(engine, place, asked.user_id):
+                looking.notes.append(WAITS)
         elif asked.agent_id is not None:
             home = place.owner("agent", asked.agent_id)
             for name, kind, show in (
