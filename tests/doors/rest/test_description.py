@@ -54,7 +54,8 @@ def check_against_description(call: Call, answer: Any) -> None:
     """An answer is one that the description has, and has its shape."""
     assert answer.status_code < 500, answer.text
     described = responses_of(call)[str(answer.status_code)]
-    check_shape(described["content"]["application/json"]["schema"], answer.json())
+    if "application/json" in described.get("content", {}):
+        check_shape(described["content"]["application/json"]["schema"], answer.json())
 
 
 def named(name: str) -> Call:
@@ -94,8 +95,9 @@ def test_whatever_is_made_from_the_description_is_answered_as_it_says(
 def test_each_example_is_one_that_the_call_takes_and_gives(call: Call) -> None:
     assert call.example.asked or call.name == "quiesce"
     call.takes.model_validate(call.example.asked)
-    assert set(call.example.answered) == set(call.gives)
-    for status in call.gives:
+    told = [status for status, model in call.gives.items() if model]
+    assert list(call.example.answered) == told
+    for status in told:
         content = responses_of(call)[str(status)]["content"]["application/json"]
         check_shape(content["schema"], content["example"])
 

@@ -112,8 +112,8 @@ class Call:
     path: str
     """Its address below a version, as in `memory/add`; a part in braces is a field of what it takes."""
     takes: type[BaseModel]
-    gives: Mapping[int, type[BaseModel]]
-    """What is in the answer, by its status."""
+    gives: Mapping[int, type[BaseModel] | None]
+    """What is in the answer, by its status; None for a file, or for nothing."""
     does: Callable[[Verbs, Any, Caller], Reply]
     writes: bool
     method: str = "POST"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import answers
 from .calls import Call, read_nothing, read_query
 from .examples import EXAMPLES
+from .knowledge import KNOWLEDGE_CALLS
 from .requests import (
     AddRequest,
     DeleteRequest,
@@ -127,4 +128,5 @@ CALLS = (
         bare=True,
         gives={200: answers.QuiesceData},
     ),
+    *KNOWLEDGE_CALLS,
 )

@@ -157,6 +157,10 @@ class Door:
             if told.status >= 500:
                 _faults.report(f"{request_id(scope)} to {scope['path']}", error)
             return self._failure(scope, told)
+        if reply.file is not None:
+            return Response(reply.file.data, reply.status, reply.file.headers, media_type=reply.file.mime)
+        if reply.status == 204:
+            return Response(status_code=204)
         if call.bare:
             return Response(dump_line(reply.data).encode(), reply.status, media_type="application/json")
         envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}

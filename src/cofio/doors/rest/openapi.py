@@ -55,6 +55,15 @@ _FAILURES = {
     "503": "The memory cannot be used at the moment.",
 }
 
+_FILES = {
+    200: {
+        "description": "The file, as it is.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    },
+    204: {"description": "There is nothing to tell."},
+}
+"""Answers without an envelope."""
+
 
 class ErrorBody(BaseModel):
     """What went wrong."""
@@ -96,7 +105,7 @@ def _render() -> str:
 def document() -> dict[str, Any]:
     """The API as an OpenAPI document."""
     taken = [(call.takes, "validation") for call in CALLS]
-    given = [(model, "serialization") for call in CALLS for model in call.gives.values()]
+    given = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]
     others = [(ErrorEnvelope, "serialization"), (Health, "serialization")]
     names, schemas = models_json_schema([*taken, *given, *others], ref_template=REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
     parts = {name: _add_meanings(schema) for name, schema in _drop_titles(schemas["$defs"]).items()}
@@ -166,7 +175,10 @@ def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str
             body["example"] = asked
         operation["requestBody"] = {"required": bool(schema.get("required")), "content": {call.media: body}}
     operation["responses"] = {
-        **{str(status): _describe_answer(call, status, names[model.__name__]) for status, model in call.gives.items()},
+        **{
+            str(status): _describe_answer(call, status, names[model.__name__]) if model else _FILES[status]
+            for status, model in call.gives.items()
+        },
         **_describe_failures(call, names),
     }
     return operation

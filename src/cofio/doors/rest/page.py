@@ -94,7 +94,7 @@ def _render_operation(document: Mapping[str, Any], method: str, path: str, opera
             shown.append(f"<p>The body is <code>{escape(media)}</code>.</p>")
     shown.append(f"<h3>Example</h3><pre>{escape(_write_command(method, path, operation))}</pre>")
     for status, answer in operation["responses"].items():
-        content = answer["content"]["application/json"]
+        content = answer.get("content", {}).get("application/json", {})
         if int(status) < 300:
             shown.append(f"<p><b>{escape(status)}</b> {_render_text(answer['description'])} {_name_data(content)}</p>")
             if "example" in content:
@@ -127,7 +127,7 @@ def _write_command(method: str, path: str, operation: Mapping[str, Any]) -> str:
 
 
 def _name_data(content: Mapping[str, Any]) -> str:
-    schema = content["schema"]
+    schema = content.get("schema", {})
     data = schema.get("properties", {}).get("data", schema)
     return _render_type(data) if "$ref" in data else ""
 

@@ -21,6 +21,15 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """What is sent as it is, without an envelope, with the headers that it needs."""
+
+    data: bytes
+    mime: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """An answer: its data, its status, and what a client should know about how it came about."""
 
@@ -32,6 +41,8 @@ class Reply:
     """What a model was asked for it."""
     degraded: str | None = None
     """Why an answer may be incomplete for the moment."""
+    file: File | None = None
+    """What is sent in the place of the data."""
 
 
 class RequestError(Exception):
