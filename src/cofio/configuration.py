@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .errors import Invalid, Unavailable
 from .links import read_file
+from .suggestions import suggest
 from .trust import sanitize
 
 FILE = "cofio.toml"
@@ -53,7 +54,9 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
         raise Invalid(FILE, _explain(path, text, kinds, str(error))) from error
     for name in given:
         if name not in kinds:
-            raise Invalid(sanitize(name), f"is not a setting; {FILE} takes {', '.join(kinds)} ({path})")
+            meant = suggest(name, kinds)
+            there = f"did you mean {meant}?" if meant else f"{FILE} takes {', '.join(kinds)}"
+            raise Invalid(sanitize(name), f"is not a setting; {there} ({path})")
     return given
 
 

@@ -1,4 +1,4 @@
-"""How a PDF becomes text, with pypdf (the extra `cofio[documents]`)."""
+"""How a PDF becomes text, with pypdf (the extra `documents`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(data: bytes, *, marked: bool = False) -> str:
     except ImportError:
         raise Unreadable(
             "To read a PDF the server needs pypdf, which it does not have: "
-            "its owner can install it with `pip install 'cofio[documents]'`; or send what the PDF says as text."
+            "its owner can install cofio's extra `documents`; or send what the PDF says as text."
         ) from None
     reader = PdfReader(io.BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):

@@ -8,9 +8,9 @@ code 3. A parser that gives up ends with 4 or a signal.
 from __future__ import annotations
 
 import os
-import resource
 import sys
 
+from ..system.processes import limit_resources
 from .items import Unreadable
 from .kinds import Kind
 from .workers import GAVE_UP, MEMORY, REFUSED, SECONDS
@@ -19,13 +19,7 @@ from .workers import GAVE_UP, MEMORY, REFUSED, SECONDS
 def main() -> int:
     """Read what is on stdin, within limits that the process sets for itself before it looks at it."""
     sys.excepthook = lambda *_: os._exit(GAVE_UP)
-    limits = {resource.RLIMIT_CPU: SECONDS, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
-    if sys.platform != "darwin":  # macOS knows this limit, and refuses to set it
-        limits[resource.RLIMIT_AS] = MEMORY
-    for what, limit in limits.items():
-        _, most = resource.getrlimit(what)
-        least = limit if most == resource.RLIM_INFINITY else min(limit, most)
-        resource.setrlimit(what, (least, least))
+    limit_resources(seconds=SECONDS, memory=MEMORY)
     kind, charset, data = Kind(sys.argv[1]), sys.argv[2] or None, sys.stdin.buffer.read()
     try:
         code, answer = 0, _read(kind, data, charset, marked=sys.argv[3:] == ["marked"])

@@ -30,6 +30,7 @@ from .. import __version__
 from ..content import Fetching
 from ..errors import Invalid, Unavailable
 from ..settings import Settings
+from ..system.processes import claim_address
 from ..trust import is_versioned
 from ..vault.opening import Beside
 from . import checkpoints
@@ -301,7 +302,7 @@ def run(
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname()} if strict else set())
-        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
             memory.verify()
@@ -379,7 +380,7 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise _unusable(host, port, error) from error
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        claim_address(listening)
         listening.bind((host, port))
         listening.listen()
     except OSError as error:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from ...errors import Unavailable
+from ...installation import install_command
 from ...settings import Settings, find_store
 
 
@@ -23,16 +26,25 @@ def mcp(args: Namespace) -> int:
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
+    if args.structured:
+        settings = replace(settings, structured=True)
     return run(folder, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
 
 
 def serve(args: Namespace) -> int:
     """Serve every HTTP door until stopped."""
-    from ..serve import run
+    try:
+        from ..serve import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "cofio":
+            raise
+        raise Unavailable(
+            f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
+        ) from error
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
-    return run(
+    code = run(
         folder,
         settings,
         host=args.host or settings.host,
@@ -42,6 +54,10 @@ def serve(args: Namespace) -> int:
         allow_secrets=args.allow_secrets or settings.allow_secrets,
         ready=lambda url: _ready(args, folder, url),
     )
+    from .terminal import note
+
+    note("stopped; all that was written is kept. Goodbye")
+    return code
 
 
 def _ready(args: Namespace, folder: Path, url: str) -> None:
