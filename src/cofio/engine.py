@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -49,6 +50,7 @@ Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Found: TypeAlias = list[Record | None]
 Hits: TypeAlias = list[Hit]
 Headings: TypeAlias = list[Heading]
+Ids: TypeAlias = list[str]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
 MAX_BATCH = 100_000
@@ -112,7 +114,7 @@ class Engine:
             mark_made(folder)
         if new and folder.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
-                (folder / ".gitignore").write_text("*\n")
+                (folder / ".gitignore").write_bytes(b"*\n")
         return engine
 
     def __enter__(self) -> Engine:
@@ -304,6 +306,19 @@ class Engine:
             raise NotFound(id)
         return record
 
+    def ids(self, prefix: str, *, limit: int = 10) -> Ids:
+        """The ids that begin so, in their order: for people, who do not type them whole."""
+        check_int("limit", limit, 1, MAX_LIST)
+        with self._backend.reading(self._clock()) as view:
+            return view.ids(_id(prefix), limit)
+
+    def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
+        """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
+        check_int("least", least, 1, MAX_ID)
+        with self._backend.reading(self._clock()) as view:
+            shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
+        return {each: each[: max(least, length + 1)] for each, length in shared.items()}
+
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
         with self._backend.reading(self._clock()) as view:
@@ -452,6 +467,11 @@ class Engine:
         """What makes vectors here; None when the store has none or it is not installed."""
         return self._embedding.opened()
 
+    @property
+    def expects_vectors(self) -> bool:
+        """Whether meaning counts here, as far as that is known without opening what makes vectors."""
+        return self._embedding.is_expected
+
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
         return 0 if self.read_only else self._indexing.settle(progress, limit)
@@ -589,6 +609,11 @@ class _Embedding:
             return ID
         return embedder.id if embedder else None
 
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is an embedder, or nothing is known against there being one."""
+        return self._embedder is not None or (self._settings.embedder != "none" and self.missing is None)
+
     def opened(self) -> Embedder | None:
         """The embedder; None when the settings want none, or when it is not there."""
         chosen = self._settings
@@ -600,8 +625,18 @@ class _Embedding:
                 )  # fmt: skip
                 self.missing = None
             except Unavailable as error:
-                self.missing = str(error)
+                self.missing = self._explain(str(error))
         return self._embedder
+
+    def _explain(self, problem: str) -> str:
+        """Why there is no embedder; a model that is not there is being fetched from now on."""
+        if self._settings.embedder != "minilm":
+            return problem
+        from .embed.provision import read_state, start
+
+        models = self._settings.models_folder
+        state = start(models) if self._settings.fetch_model else read_state(models)
+        return str(state) if state.kind in ("fetching", "failed") else problem
 
 
 def _release(indexing: Indexing, backend: Backend) -> None:
@@ -697,6 +732,13 @@ def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
 def _id(value: str) -> str:
     check_text("id", value, MAX_ID)
     return value
+
+
+def _shared(id: str, others: Iterable[str]) -> int:
+    """How many characters the id begins with that one of the others begins with, too."""
+    return max(
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
+    )
 
 
 def _key(key: str) -> str:

@@ -62,6 +62,10 @@ class Kind(StrEnum):
     """An earlier state of a record: listed and read, but never found by words or by meaning."""
     LEDGER = "ledger"
     """What a door keeps for its own use, such as the last number it gave out; never found, as a revision is not."""
+    DOCUMENT = "document"
+    """A document of the knowledge base: its title and its summary."""
+    TOPIC = "topic"
+    """A section of such a document."""
 
 
 UNSOUGHT = frozenset({Kind.REVISION, Kind.LEDGER})

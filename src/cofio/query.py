@@ -199,6 +199,8 @@ class Page(Sequence[Hit]):
     searched: Searched
     cut: int
     """How many candidates were left out because nothing about them reached the floor."""
+    near: tuple[Hit, ...] = ()
+    """Where the floor left nothing: the up to three candidates that came nearest to it."""
     degraded: str | None
     """Why the search could not use everything that it should have; None when it did."""
 

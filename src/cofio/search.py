@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 CANDIDATES = 100  # the fewest that each signal is asked for
 ALONE = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts
 EXPANDED = 30  # so many of the best bring their surroundings along
+# Of the store's floor, where no record has a word of the query to speak for it: cosines of paraphrases are low.
+MEANING_ALONE = 0.55
+NEAR, NEAR_LEAST = 3, 0.2  # what is named of those that the floor left out, when it left nothing
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
 
 
@@ -110,11 +113,14 @@ def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: st
 
     scored = _score(query, found, asked, fusion)
     relevant = {no: _relevance(no, found) for no in scored.total}
+    if query.floor is None and not found.keyword:
+        floor *= MEANING_ALONE
     kept = _kept(found, relevant, floor)
     kept.sort(key=lambda no: (-scored.total[no], -no))
     degraded += _unseen(view, query, bounds, sought)
     return Page(
         hits=_hits(view, _first(kept, query, found), found, scored, relevant, asked),
+        near=_hits(view, [] if kept else _near(relevant), found, scored, relevant, asked),
         searched=Searched(
             scope=query.scope, kinds=query.kinds, mode=query.mode, words=asked, keyword=by_words, semantic=by_meaning
         ),
@@ -218,6 +224,12 @@ def _kept(found: _Candidates, relevant: dict[int, tuple[float, float]], floor: f
     places = {no: _place(brief) for no, brief in found.briefs.items()}
     lifted = ranking.windowed(dict.fromkeys(strong, 1.0), places)
     return [no for no in found.briefs if lifted[no] > 0]
+
+
+def _near(relevant: dict[int, tuple[float, float]]) -> list[int]:
+    """The candidates that came nearest to the floor: a paraphrase in a note of five words often stays below it."""
+    best = sorted(relevant, key=lambda no: (-max(relevant[no]), -no))
+    return [no for no in best[:NEAR] if max(relevant[no]) >= NEAR_LEAST]
 
 
 def _first(kept: list[int], query: Query, found: _Candidates) -> list[int]:

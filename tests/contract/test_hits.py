@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -108,6 +109,36 @@ def test_nothing_relevant_is_an_answer(memory: Engine, remember: Callable[..., l
     assert len(hits) == 0
     assert hits.cut == hits.searched.semantic == 5
     assert hits.degraded is None
+
+
+def test_where_no_word_is_shared_about_half_the_floor_of_the_store_is_enough(
+    memory: Engine, reopen: Callable[..., Engine]
+) -> None:
+    memory.write(DEMO, text="walrus colony on the ice of the far north")
+    memory.settle()
+    near = Query("?", mode="semantic", vector=list(Hashed().embed_query("walrus")), floor=None)
+    cosine = memory.search(replace(near, floor=0.0))[0].why.semantic
+    assert cosine is not None
+    strict = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.5), Hashed())
+    assert len(strict.search(near)) == 0
+    lax = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.6), Hashed())
+    assert len(lax.search(near)) == 1
+    assert len(lax.search(replace(near, floor=cosine.score / 0.6))) == 0
+
+
+def test_what_came_nearest_to_the_floor_is_named_when_nothing_reached_it(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    animals(remember)
+    asked = "walrus giraffe zebra elephant leopard"
+    near = memory.search(Query(asked, floor=0.99)).near
+    assert 1 <= len(near) <= 3
+    assert "walrus" in near[0].record.text
+    best = [max(signal.relevance for signal in (hit.why.keyword, hit.why.semantic) if signal) for hit in near]
+    assert best == sorted(best, reverse=True)
+    assert best[-1] >= 0.2
+    assert memory.search(Query(asked, floor=0.1)).near == ()
+    assert memory.search("quarterly tax return").near == ()
 
 
 def test_the_floor_of_the_store_holds_when_the_query_has_none(memory: Engine, reopen: Callable[..., Engine]) -> None:

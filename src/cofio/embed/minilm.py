@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
 from ..errors import Unavailable
+from ..system.processes import run_after_fork
 from . import encodable
 from .runtime import import_onnxruntime
 
@@ -161,7 +162,7 @@ class MiniLM:
 
 
 _open: WeakSet[MiniLM] = WeakSet()
-os.register_at_fork(after_in_child=_open.clear)  # whose threads, and what they hold, are the parent's
+run_after_fork(_open.clear)  # whose threads, and what they hold, are the parent's
 
 
 @atexit.register
@@ -179,18 +180,16 @@ class Network:
 
     def __init__(self, graph: Path, tokenizer: Path, *, threads: int = 1) -> None:
         """Read both files; takes about 50 MB."""
-        from tokenizers import Tokenizer
+        from .wordpiece import WordPiece
 
         self._session = _session(graph, threads)
-        self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(_MOST_TOKENS)
+        self._tokenizer = WordPiece(tokenizer, most=_MOST_TOKENS)
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The text's vector, of length one."""
         import numpy as np
 
-        tokens = self._tokenizer.encode(encodable(text[:_MOST_CHARACTERS])).ids
+        tokens = self._tokenizer.encode(encodable(text[:_MOST_CHARACTERS]))
         (vectors,) = self._session.run(None, {"input_ids": np.array([tokens], np.int64)})
         vector: NDArray[np.float32] = vectors[0]
         return vector

@@ -7,7 +7,6 @@ import. Only a variable that is set before the import prevents all of it.
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -22,8 +21,8 @@ def _disable_telemetry() -> None:
 _disable_telemetry()
 
 
-def import_onnxruntime(part: str = "") -> ModuleType:
-    """onnxruntime, or a part of it such as `quantization`, with its telemetry off.
+def import_onnxruntime() -> ModuleType:
+    """onnxruntime with its telemetry off.
 
     A program that has imported onnxruntime itself before may have it on. Then it is told to gather no more, which does
     not undo what it has gathered by then.
@@ -32,7 +31,8 @@ def import_onnxruntime(part: str = "") -> ModuleType:
     import onnxruntime
 
     onnxruntime.disable_telemetry_events()
-    return import_module(f"onnxruntime.{part}") if part else onnxruntime
+    module: ModuleType = onnxruntime
+    return module
 
 
 def find_telemetry() -> Path | None:

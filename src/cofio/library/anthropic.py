@@ -1,6 +1,6 @@
 """Anthropic's memory tool for the tool runner of their Python SDK, versions 1 and 2: `tools=[MemoryTool()]`.
 
-The SDK takes more than a second to import, and comes with the extra: `pip install 'cofio[anthropic]'`.
+The SDK takes more than a second to import, and comes with the extra `anthropic`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from anyio import to_thread
 from ..doors.memory_tool import Limiter, Result, dispatch, home
 from ..doors.memory_tool.arguments import Options
 from ..engine import Engine
+from ..installation import install_command
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 except ImportError as error:
     raise ImportError(
-        "cofio.library.anthropic needs Anthropic's SDK, version 1.13 or newer: pip install 'cofio[anthropic]'"
+        f"cofio.library.anthropic needs Anthropic's SDK, version 1.13 or newer: {install_command('anthropic')}"
     ) from error
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
     store = CofioChatStore(engine)
     memory = Memory.from_defaults("ada", chat_store=store, memory_blocks=[CofioMemoryBlock(engine)])
 
-LlamaIndex takes more than a second to import, and comes with the extra: `pip install 'cofio[llama-index]'`.
+LlamaIndex takes more than a second to import, and comes with the extra `llama-index`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, InstanceOf
 
 from ..engine import Engine
 from ..errors import Invalid
+from ..installation import install_command
 from ..model import Json, Record, Scope, check_int
 from ..query import MAX_LIMIT, Query
 from .crossing import across
@@ -27,7 +28,7 @@ try:
     from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 except ImportError as error:
     raise ImportError(
-        "cofio.library.llama_index needs LlamaIndex, version 0.14.25 or newer: pip install 'cofio[llama-index]'"
+        f"cofio.library.llama_index needs LlamaIndex, version 0.14.25 or newer: {install_command('llama-index')}"
     ) from error
 
 __all__ = ["SOURCE", "CofioBufferStore", "CofioChatStore", "CofioMemoryBlock"]

@@ -3,7 +3,7 @@
     session = CofioSession("ada", engine)
     Runner.run_sync(agent, "What did I say about boats?", session=session)
 
-The SDK takes more than a second to import, and comes with the extra: `pip install 'cofio[openai-agents]'`.
+The SDK takes more than a second to import, and comes with the extra `openai-agents`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..engine import Engine
 from ..errors import Invalid
+from ..installation import install_command
 from ..model import Scope, check_int
 from ..query import MAX_LIMIT, Page, Query
 from .crossing import across
@@ -26,7 +27,7 @@ try:
 except ImportError as error:
     raise ImportError(
         "cofio.library.openai_agents needs OpenAI's Agents SDK, version 0.24 or newer:"
-        " pip install 'cofio[openai-agents]'"
+        f" {install_command('openai-agents')}"
     ) from error
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from ..errors import Invalid, Unavailable
+from ..installation import install_command
 from .failures import Failed, Nonsense, Reason
 from .fitting import tokens
 from .shapes import Schema, sent
@@ -111,7 +112,7 @@ class Endpoint:
         if not key.isascii() or not key.isprintable():
             raise Invalid("llm_api_key", "holds characters that no key has")
         if find_spec("openai") is None:
-            raise Unavailable("a model needs the openai package: pip install 'cofio[llm]'")
+            raise Unavailable(f"a model needs the openai package: {install_command('llm')}")
         self.model = model
         self._key = key
         self._spend, self._allowed = spend, allowed

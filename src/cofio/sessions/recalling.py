@@ -13,6 +13,7 @@ from .places import Place
 
 EACH = 6  # of the facts and of the messages that an episode is found by, so many of each count
 FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
+FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
 AT_ONCE = 150  # sessions that are named in one filter
 
 
@@ -55,9 +56,10 @@ def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
         if of is not None:
             groups.setdefault(of, []).append(hit)
     found: list[Found] = []
+    least = min(FACT_FLOOR, engine.settings.floor)
     for episode, hits in groups.items():
         if _near(hits, asked.radius) and (record := _episode(engine, episode, hits)) is not None:
-            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, engine.settings.floor)]
+            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, least)]
             found.append(Found(record, score(hits[0]), facts))
     return Answer(found, page.degraded)
 

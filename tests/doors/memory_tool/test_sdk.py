@@ -18,6 +18,7 @@ from anthropic.types.beta import BetaMemoryTool20250818StrReplaceCommand, BetaMe
 
 from cofio import Engine, Invalid
 from cofio.doors.memory_tool import home
+from cofio.installation import install_command
 from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
 
 from .conftest import MessagesApi, Tool
@@ -216,6 +217,6 @@ def test_without_the_sdk_the_error_says_what_to_install_and_all_else_works() -> 
         [sys.executable, "-c", f"{hidden}; import cofio.library.anthropic"], capture_output=True, text=True, check=False
     )
     assert "ImportError: cofio.library.anthropic needs Anthropic's SDK" in done.stderr
-    assert "pip install 'cofio[anthropic]'" in done.stderr
+    assert install_command("anthropic") in done.stderr
     light = "import sys, cofio.doors.memory_tool; assert not {'anthropic', 'starlette', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", light], check=True)

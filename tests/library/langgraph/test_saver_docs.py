@@ -52,6 +52,17 @@ def test_the_agent_remembers_across_threads(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.requirement("langgraph.saver.docs")
+def test_every_program_of_the_page_is_whole(tmp_path: Path) -> None:
+    programs = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(programs) >= 5
+    with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as old:
+        old.setup()
+    for each in programs:
+        done = subprocess.run([sys.executable, "-c", each], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
 class Chat(TypedDict, total=False):
     messages: Annotated[list[AnyMessage], add_messages]
     count: Annotated[int, operator.add]

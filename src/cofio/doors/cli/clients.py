@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import Invalid
+from ...installation import find_installation, join_words, start_command
 from ...model import Json, check_text
 from ...settings import find_store
 from .arguments import misused
@@ -141,7 +141,7 @@ def _print(args: Namespace, client: Client, file: Path) -> int:
     sys.stdout.flush()
     note(f"this belongs in {file}; `{_repeated(args)} --write` puts it there")
     if client.name == "claude-code":
-        note(f"or run `{shlex.join(['claude', 'mcp', 'add', '--scope', 'project', args.name, '--', *words])}`")
+        note(f"or run `{join_words(['claude', 'mcp', 'add', '--scope', 'project', args.name, '--', *words])}`")
     return 0
 
 
@@ -149,7 +149,7 @@ def _repeated(args: Namespace) -> str:
     """The command as it was given."""
     options = {"--file": args.file, "--store": args.store, "--name": args.name if args.name != "cofio" else None}
     given = [word for option, value in options.items() if value is not None for word in (option, value)]
-    return shlex.join(["cofio", "mcp", "config", args.client, *given])
+    return join_words([*find_installation().shell_command(), "mcp", "config", args.client, *given])
 
 
 def _print_all(args: Namespace) -> int:
@@ -161,7 +161,8 @@ def _print_all(args: Namespace) -> int:
             print(f"{'' if number == 0 else chr(10)}# {client.name}: {printable(str(client.file()))}\n\n{shown}")
     sys.stdout.flush()
     if not args.json:
-        note("`cofio mcp config CLIENT --write` puts one of them into its file")
+        again = join_words([*find_installation().shell_command(), "mcp", "config", "CLIENT", "--write"])
+        note(f"`{again}` puts one of them into its file")
     return 0
 
 
@@ -260,9 +261,7 @@ def _command(args: Namespace, client: Client, held: Mapping[str, object] | None 
 
     What its user has added to the command of the entry that the client holds already goes on being there.
     """
-    beside = shutil.which("cofio", path=os.path.dirname(sys.executable))
-    words = [beside] if beside else [sys.executable, "-m", "cofio"]
-    words.append("mcp")
+    words = [*start_command(), "mcp"]
     held = held or {}
     given = _given(_words(held))
     asked = any(map(os.environ.get, _STORES)) or not client.follows

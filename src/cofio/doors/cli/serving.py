@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ...errors import Unavailable
+from ...installation import install_command
 from ...settings import Settings, find_store
 
 
@@ -31,11 +33,18 @@ def mcp(args: Namespace) -> int:
 
 def serve(args: Namespace) -> int:
     """Serve every HTTP door until stopped."""
-    from ..serve import run
+    try:
+        from ..serve import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "cofio":
+            raise
+        raise Unavailable(
+            f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
+        ) from error
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
-    return run(
+    code = run(
         folder,
         settings,
         host=args.host or settings.host,
@@ -45,12 +54,16 @@ def serve(args: Namespace) -> int:
         allow_secrets=args.allow_secrets or settings.allow_secrets,
         ready=lambda url: _ready(args, folder, url),
     )
+    from .terminal import note
+
+    note("stopped; all that was written is kept. Goodbye")
+    return code
 
 
 def _ready(args: Namespace, folder: Path, url: str) -> None:
     from .terminal import note, output
 
-    rest = f"{url}/api/v1/memory"
+    rest = f"{url}/api/v2/memory"
     output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(folder))
     sys.stdout.flush()
     note(f"the memory in {folder} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")

@@ -1,6 +1,6 @@
 """LangGraph on a cofio store: a checkpointer that graphs go on from, and a store that they remember with.
 
-LangGraph takes a while to import, and comes with the extra: `pip install 'cofio[langgraph]'`.
+LangGraph takes a while to import, and comes with the extra `langgraph`.
 """
 
 from __future__ import annotations

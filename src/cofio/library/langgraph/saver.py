@@ -22,6 +22,7 @@ from ...checkpoints import Checkpoint as Saved
 from ...checkpoints import Checkpoints
 from ...engine import Engine
 from ...errors import CofioError, Invalid, Unavailable
+from ...installation import install_command
 from ...settings import Settings
 from ..crossing import across
 
@@ -40,7 +41,7 @@ try:
     from langgraph.checkpoint.serde.base import SerializerProtocol
 except ImportError as error:
     raise ImportError(
-        "cofio.library.langgraph needs LangGraph's checkpoints, version 4.3 or newer: pip install 'cofio[langgraph]'"
+        f"cofio.library.langgraph needs LangGraph's checkpoints, version 4.3 or newer: {install_command('langgraph')}"
     ) from error
 
 from .configs import config_of, id_of, ns_of, options_of, several, thread_named, thread_of

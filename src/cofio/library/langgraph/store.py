@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, cast
 from ...backends import Change, Delete, Extend, Put
 from ...engine import Engine
 from ...errors import Invalid, LimitExceeded, NotFound
+from ...installation import install_command
 from ...model import Json, Record
 from ...query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
 from ...settings import Settings
@@ -51,7 +52,7 @@ try:
     )
 except ImportError as error:
     raise ImportError(
-        "cofio.library.langgraph needs LangGraph's stores, version 4.3 or newer: pip install 'cofio[langgraph]'"
+        f"cofio.library.langgraph needs LangGraph's stores, version 4.3 or newer: {install_command('langgraph')}"
     ) from error
 
 __all__ = ["CofioLangGraphStore"]

@@ -1,4 +1,4 @@
-"""Checkpoints in a table of PostgreSQL (the extra `cofio[postgresql]`)."""
+"""Checkpoints in a table of PostgreSQL (the extra `postgresql`)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
 from ...errors import CofioError, Invalid, Unavailable
+from ...installation import install_command
 from ...model import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
@@ -22,7 +23,7 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 except ImportError as error:
-    raise ImportError("the checkpointer postgresql needs its driver: pip install 'cofio[postgresql]'") from error
+    raise ImportError(f"the checkpointer postgresql needs its driver: {install_command('postgresql')}") from error
 
 __all__ = ["PostgreSQLCheckpointer"]
 

@@ -1,4 +1,4 @@
-"""Checkpoints in Redis, or a server that speaks its protocol (the extra `cofio[redis]`)."""
+"""Checkpoints in Redis, or a server that speaks its protocol (the extra `redis`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from ...errors import Unavailable
+from ...installation import install_command
 from ...model import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
@@ -18,7 +19,7 @@ try:
     from redis import Redis
     from redis.exceptions import RedisError
 except ImportError as error:
-    raise ImportError("the checkpointer redis needs its driver: pip install 'cofio[redis]'") from error
+    raise ImportError(f"the checkpointer redis needs its driver: {install_command('redis')}") from error
 
 if TYPE_CHECKING:
     from redis.commands.core import Script

