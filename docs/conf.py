@@ -77,7 +77,7 @@ smartquotes = False  # quotes and dashes stay as they were typed
 
 html_theme = "furo"
 html_title = "cofio"
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 html_copy_source = False
 html_extra_path = ["_site"]
 html_static_path = ["_static"]
