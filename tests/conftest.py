@@ -23,6 +23,8 @@ from cofio.embed.install import PACKAGE, PINS, install
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
 atexit.register(_CONFIGURATION.cleanup)
 os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
+# Nor do they fetch anything by themselves. (Tests that start with none of cofio's own variables keep the second.)
+os.environ |= {"COFIO_FETCH_MODEL": "off", "HF_HUB_OFFLINE": "1"}
 
 hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 hypothesis.settings.load_profile("cofio")

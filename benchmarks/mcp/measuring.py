@@ -196,7 +196,7 @@ def _layered(engine: Engine, held: Sequence[Chunk], fresh: Sequence[Chunk], coun
     def write(given: Arguments) -> object:
         return engine.write(
             HOME, id=os.urandom(5).hex(), title=given["topic"], text=given["content"], author=given["agent"],
-            tags=given["tags"], source="mcp", same=True,
+            tags=given["tags"], source="mcp", related=True,
         )  # fmt: skip
 
     return [

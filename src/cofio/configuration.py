@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .errors import Invalid, Unavailable
 from .links import read_file
+from .suggestions import suggest
 from .trust import sanitize
 
 FILE = "cofio.toml"
@@ -53,7 +54,9 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
         raise Invalid(FILE, _explain(path, text, kinds, str(error))) from error
     for name in given:
         if name not in kinds:
-            raise Invalid(sanitize(name), f"is not a setting; {FILE} takes {', '.join(kinds)} ({path})")
+            meant = suggest(name, kinds)
+            there = f"did you mean {meant}?" if meant else f"{FILE} takes {', '.join(kinds)}"
+            raise Invalid(sanitize(name), f"is not a setting; {there} ({path})")
     return given
 
 
@@ -63,6 +66,7 @@ def convert(name: str, value: object, kind: str) -> object:
     Raises:
         Invalid: it is no such value.
     """
+    kind = kind.removesuffix(" | None")
     if kind == "str" and isinstance(value, str):
         return value
     if kind == "int" and isinstance(value, str | int) and not isinstance(value, bool):
@@ -90,7 +94,7 @@ def _explain(path: Path, text: str, kinds: Mapping[str, str], problem: str) -> s
     where = f"{path}, line {number}" if place else str(path)
     bare = _BARE.fullmatch(lines[number - 1]) if place else None
     name, word = (bare[1], bare[2]) if bare else ("", "")
-    kind = kinds.get(name)
+    kind = kinds.get(name, "").removesuffix(" | None")
     if name.endswith("_key"):  # which is not shown
         return f"{where} is not TOML: write the value of `{name}` in quotes"
     if kind == "str":

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -39,6 +40,7 @@ from .model import (
 )
 from .query import MAX_LIST, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
 from .settings import STORE_FOLDER, Settings, find_store
+from .similarity import find_related
 from .trust import is_new, mark_made
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Found: TypeAlias = list[Record | None]
 Hits: TypeAlias = list[Hit]
 Headings: TypeAlias = list[Heading]
+Ids: TypeAlias = list[str]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
 MAX_BATCH = 100_000
@@ -111,7 +114,7 @@ class Engine:
             mark_made(folder)
         if new and folder.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
-                (folder / ".gitignore").write_text("*\n")
+                (folder / ".gitignore").write_bytes(b"*\n")
         return engine
 
     def __enter__(self) -> Engine:
@@ -157,14 +160,14 @@ class Engine:
         id: str | None = None,
         dedupe: bool = False,
         similar: bool = False,
-        same: bool = False,
+        related: bool = False,
     ) -> Record:
         """Remember something new, which has a text, a title or both.
 
         `ttl` is how long it lasts, in seconds or as a timedelta. With `dedupe`, a record of the same scope and
         kind with the same text is returned instead, with `existed` set. With `similar`, the result names
-        records of the scope that say nearly the same, which costs a search; with `same`, one that says just the
-        same, which costs next to nothing.
+        records of the scope that say nearly the same, which costs a search; with `related`, one that says just the
+        same, and up to three on its topic that say nearly the same or may contradict it, for a fraction of that.
 
         Raises:
             Invalid: something about the input is wrong; the message names the field and its limit.
@@ -173,15 +176,16 @@ class Engine:
         """
         check_bool("dedupe", dedupe)
         check_bool("similar", similar)
-        check_bool("same", same)
+        check_bool("related", related)
         draft = Draft(
             scope=scope, kind=member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
             importance=member(Importance, "importance", importance), author=author, source=source, parent=parent,
             position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
         )  # fmt: skip
-        near = self._similar(draft) if similar else ()
-        (record,) = self._records([Put(draft=draft, dedupe=dedupe, same=same and not similar)])
-        return replace(record, similar=tuple(one for one in near if one.id != record.id)) if near else record
+        near = self._similar(draft, related=not similar) if similar or related else ()
+        (record,) = self._records([Put(draft=draft, dedupe=dedupe, same=related and not similar)])
+        known = {record.id, *(one.id for one in record.similar)}
+        return replace(record, similar=(*record.similar, *(one for one in near if one.id not in known)))
 
     def write_many(self, drafts: Iterable[Draft], *, dedupe: bool = False) -> Records:
         """Remember many things in one transaction: all of them, or none."""
@@ -301,6 +305,19 @@ class Engine:
         if record is None:
             raise NotFound(id)
         return record
+
+    def ids(self, prefix: str, *, limit: int = 10) -> Ids:
+        """The ids that begin so, in their order: for people, who do not type them whole."""
+        check_int("limit", limit, 1, MAX_LIST)
+        with self._backend.reading(self._clock()) as view:
+            return view.ids(_id(prefix), limit)
+
+    def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
+        """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
+        check_int("least", least, 1, MAX_ID)
+        with self._backend.reading(self._clock()) as view:
+            shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
+        return {each: each[: max(least, length + 1)] for each, length in shared.items()}
 
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
@@ -450,6 +467,11 @@ class Engine:
         """What makes vectors here; None when the store has none or it is not installed."""
         return self._embedding.opened()
 
+    @property
+    def expects_vectors(self) -> bool:
+        """Whether meaning counts here, as far as that is known without opening what makes vectors."""
+        return self._embedding.is_expected
+
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
         return 0 if self.read_only else self._indexing.settle(progress, limit)
@@ -564,9 +586,9 @@ class Engine:
         dimensions, name = embedder.dimensions, embedder.id
         return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
 
-    def _similar(self, draft: Draft) -> tuple[Similar, ...]:
+    def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
         with self._backend.reading(self._clock(), words=True) as view:
-            return searching.similar(view, draft)
+            return find_related(view, draft) if related else searching.similar(view, draft)
 
 
 class _Embedding:
@@ -587,6 +609,11 @@ class _Embedding:
             return ID
         return embedder.id if embedder else None
 
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is an embedder, or nothing is known against there being one."""
+        return self._embedder is not None or (self._settings.embedder != "none" and self.missing is None)
+
     def opened(self) -> Embedder | None:
         """The embedder; None when the settings want none, or when it is not there."""
         chosen = self._settings
@@ -598,8 +625,18 @@ class _Embedding:
                 )  # fmt: skip
                 self.missing = None
             except Unavailable as error:
-                self.missing = str(error)
+                self.missing = self._explain(str(error))
         return self._embedder
+
+    def _explain(self, problem: str) -> str:
+        """Why there is no embedder; a model that is not there is being fetched from now on."""
+        if self._settings.embedder != "minilm":
+            return problem
+        from .embed.provision import read_state, start
+
+        models = self._settings.models_folder
+        state = start(models) if self._settings.fetch_model else read_state(models)
+        return str(state) if state.kind in ("fetching", "failed") else problem
 
 
 def _release(indexing: Indexing, backend: Backend) -> None:
@@ -695,6 +732,13 @@ def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
 def _id(value: str) -> str:
     check_text("id", value, MAX_ID)
     return value
+
+
+def _shared(id: str, others: Iterable[str]) -> int:
+    """How many characters the id begins with that one of the others begins with, too."""
+    return max(
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
+    )
 
 
 def _key(key: str) -> str:

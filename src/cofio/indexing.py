@@ -5,8 +5,6 @@ Any process may do it, one at a time; nothing that a caller is promised depends 
 
 from __future__ import annotations
 
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from datetime import datetime, timedelta
 from .backends import Backend, Progress
 from .embed import Embedder
 from .errors import CofioError
+from .system.processes import elapsed, lower_priority
 
 PAUSE = 0.5  # seconds that new work is left to gather
 LOOK = 5.0  # seconds between looks for work that other processes left
@@ -140,8 +139,8 @@ class Indexing:
         return max(1, len(batch.items))
 
     def _run(self) -> None:
-        with suppress(OSError, AttributeError):  # elsewhere than on Linux a thread has no priority of its own
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        with suppress(OSError):  # a system that does not let it
+            lower_priority(NICE)
         while not self._stop.is_set():
             self._wake.wait(min(LOOK, max(0.0, self._scrub_at - time.monotonic())) if self._left else LOOK)
             self._wake.clear()
@@ -216,8 +215,3 @@ class Indexing:
             self._backend.purge(before)
             if self._purge_too is not None:
                 self._purge_too(before)
-
-
-def elapsed() -> float:
-    """Seconds by a clock that nobody sets, and that goes on while the machine sleeps, where there is such a clock."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .errors import Unavailable
-
-_SAFELY = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY  # a pipe in the file's place is not waited for
+from .system.disk import SAFELY, is_link, open_plain
 
 
 def check_entries(folder: Path, *, files: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
@@ -26,11 +25,13 @@ def check_entries(folder: Path, *, files: Iterable[str] = (), folders: Iterable[
     for names, is_right, meant in ((files, stat.S_ISREG, "plain file"), (folders, stat.S_ISDIR, "folder")):
         for name in names:
             try:
-                found = os.lstat(folder / name).st_mode
+                found = os.lstat(folder / name)
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            if not is_right(found):
-                raise _unusable(folder / name, found, meant)
+            if is_link(found):
+                raise _linked(folder / name)
+            if not is_right(found.st_mode):
+                raise _misplaced(folder / name, meant)
 
 
 def open_file(path: Path, flags: int, *, follow: bool = False) -> int:
@@ -41,17 +42,16 @@ def open_file(path: Path, flags: int, *, follow: bool = False) -> int:
         OSError: it cannot be opened.
     """
     try:
-        opened = os.open(path, flags | _SAFELY | (0 if follow else os.O_NOFOLLOW), 0o600)
+        opened = os.open(path, flags | SAFELY, 0o600) if follow else open_plain(path, flags)
     except OSError as error:
-        if not follow and error.errno in (errno.ELOOP, errno.EMLINK) and path.is_symlink():
-            raise _unusable(path, stat.S_IFLNK, "plain file") from error
+        if not follow and error.errno in (errno.ELOOP, errno.EMLINK) and os.path.lexists(path):
+            raise _linked(path) from error
         if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a socket, a folder
-            raise _unusable(path, 0, "plain file") from error
+            raise _misplaced(path, "plain file") from error
         raise
-    found = os.fstat(opened).st_mode
-    if not stat.S_ISREG(found):
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise _unusable(path, found, "plain file")
+        raise _misplaced(path, "plain file")
     return opened
 
 
@@ -73,10 +73,12 @@ def read_file(path: Path, *, limit: int, follow: bool = False) -> bytes | None:
     return content
 
 
-def _unusable(path: Path, mode: int, meant: str) -> Unavailable:
-    if stat.S_ISLNK(mode):
-        return Unavailable(
-            f"{path} is a link; a memory's own files must not be links: remove it, or give the folder that it leads to"
-            " with --store"
-        )
+def _linked(path: Path) -> Unavailable:
+    return Unavailable(
+        f"{path} is a link; a memory's own files must not be links: remove it, or give the folder that it leads to"
+        " with --store"
+    )
+
+
+def _misplaced(path: Path, meant: str) -> Unavailable:
     return Unavailable(f"{path} is not a {meant}, as a memory has it there: move it away")

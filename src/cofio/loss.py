@@ -41,7 +41,7 @@ def note_loss(store: Path) -> None:
     """Leave a mark in a store whose memory.db is about to be made anew though there was one, until it is seen to."""
     parts = find_remains(store)
     if parts:
-        with suppress(OSError), (store / MARK).open("x") as file:
+        with suppress(OSError), (store / MARK).open("x", encoding="utf-8", newline="\n") as file:
             file.write(f"memory.db was missing or empty beside {', '.join(parts)}; `cofio doctor` tells more\n")
 
 
@@ -50,7 +50,7 @@ def follow_up_loss(store: Path, id: str) -> None:
     with suppress(OSError, Unavailable):
         text = (read_file(store / MARK, limit=_LONGEST) or b"").decode(errors="replace")
         if text and _BEGUN not in text:
-            with (store / MARK).open("a") as file:
+            with (store / MARK).open("a", encoding="utf-8", newline="\n") as file:
                 file.write(f"{_BEGUN}{id}\n")
         elif text and id not in text:  # a backup was put back
             settle_loss(store)

@@ -62,6 +62,10 @@ class Kind(StrEnum):
     """An earlier state of a record: listed and read, but never found by words or by meaning."""
     LEDGER = "ledger"
     """What a door keeps for its own use, such as the last number it gave out; never found, as a revision is not."""
+    DOCUMENT = "document"
+    """A document of the knowledge base: its title and its summary."""
+    TOPIC = "topic"
+    """A section of such a document."""
 
 
 UNSOUGHT = frozenset({Kind.REVISION, Kind.LEDGER})
@@ -126,6 +130,8 @@ class Similar:
     id: str
     title: str
     likeness: float
+    contradicts: bool = False
+    """Whether it seems to say something else of the same thing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +158,7 @@ class Record:
     existed: bool = field(default=False, compare=False, repr=False)
     """Set on what `write(dedupe=True)` returns when the same text was already there."""
     similar: tuple[Similar, ...] = field(default=(), compare=False, repr=False)
-    """Set on what `write` returns with `similar` or `same`: records that say nearly, or just, the same."""
+    """Set on what `write` returns with `similar` or `related`: records that it comes near to."""
     given: Mapping[str, tuple[float, ...]] | None = field(default=None, compare=False, repr=False)
     """Set on what `export` returns: the vectors that came with the record, by the part of it that each is of."""
 

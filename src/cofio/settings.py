@@ -13,13 +13,17 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
-from .trust import Claims, find_config_folder, find_doubt, is_marked, is_versioned, warn_once
+from .system.places import find_cache_folder, find_config_folder
+from .trust import Claims, find_doubt, is_marked, is_versioned, warn_once
 
 STORE_FOLDER = ".cofio"
 MAX_STORE = 4096
+MAX_QUIET = 525_600  # minutes: a year
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
-HARMLESS = frozenset({"sync", "fusion", "floor", "background", "port", "timezone", "docs", "vault"})
+HARMLESS = frozenset(
+    {"sync", "fusion", "floor", "background", "port", "timezone", "docs", "quiet_after", "structured", "vault"}
+)
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
 _OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
@@ -40,6 +44,8 @@ class Settings:
     embed_key: str = ""
     models: str = ""
     """The folder that models are kept in; empty means `cofio/models` in the user's cache folder."""
+    fetch_model: bool = True
+    """Whether the model is fetched by itself, in the background, when it is first wanted and not there."""
     sync: str = "full"
     """full: an acknowledged write survives a power cut. normal: it survives a crash of the process only."""
     fusion: str = "convex"
@@ -55,9 +61,12 @@ class Settings:
     """Whether every door keeps what looks like a key, a token or a password, rather than refuse or mask it."""
     timezone: str = "UTC"
     """The zone that the REST door shows times in, reads times without a zone in, and counts days by."""
-    docs: bool = False
-    """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json."""
-
+    docs: bool | None = None
+    """Whether `cofio serve` shows its REST API at /docs, /redoc and /openapi.json; unset: on loopback."""
+    structured: bool = False
+    """Whether answers over MCP carry their data, too, with schemas: for programs. Some agents then see no text."""
+    quiet_after: float = 30.0
+    """Minutes after its last message in which `cofio serve` carves a session that nobody flushes; 0 for never."""
     vault: bool = True
     """Whether what is remembered of conversations is kept as Markdown files, too, under `vault/` in the store."""
     llm_base_url: str = ""
@@ -77,6 +86,10 @@ class Settings:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
+        if not 0 <= self.quiet_after <= MAX_QUIET:
+            raise Invalid(
+                "quiet_after", f"{self.quiet_after} is not a number of minutes from 0 (never) to {MAX_QUIET:,}"
+            )
         try:
             _ = self.zone
         except (KeyError, ValueError, OSError):
@@ -100,8 +113,10 @@ class Settings:
         """Where models are kept."""
         if self.models:
             return Path(self.models).expanduser()
-        cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        return Path(cache).expanduser() / "cofio" / "models"
+        cache = find_cache_folder()
+        if cache is None:
+            raise Invalid("models", "this user has no home folder to keep models in: set COFIO_MODELS to a folder")
+        return cache / "models"
 
     @classmethod
     def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:
@@ -110,32 +125,67 @@ class Settings:
         What the store's own file may not set is passed over, and a key from elsewhere is not given to an address from
         that file; either is told once.
         """
-        environ = os.environ if environ is None else environ
+        found = gather(store, environ)
+        for sentence in found.notes:
+            warn_once(sentence)
         kinds = {each.name: str(each.type) for each in fields(cls)}
-        given: dict[str, object] = {}
-        written: dict[str, Path] = {}
-        counted, ignored, told = _read_store(store, kinds)
-        for path, values in (_read_own(kinds), (store / FILE, counted)):
-            given |= values
-            written |= dict.fromkeys(values, path)
-        for name in kinds:
-            value = environ.get(f"COFIO_{name.upper()}", environ.get(OTHERS.get(name, "")))
-            if value is not None:
-                given[name] = value
-                written.pop(name, None)
-        if told:
-            halves = _drop_halves(given, ignored)
-            without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
-            warn_once(told + without)
-        for key, address in _KEYS.items():
-            there, place = written.get(address), written.get(key)
-            # A variable's key keeps to a variable's address, and the user's own file's to what is not a store's.
-            if given.get(key) and there is not None and there != place and (place is None or there == store / FILE):
-                del given[key]
-                whose = f"COFIO_{key.upper()}" if place is None else f"the {key} of {place}"
-                instead = f"set COFIO_{address.upper()}" if place is None else f"write {address} beside it"
-                warn_once(f"{whose} is not sent to the {address} of {there}: {instead}, or write {key} there, too")
-        return cls(**{name: convert(name, value, kinds[name]) for name, value in given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
+        return cls(**{name: convert(name, value, kinds[name]) for name, value in found.given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is set for a store, before it is checked, and by what."""
+
+    given: dict[str, object]
+    origins: dict[str, str | Path]
+    """What each comes from: the name of a variable, or a file."""
+    ignored: dict[str, str]
+    """What is set and does not count, by name, each with the reason."""
+    notes: list[str]
+    """What whoever runs this is to be told."""
+
+
+def gather(store: Path, environ: Mapping[str, str] | None = None) -> Gathered:
+    """What the variables and the files set for a store; raises Invalid for a file that cannot be read."""
+    environ = os.environ if environ is None else environ
+    kinds = {each.name: str(each.type) for each in fields(Settings)}
+    given: dict[str, object] = {}
+    origins: dict[str, str | Path] = {}
+    notes: list[str] = []
+    counted, ignored, told = _read_store(store, kinds)
+    # Of a link that is not followed nobody knows what it sets.
+    left_out = {} if (store / FILE).is_symlink() else dict.fromkeys(ignored, told)
+    for path, values in (_read_own(kinds), (store / FILE, counted)):
+        given |= values
+        origins |= dict.fromkeys(values, path)
+    for name in kinds:
+        for variable in (f"COFIO_{name.upper()}", OTHERS.get(name, "")):
+            if variable in environ:
+                given[name], origins[name] = environ[variable], variable
+                break
+    if told:
+        halves = _drop_halves(given, ignored)
+        without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
+        left_out |= dict.fromkeys(halves, told)
+        notes.append(told + without)
+    for key, address in _KEYS.items():
+        there, place = origins.get(address), origins.get(key)
+        is_from_file = isinstance(place, Path)
+        # A variable's key keeps to a variable's address, and the user's own file's to what is not a store's.
+        if (
+            given.get(key)
+            and isinstance(there, Path)
+            and there != place
+            and (not is_from_file or there == store / FILE)
+        ):
+            del given[key]
+            whose = f"the {key} of {place}" if is_from_file else f"COFIO_{key.upper()}"
+            instead = f"write {address} beside it" if is_from_file else f"set COFIO_{address.upper()}"
+            left_out[key] = f"{whose} is not sent to the {address} of {there}: {instead}, or write {key} there, too"
+            notes.append(left_out[key])
+    return Gathered(
+        given=given, origins={name: origins[name] for name in given}, ignored=left_out, notes=notes
+    )  # fmt: skip
 
 
 def read_claims(store: Path, *, asked: bool = False) -> Claims:
@@ -150,6 +200,8 @@ def read_claims(store: Path, *, asked: bool = False) -> Claims:
 
 
 def _is_restricted(name: str, value: object) -> bool:
+    if name == "fetch_model":  # any store may keep to words, and none may turn the network on
+        return convert(name, value, "bool") is not False
     return name not in HARMLESS and not (name == "embedder" and value in _OWN_EMBEDDERS)
 
 

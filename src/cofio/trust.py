@@ -16,6 +16,8 @@ from pathlib import Path
 
 from .errors import Unavailable
 from .links import read_file
+from .system.disk import open_plain, replace, set_mode, sync
+from .system.places import find_config_folder
 
 MARK = "trusted"
 """The file of a store that holds the marks."""
@@ -86,14 +88,6 @@ class Claims:
         prompts = {name: hashlib.sha256(content).hexdigest() for name, content in self.prompts.items()}
         parts = [self.settings, prompts, self.vault, self.link]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=repr).encode()).hexdigest()
-
-
-def find_config_folder() -> Path | None:
-    """The user's own configuration folder, `cofio` in XDG_CONFIG_HOME or ~/.config; None for a user without one."""
-    base = os.environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(base):  # a relative one would be part of whatever folder we are in, and is invalid
-        base = os.path.join(os.path.expanduser("~"), ".config")
-    return Path(base, "cofio") if os.path.isabs(base) else None
 
 
 def is_trusted(store: Path, claims: Claims) -> bool:
@@ -285,23 +279,23 @@ def _make_key() -> bytes:
 def _replace(path: Path, content: bytes, *, mode: int = 0o600, only_new: bool = False) -> None:
     """Put a file in place as a whole; with `only_new`, not in the place of one that is there."""
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    opened = open_plain(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         with open(opened, "wb") as file:
             file.write(content)
-            os.fchmod(opened, mode)
+            set_mode(opened, mode)
             if only_new:  # made once and needed for good
                 file.flush()
-                os.fsync(opened)
+                sync(opened)
         if not only_new:
-            os.replace(temporary, path)
+            replace(temporary, path)
             return
         try:
             os.link(temporary, path)
         except FileExistsError:
             pass
         except OSError:  # a file system without hard links
-            os.replace(temporary, path)
+            replace(temporary, path)
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)

@@ -26,15 +26,73 @@ def test_dedupe_returns_the_record_that_is_there_and_writes_nothing(memory: Engi
     assert memory.count() == 2
 
 
-def test_same_names_a_record_with_the_same_text_and_writes_another(memory: Engine) -> None:
-    first = memory.write(DEMO, text="one  two", title="First", same=True)
+def test_related_names_a_record_with_the_same_text_and_writes_another(memory: Engine) -> None:
+    first = memory.write(DEMO, text="one  two", title="First", related=True)
     assert first.similar == ()
-    second = memory.write(DEMO, text="one two\n", same=True)
+    second = memory.write(DEMO, text="one two\n", related=True)
     assert [(one.id, one.title, one.likeness) for one in second.similar] == [(first.id, "First", 1.0)]
-    assert memory.write(DEMO, text="one three", same=True).similar == ()
-    assert memory.write(Scope("else"), text="one two", same=True).similar == ()
-    assert memory.write(DEMO, text="one two", kind=Kind.FACT, same=True).similar == ()
+    assert memory.write(DEMO, text="one three", related=True).similar == ()
+    assert memory.write(Scope("else"), text="one two", related=True).similar == ()
+    assert memory.write(DEMO, text="one two", kind=Kind.FACT, related=True).similar == ()
     assert memory.count() == 5
+
+
+RELEASES = (
+    "Releases: Wednesdays before noon",
+    "We release on Wednesdays before noon, from main, with the office staffed.",
+)
+BUTTONS = ("Colour of the buttons", "Buttons that cost money are orange, all others are blue; agreed with Amira.")
+LIMITS = ("Rate limits", "Each key may send 60 requests a minute; partners may send more.")
+SPRINT = ("Sprint 21: review", "Velocity 34. Done: kiosk reboot. Carried over: timetable import.")
+
+
+@pytest.mark.parametrize(
+    ("before", "title", "text", "contradicts"),
+    [
+        (RELEASES, "Releases: Thursdays", "Since the move we release on Thursdays, from main.", True),
+        (RELEASES, RELEASES[0], "We release on Wednesdays before noon, from main.", False),
+        (BUTTONS, BUTTONS[0], "Buttons that cost money are green, all others are blue; agreed with Amira.", True),
+        (BUTTONS, BUTTONS[0], BUTTONS[1] + " The style guide says the same.", False),
+        (LIMITS, "Limits of requests", "Each key may send 90 requests a minute.", True),
+        (LIMITS, "Requests", "Partners may send more requests; each key may send 60 a minute.", False),
+        (
+            ("Backups", "Backups are kept in another region."),
+            "Backups",
+            "Backups are not kept in another region.",
+            True,
+        ),
+    ],
+)
+def test_related_names_what_is_on_the_topic_and_whether_it_may_contradict(
+    memory: Engine, before: tuple[str, str], title: str, text: str, contradicts: bool
+) -> None:
+    first = memory.write(DEMO, title=before[0], text=before[1])
+    (one,) = memory.write(DEMO, title=title, text=text, related=True).similar
+    assert (one.id, one.title, one.contradicts) == (first.id, before[0], contradicts)
+    assert 0 < one.likeness < 1
+
+
+@pytest.mark.parametrize(
+    ("before", "title", "text"),
+    [
+        (SPRINT, "Sprint 22: review", "Velocity 29. Done: pooler. Carried over: timetable import."),
+        (LIMITS, "Rate of exchange", "The bank's rate of Friday counts for invoices."),
+        (RELEASES, "Colour of the buttons", BUTTONS[1]),
+        (("", "Only a text without a title, about the harbour."), "", "Another text, which has no title either."),
+    ],
+)
+def test_related_names_nothing_that_is_about_something_else(
+    memory: Engine, before: tuple[str, str], title: str, text: str
+) -> None:
+    memory.write(DEMO, title=before[0], text=before[1])
+    assert memory.write(DEMO, title=title, text=text, related=True).similar == ()
+
+
+def test_related_looks_at_the_own_scope_and_kind_alone(memory: Engine) -> None:
+    title, text = RELEASES
+    for scope, kind in ((DEMO / "below", Kind.NOTE), (Scope("else"), Kind.NOTE), (DEMO, Kind.FACT)):
+        memory.write(scope, title=title, text=text, kind=kind)
+    assert memory.write(DEMO, title=title, text="We release on Mondays, from main.", related=True).similar == ()
 
 
 @pytest.mark.parametrize("text", ["one two", " one two ", "one\n\ntwo", "one \t two\r\n"])

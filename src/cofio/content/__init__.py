@@ -6,7 +6,8 @@ the owner allows, to an address that was checked.
 """
 
 from .fetching import Fetching
-from .items import Item, Unreadable, Viewer
+from .items import MAX_BYTES, Item, NoText, Unreadable, Viewer
+from .outlines import Heading, Outline
 from .reading import Reading
 
-__all__ = ["Fetching", "Item", "Reading", "Unreadable", "Viewer"]
+__all__ = ["MAX_BYTES", "Fetching", "Heading", "Item", "NoText", "Outline", "Reading", "Unreadable", "Viewer"]

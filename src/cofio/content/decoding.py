@@ -7,7 +7,7 @@ import codecs
 import re
 
 from ..model import MAX_TEXT
-from .items import Unreadable
+from .items import NoText, Unreadable
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -102,16 +102,21 @@ def plain(data: bytes, declared: str | None = None) -> str:
     return text
 
 
+def printable(text: str) -> str:
+    """The text without what cannot be stored or shown."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_NO_TEXT)
+    return _LONE.sub("\ufffd", text)
+
+
 def clean(text: str) -> str:
     """The text without what cannot be stored or shown, and without blank ends.
 
     Raises:
         Unreadable: it is too long, or there is nothing in it.
     """
-    text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_NO_TEXT)
-    text = _LONE.sub("\ufffd", text).strip()
+    text = printable(text).strip()
     if len(text) > MAX_TEXT:
         raise too_long()
     if not text:
-        raise Unreadable("The document holds no text.")
+        raise NoText("The document holds no text.")
     return text

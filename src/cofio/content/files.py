@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from ..system.folders import open_folder
+from ..system.places import path_of_uri
 from .decoding import too_large
 from .fetching import Fetching
 from .items import Unreadable
-
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 
 def read(uri: str, fetching: Fetching) -> tuple[bytes, str]:
@@ -41,7 +41,8 @@ def _path(uri: str) -> str:
     if parts.query or parts.fragment or "?" in uri or "#" in uri:
         raise Unreadable("In a file's URI, ? is written %3F and # is written %23.")
     path = os.fsdecode(unquote_to_bytes(parts.path))
-    if not path.startswith("/") or "\0" in path:
+    path = path_of_uri(path)
+    if not os.path.isabs(path) or "\0" in path:
         raise Unreadable("The URI does not name a file by its full path, as file:///path does.")
     return path
 
@@ -49,17 +50,17 @@ def _path(uri: str) -> str:
 def _read(root: Path, names: tuple[str, ...], limit: int) -> bytes:
     """Open one folder after the other, without following links, so that none can be exchanged on the way."""
     try:
-        folder = os.open(root, _FLAGS | os.O_DIRECTORY)
+        folder = open_folder(root)
         try:
             for name in names[:-1]:
-                inner = os.open(name, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
-                os.close(folder)
+                inner = folder.enter(name)
+                folder.close()
                 folder = inner
             # What is no file is not even opened: with some devices that alone does something.
-            _check(os.stat(names[-1], dir_fd=folder, follow_symlinks=False), limit)
-            opened = os.open(names[-1], _FLAGS, dir_fd=folder)
+            _check(folder.stat(names[-1]), limit)
+            opened = folder.open(names[-1], os.O_RDONLY)
         finally:
-            os.close(folder)
+            folder.close()
         with closing(os.fdopen(opened, "rb")) as file:
             _check(os.fstat(file.fileno()), limit)
             data = file.read(limit + 1)

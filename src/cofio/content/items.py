@@ -21,6 +21,10 @@ class Unreadable(Exception):
         """Which of the items that were to be read it is, counted from 0."""
 
 
+class NoText(Unreadable):
+    """A document that could be read, and says nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A piece of a message, as the API words it: a `text`, the address of a document, or the document itself."""

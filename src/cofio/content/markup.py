@@ -13,6 +13,7 @@ from collections import Counter
 
 from ..model import MAX_TEXT
 from .decoding import decode, known_charset, too_large, too_long
+from .outlines import MARK
 
 MAX_PAGE = 8 * 1024 * 1024
 _META = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.I)
@@ -37,6 +38,7 @@ _PARAGRAPHS = frozenset({
     "h1", "h2", "h3", "h4", "h5", "h6", "p", "blockquote", "pre", "table", "ul", "ol", "dl", "article", "section",
     "header", "footer", "main", "nav", "aside", "figure", "form",
 })  # fmt: skip
+_HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 _LINES = frozenset({
     "div", "li", "tr", "dt", "dd", "br", "hr", "address", "caption", "figcaption", "legend", "option", "summary",
     "details", "body", "title",
@@ -48,8 +50,10 @@ _ENDED_BY = {
 }  # fmt: skip
 
 
-def page(data: bytes, declared: str | None = None) -> str:
+def page(data: bytes, declared: str | None = None, *, marked: bool = False) -> str:
     """The text of a page that is still in bytes; `declared` is the charset that its server names.
+
+    If it is to be `marked`, each heading is a line that begins with `MARK` and its level.
 
     Raises:
         Unreadable: it is too large, or holds too much text.
@@ -59,22 +63,25 @@ def page(data: bytes, declared: str | None = None) -> str:
     if not known_charset(declared) and (meta := _META.search(data[:2048])):
         named = meta[1].decode("ascii")
         declared = "utf-8" if named.lower().startswith("utf-16") else named  # it could not be read here if it were so
-    return text(decode(data, declared))
+    return text(decode(data, declared), marked=marked)
 
 
-def text(source: str) -> str:
+def text(source: str, *, marked: bool = False) -> str:
     """What a reader of the page would see.
 
     Raises:
         Unreadable: it is more than a record may hold.
     """
-    return _Page().read(source)
+    return _Page(marked).read(source)
 
 
 class _Page:
     """The page so far: which elements are open, which of them hides what is in it, and what was to be seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, marked: bool) -> None:
+        self._marked = marked
+        self._heading = ""
+        """The heading that is open, where they are marked."""
         self._open: list[str] = []
         self._names: Counter[str] = Counter()
         self._hidden = 0
@@ -85,6 +92,8 @@ class _Page:
         """What stands between what was written last and what comes next."""
         self._bullet = False
         """Whether what comes next begins an entry of a list."""
+        self._mark = ""
+        """What the heading that is open begins with, until it does."""
 
     def read(self, source: str) -> str:
         at = 0
@@ -138,6 +147,8 @@ class _Page:
         elif name in ("td", "th") and self._gap in ("", " "):
             self._gap = " | "
         self._bullet = self._bullet or name == "li"
+        if self._marked and name in _HEADINGS and not self._hidden:
+            self._heading, self._mark = name, f"{MARK}{name[1]}"
 
     def _end(self, name: str) -> None:
         if not self._names[name]:
@@ -148,11 +159,15 @@ class _Page:
             self._names[last] -= 1
             if len(self._open) < self._hidden:
                 self._hidden = 0
+            if last == self._heading:
+                self._heading = self._mark = ""
         self._break(name)
         self._bullet = self._bullet and name not in ("li", "ul", "ol")
 
     def _break(self, name: str) -> None:
-        if name in _PARAGRAPHS or name == "title":
+        if self._heading and not self._mark:
+            self._gap = " "  # a heading is one line
+        elif name in _PARAGRAPHS or name == "title":
             self._gap = "\n\n"
         elif name in _LINES and self._gap != "\n\n":
             self._gap = "\n"
@@ -174,7 +189,10 @@ class _Page:
     def _write(self, words: str) -> None:
         if self._hidden:
             return
-        if self._bullet:
+        if self._heading:
+            words = self._mark + " ".join(words.split())
+            self._mark = ""
+        elif self._bullet:
             words = f"- {words}"
         piece = self._gap + words if self._out else words
         self._gap, self._bullet = "", False

@@ -6,34 +6,45 @@ more ago. Words are all that is wanted here, and those stand in a few tags.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from ..model import MAX_TEXT
 from . import sheets
 from .decoding import too_long
 from .items import Unreadable
+from .outlines import DEEPEST, MARK
 from .packages import Element, Package
 
 _UNSEEN = frozenset(["Fallback", "tracked-changes", "annotation", "moveFrom", "pPr", "rPr"])
 _BREAKS = {"tab": "\t", "br": "\n", "cr": "\n", "line-break": "\n", "s": " "}
 _ROWS, _CELLS = frozenset(("tr", "table-row")), frozenset(("tc", "table-cell"))
+_HEADING_NAME = re.compile("(?:heading ([1-9])|title)", re.I)
 _NOTES = ("footnotes", "endnotes", "comments")
 
 
-def text(data: bytes) -> str:
+def text(data: bytes, *, marked: bool = False) -> str:
     """What an office document says, in the order of its pages, sheets or slides.
+
+    If it is to be `marked`, its headings, the titles of slides and the names of sheets are marked as headings.
 
     Raises:
         Unreadable: it is damaged, too large, or none of these formats.
     """
     package = Package(data)
     if "content.xml" in package:
-        return _flow(package, ["content.xml"], everywhere=True)
+        return _flow(package, ["content.xml"], _Flow(marked, everywhere=True))
     main = next((target for kind, target in package.related("").values() if kind == "officeDocument"), "")
     if main.startswith("word/"):
-        return _flow(package, [main, *sorted(name for kind, name in package.related(main).values() if kind in _NOTES)])
+        related = package.related(main).values()
+        styles = [name for kind, name in related if kind == "styles"] if marked else []
+        notes = sorted(name for kind, name in related if kind in _NOTES)
+        return _flow(package, [main, *notes], _Flow(marked, _heading_styles(package, styles)))
     if main.startswith("ppt/"):
-        return _flow(package, _slides(package, main))
+        return _flow(package, _slides(package, main), _Flow(marked))
     if main.startswith("xl/"):
-        return sheets.text(package, main)
+        return sheets.text(package, main, marked=marked)
     raise Unreadable("The document is a zip file, but no office document (docx, xlsx, pptx, odt, ods or odp).")
 
 
@@ -47,8 +58,33 @@ def _slides(package: Package, main: str) -> list[str]:
     return parts
 
 
-def _flow(package: Package, parts: list[str], *, everywhere: bool = False) -> str:
-    flow = _Flow(everywhere)
+def _heading_styles(package: Package, parts: list[str]) -> dict[str, int]:
+    """The level of each style that is for headings, by its id, which is another one in each language of Word."""
+    levels: dict[str, int] = {}
+    style = ""
+    for each in (element for part in parts if part in package for element in package.elements(part)):
+        given = each.attributes
+        if each.name == "style":
+            style = given.get("styleId", "")
+        elif each.name == "name" and (named := _HEADING_NAME.fullmatch(given.get("val", ""))):
+            levels[style] = int(named[1] or 1)
+        elif each.name == "outlineLvl":
+            levels.setdefault(style, _level(given.get("val")))
+    return {style: level for style, level in levels.items() if level}
+
+
+def _level(counted: str | None) -> int:
+    """A level that is counted from 0, as those of outlines are; 0 where it is none."""
+    return int(counted) + 1 if counted and len(counted) == 1 and counted in "012345678" else 0
+
+
+def _outline_level(heading: Element) -> int:
+    """The level of a heading of OpenDocument."""
+    written = heading.attributes.get("outline-level", "")
+    return min(int(written), DEEPEST) if written in map(str, range(1, 100)) else 1
+
+
+def _flow(package: Package, parts: list[str], flow: _Flow) -> str:
     for part in parts:
         package.walk(part, flow.start, flow.end, flow.words)
         flow.gap()
@@ -58,8 +94,17 @@ def _flow(package: Package, parts: list[str], *, everywhere: bool = False) -> st
 class _Flow:
     """Words in paragraphs, and paragraphs in the cells of tables."""
 
-    def __init__(self, everywhere: bool) -> None:
+    def __init__(
+        self, marked: bool, styles: Mapping[str, int] = MappingProxyType({}), *, everywhere: bool = False
+    ) -> None:
+        """`styles` are those for headings, with their levels."""
         self.lines: list[str] = []
+        self._marked = marked
+        self._styles = styles
+        self._level = 0
+        """How deep the heading is that the open paragraph is; 0 when it is none."""
+        self._title = False
+        """Whether the open shape of a slide holds its title."""
         self._everywhere = everywhere
         """Whether all of a paragraph's characters count, or only those that are marked as text."""
         self._line: list[str] = []
@@ -70,10 +115,13 @@ class _Flow:
     def start(self, element: Element) -> None:
         """A tag opens."""
         name = element.name
+        if self._marked:
+            self._notice(element)
         if self._unseen or name in _UNSEEN:
             self._unseen += 1
         elif name in ("p", "h"):
             self._break()
+            self._level = _outline_level(element) if name == "h" else int(self._title)
             self._taking += self._everywhere
         elif name == "t":
             self._taking += 1
@@ -85,8 +133,20 @@ class _Flow:
         elif name in _CELLS and self._rows:
             self._rows[-1].append("")
 
+    def _notice(self, element: Element) -> None:
+        """See whether the open paragraph is a heading, which stands in its properties."""
+        given = element.attributes
+        if element.name == "pStyle":
+            self._level = self._styles.get(given.get("val", ""), 0)
+        elif element.name == "outlineLvl":
+            self._level = _level(given.get("val"))
+        elif element.name == "ph":
+            self._title = given.get("type") in ("title", "ctrTitle")
+
     def end(self, name: str) -> None:
         """A tag closes."""
+        if name == "sp":
+            self._title = False
         if self._unseen:
             self._unseen -= 1
         elif name in ("p", "h"):
@@ -114,6 +174,9 @@ class _Flow:
     def _break(self) -> None:
         line = "".join(self._line).rstrip()
         self._line.clear()
+        if line and self._marked and self._level and not self._rows:
+            line = f"{MARK}{self._level}{' '.join(line.split())}"
+        self._level = 0
         if line:
             self._put(line)
 

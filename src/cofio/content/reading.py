@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from ..model import MAX_TEXT
 from . import files, markup
-from .decoding import clean, from_base64, plain, too_long
+from .decoding import clean, from_base64, plain, too_large, too_long
 from .fetching import Fetching
 from .items import MAX_BYTES, Item, Unreadable, Viewer
 from .kinds import Kind, extension, kind_of, media_type
+from .outlines import Outline, outline_marked, outline_text
 from .web import Web
 from .workers import Workers
 
@@ -80,6 +81,25 @@ class Reading:
         if kind is Kind.HTML and len(document.data) <= SMALL_PAGE:
             return clean(markup.page(document.data, document.charset))
         return clean(self._workers.read(kind, document.data, deadline, document.charset))
+
+    def outline(self, data: bytes, *, name: str, mime: str | None = None) -> Outline:
+        """What a document says, and its headings; `name` is the file's, `mime` what it was sent as.
+
+        Raises:
+            Unreadable: it can never be read here.
+            Unavailable: it could be, at another time.
+        """
+        if len(data) > MAX_BYTES:
+            raise too_large(MAX_BYTES)
+        deadline, ext = time.monotonic() + SECONDS, (extension(name) or "").lower()
+        kind = kind_of("doc", data, mime=mime, ext=ext)
+        if kind is Kind.TEXT:
+            return outline_text(plain(data), ext if mime != "text/markdown" else "md")
+        if kind in (Kind.IMAGE, Kind.AUDIO):
+            return Outline(self._described(Item(type="doc", name=name), data))
+        if kind is Kind.HTML and len(data) <= SMALL_PAGE:
+            return outline_marked(markup.page(data, marked=True))
+        return outline_marked(self._workers.read(kind, data, deadline, marked=True))
 
     def _check(self, item: Item) -> None:
         """Refuse what cannot be read before anything is fetched or decoded for it."""

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from ..model import MAX_TEXT
 from .decoding import too_long
 from .items import Unreadable
+from .outlines import MARK
 from .packages import Element, Package
 
 _DATE_FORMATS = frozenset((*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)))
@@ -15,7 +16,7 @@ _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|General', re.I)
 _DAYS = 2_958_465  # 9999-12-31
 
 
-def text(package: Package, main: str) -> str:
+def text(package: Package, main: str, *, marked: bool = False) -> str:
     """The sheets in their order: the name of each, and a line for each row.
 
     Raises:
@@ -31,7 +32,7 @@ def text(package: Package, main: str) -> str:
     for each in book:
         given = each.attributes
         if each.name == "sheet" and given.get("id") in related and related[given["id"]][0] == "worksheet":
-            rows.put(("\n" if rows.lines else "") + given.get("name", ""))
+            rows.put(("\n" if rows.lines else "") + (f"{MARK}1" if marked else "") + given.get("name", ""))
             package.walk(related[given["id"]][1], rows.start, rows.end, rows.words)
     return "\n".join(rows.lines)
 

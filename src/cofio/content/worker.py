@@ -1,16 +1,16 @@
 """A process that reads one document and ends: what a parser does to it, it does to no one else.
 
-`python -m cofio.content.worker KIND CHARSET` takes the document on stdin and answers on stdout (a pipe): with its text
-and exit code 0, or with the reason why it cannot be read and exit code 3. A parser that gives up ends with 4 or a
-signal.
+`python -m cofio.content.worker KIND CHARSET [marked]` takes the document on stdin and answers on stdout (a pipe): with
+its text, the headings marked if that is asked for, and exit code 0, or with the reason why it cannot be read and exit
+code 3. A parser that gives up ends with 4 or a signal.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import sys
 
+from ..system.processes import limit_resources
 from .items import Unreadable
 from .kinds import Kind
 from .workers import GAVE_UP, MEMORY, REFUSED, SECONDS
@@ -19,34 +19,30 @@ from .workers import GAVE_UP, MEMORY, REFUSED, SECONDS
 def main() -> int:
     """Read what is on stdin, within limits that the process sets for itself before it looks at it."""
     sys.excepthook = lambda *_: os._exit(GAVE_UP)
-    limits = {resource.RLIMIT_CPU: SECONDS, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
-    if sys.platform != "darwin":  # macOS knows this limit, and refuses to set it
-        limits[resource.RLIMIT_AS] = MEMORY
-    for what, limit in limits.items():
-        _, most = resource.getrlimit(what)
-        least = limit if most == resource.RLIM_INFINITY else min(limit, most)
-        resource.setrlimit(what, (least, least))
+    limit_resources(seconds=SECONDS, memory=MEMORY)
     kind, charset, data = Kind(sys.argv[1]), sys.argv[2] or None, sys.stdin.buffer.read()
     try:
-        code, answer = 0, _read(kind, data, charset)
+        code, answer = 0, _read(kind, data, charset, marked=sys.argv[3:] == ["marked"])
     except Unreadable as refused:
         code, answer = REFUSED, refused.reason
     sys.stdout.buffer.write(answer.encode(errors="replace"))
     return code
 
 
-def _read(kind: Kind, data: bytes, charset: str | None) -> str:
+def _read(kind: Kind, data: bytes, charset: str | None, *, marked: bool) -> str:
     if kind is Kind.PDF:
         from .pdf import text
     elif kind is Kind.OFFICE:
         from .office import text
     elif kind is Kind.EMAIL:
-        from .mail import text
+        from .mail import text as mail_text
+
+        return mail_text(data)
     else:
         from .markup import page
 
-        return page(data, charset)
-    return text(data)
+        return page(data, charset, marked=marked)
+    return text(data, marked=marked)
 
 
 if __name__ == "__main__":

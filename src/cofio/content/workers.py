@@ -9,6 +9,7 @@ import time
 from threading import BoundedSemaphore
 
 from ..errors import Unavailable
+from ..system.processes import INHERITED, NO_WINDOW
 from .decoding import known_charset
 from .items import Unreadable
 from .kinds import Kind
@@ -21,7 +22,7 @@ WAIT = 10.0
 """How many seconds to wait for a place: longer, and those who wait would take the server's threads from others."""
 REFUSED, GAVE_UP = 3, 4
 """The exit codes of a process that says why it cannot read a document, and of one that does not know."""
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONUSERBASE", "PYTHONHOME")
+_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONUSERBASE", "PYTHONHOME", *INHERITED)
 
 
 class Workers:
@@ -31,8 +32,12 @@ class Workers:
         self._seconds = seconds
         self._places = BoundedSemaphore(AT_ONCE)
 
-    def read(self, kind: Kind, data: bytes, deadline: float, charset: str | None = None) -> str:
+    def read(
+        self, kind: Kind, data: bytes, deadline: float, charset: str | None = None, *, marked: bool = False
+    ) -> str:
         """The text of a document; `charset` is what its server says it is written in.
+
+        If it is to be `marked`, its headings are lines that begin with a mark (`outlines.MARK`) and their level.
 
         Raises:
             Unreadable: there is none, or it takes too long or too much memory to find.
@@ -41,18 +46,20 @@ class Workers:
         if not self._places.acquire(timeout=max(min(WAIT, deadline - time.monotonic()), 0)):
             raise Unavailable("other documents are being read; try again in a while")
         try:
-            return self._run(kind, data, min(self._seconds, deadline - time.monotonic()), known_charset(charset) or "")
+            seconds = min(self._seconds, deadline - time.monotonic())
+            return self._run(kind, data, seconds, known_charset(charset) or "", marked)
         finally:
             self._places.release()
 
-    def _run(self, kind: Kind, data: bytes, seconds: float, charset: str) -> str:
+    def _run(self, kind: Kind, data: bytes, seconds: float, charset: str, marked: bool) -> str:
         # -P: what lies in the working folder is not imported. The environment may hold keys, which no parser needs.
         command = [sys.executable, "-P", "-m", "cofio.content.worker", kind.value, charset]
+        command += ["marked"] if marked else []
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
             done = subprocess.run(
                 command, input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=max(seconds, 0.1),
-                env=environment, check=False,
+                env=environment, creationflags=NO_WINDOW, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise Unreadable("The document takes too long to read: send less of it, or what it says as text.") from None
@@ -60,7 +67,7 @@ class Workers:
             raise Unavailable("no process can be started to read documents in; try again in a while") from None
         if done.returncode == REFUSED:
             raise Unreadable(done.stdout.decode())
-        if done.returncode not in (0, GAVE_UP) and done.returncode > 0:
+        if done.returncode not in (0, GAVE_UP) and 0 < done.returncode < 256:  # Windows has no signals, but high codes
             raise Unavailable("the process that reads documents does not start: is cofio installed as it should be?")
         if done.returncode:
             raise Unreadable("The document is damaged, or needs more memory or time than a document should.")

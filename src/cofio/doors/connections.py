@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import resource
 from asyncio import TimerHandle
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -20,6 +18,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from ..system.processes import count_files, raise_file_limit
 from .http import LogThrottle
 
 MAX_CONNECTIONS = 4096
@@ -60,30 +59,10 @@ class Capacity:
     @classmethod
     def measure(cls) -> Capacity:
         """Get as many descriptors as the system gives, and leave enough of them to the store."""
-        spare = _raise_limit() - _count_files()
+        spare = raise_file_limit(FILES) - count_files(RESERVED)
         backlog = max(1, min(BACKLOG, spare // 4))
         room = spare - min(RESERVED, spare // 2) - backlog
         return cls(connections=max(1, min(MAX_CONNECTIONS, room)), backlog=backlog)
-
-
-def _raise_limit() -> int:
-    """Raise the number of descriptors that this process may have as far as it can and needs to; the number."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES if hard == resource.RLIM_INFINITY else min(hard, FILES)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return wanted
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (ValueError, OSError):  # macOS has a limit below the one that it tells
-        return soft
-    return wanted
-
-
-def _count_files() -> int:
-    try:
-        return len(os.listdir("/dev/fd"))
-    except OSError:
-        return RESERVED
 
 
 class ConnectionPool:

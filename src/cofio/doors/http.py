@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
+from http import HTTPStatus
 from time import monotonic, perf_counter
 from uuid import uuid4
 
@@ -19,6 +20,11 @@ from ..errors import Unavailable
 
 MOST_REASONS = 16  # sentences about what cannot be used that are told apart in the log
 GONE = 499  # what nginx calls a request whose client did not wait
+CODES = {
+    413: "PAYLOAD_TOO_LARGE", 415: "UNSUPPORTED_FORMAT", 422: "INVALID_INPUT", 429: "QUEUE_SATURATED",
+    500: "INTERNAL_ERROR", 503: "EXTERNAL_SERVICE_UNAVAILABLE",
+}  # fmt: skip
+"""Codes of statuses that are not called as HTTP calls them."""
 Observer = Callable[[str, str, int, float], None]
 """Told of each request's method, path and status, and of the seconds that it took."""
 
@@ -31,7 +37,10 @@ class NotJson(Exception):
     """A body that does not say that it is JSON: a page of another site could have sent it without being asked."""
 
     def __init__(self) -> None:
-        super().__init__("the body has to be JSON, and to say so: send the header `Content-Type: application/json`")
+        super().__init__(
+            "the body has to be JSON, and to say so: send the header `Content-Type: application/json`"
+            " (with curl: -H 'Content-Type: application/json')"
+        )
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
@@ -122,17 +131,25 @@ def failure(
     message: str,
     zone: tzinfo,
     *,
+    code: str | None = None,
     now: datetime | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """The answer to a request that cannot be met."""
     error = {
-        "code": "SYSTEM_ERROR" if status >= 500 else "HTTP_ERROR",
+        "code": code or _code(scope["path"], status),
         "message": message,
         "timestamp": (now or datetime.now(UTC)).astimezone(zone).isoformat(timespec="seconds"),
         "path": scope["path"],
     }
     return JSONResponse({"request_id": request_id(scope), "error": error}, status, headers)
+
+
+def _code(path: str, status: int) -> str:
+    """The code for a status: that of today's clients under /api/v2, and one of the first two everywhere else."""
+    if path.startswith("/api/v2/"):
+        return CODES.get(status) or HTTPStatus(status).name
+    return "SYSTEM_ERROR" if status >= 500 else "HTTP_ERROR"
 
 
 class Traced:

@@ -342,7 +342,7 @@ class Connection:
             with self._writing:
                 self._writes.write(frame)
                 self._writes.flush()
-        except (BrokenPipeError, ValueError):  # the client has closed its end, or we ours
+        except (OSError, ValueError):  # the client has closed its end (for which Windows has several codes), or we ours
             self._end()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -19,6 +20,7 @@ from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from ..engine import Engine
 from ..errors import Unavailable
@@ -48,22 +50,28 @@ class Metrics:
             buckets=BUCKETS, registry=self._registry,
         )  # fmt: skip
         self._paths: frozenset[str] = frozenset()
+        self._patterns: dict[str, re.Pattern[str]] = {}
         self._under: tuple[str, ...] = ()
 
-    def know(self, paths: Iterable[str], under: Iterable[str] = ()) -> None:
-        """The paths that are counted each by its own name: a stranger must not be able to make up more.
+    def know(self, routes: Sequence[Route], under: Iterable[str] = ()) -> None:
+        """The routes whose requests are counted each by its path: a stranger must not be able to make up more.
 
         What begins with one of `under` is counted by that.
         """
-        self._paths, self._under = frozenset(paths), tuple(under)
+        self._paths, self._under = frozenset(route.path for route in routes), tuple(under)
+        self._patterns = {route.path: route.path_regex for route in routes if route.param_convertors}
 
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count a request."""
         if path not in self._paths:
-            path = next((start for start in self._under if path.startswith(start)), "other")
+            path = self._counted_as(path)
         method = method if method in METHODS else "other"
         self._requests.labels(method, path, str(status)).inc()
         self._durations.labels(method, path).observe(seconds)
+
+    def _counted_as(self, path: str) -> str:
+        named = (known for known, pattern in self._patterns.items() if pattern.match(path))
+        return next(named, None) or next((start for start in self._under if path.startswith(start)), "other")
 
     async def answer(self, _: Request) -> Response:
         """The numbers, in Prometheus' own format."""

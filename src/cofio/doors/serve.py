@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,6 +30,7 @@ from .. import __version__
 from ..content import Fetching
 from ..errors import Invalid, Unavailable
 from ..settings import Settings
+from ..system.processes import claim_address
 from ..trust import is_versioned
 from ..vault.opening import Beside
 from . import checkpoints
@@ -51,7 +52,6 @@ from .tokens import FILE, Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
-REST = f"{rest.PREFIX}/"  # under it are the calls that can be judged by app, project and access
 
 
 class _Refusal(Exception):
@@ -126,9 +126,8 @@ class Guard:
         if scope["path"] == "/health":
             return None
         token = self._known(headers)
-        # The checkpoints' door judges for itself: a token for reading may read them.
-        if token is not None and token.limits is not None and not scope["path"].startswith((REST, checkpoints.PREFIX)):
-            raise _Refusal(403, f"this token is limited to {token.limits}; it may use nothing but {REST}")
+        if token is not None and token.limits is not None and not _judges(scope["path"]):
+            raise _Refusal(403, f"this token is limited to {token.limits}; it may use nothing but the REST API")
         return token
 
     def _answers_to(self, name: str | None) -> bool:
@@ -170,6 +169,11 @@ class Guard:
         return failure(scope, refusal.status, refusal.sentence, self._zone, now=now, headers=refusal.headers)
 
 
+def _judges(path: str) -> bool:
+    """Whether the door that has the path holds tokens to their limits; no other is open to one that is limited."""
+    return rest.judges(path) or path.startswith(checkpoints.PREFIX)  # where a token for reading may read
+
+
 def _name(address: str) -> str | None:
     """The host's name in an address, without its port; None when there is none."""
     try:
@@ -199,7 +203,7 @@ def app(
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     """
     manager = sessions(mcp)
-    straight = {route.path: route.app for route in calls}
+    straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
@@ -232,7 +236,7 @@ def app(
     ]
     if metrics is not None:
         served.append(Route("/metrics", metrics.answer))
-        metrics.know((route.path for route in served), under)
+        metrics.know(served, under)
     inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
     inner.router.redirect_slashes = False
 
@@ -247,7 +251,7 @@ def app(
     )
     if origins:  # whose browsers ask first, without a token, and show the page nothing unless they are told to
         guarded = CORSMiddleware(
-            guarded, [str(origin) for origin in origins], ("GET", "POST", "DELETE"), ("*",),
+            guarded, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
             expose_headers=("mcp-session-id", "x-request-id", rest.DEGRADED),
         )  # fmt: skip
     return Traced(guarded, None if metrics is None else metrics.observe)
@@ -289,6 +293,7 @@ def run(
         assistant=assistant,
         fetching=Fetching.parse(settings.fetch),
         mirror=(vault := Beside(folder, settings)).mirror,
+        quiet=timedelta(minutes=settings.quiet_after),
     )
     # Calls and jobs end before the memory that they write to is closed.
     with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:
@@ -297,7 +302,7 @@ def run(
         address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, address[0]} | ({socket.gethostname()} if strict else set())
-        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
             memory.verify()
@@ -305,7 +310,7 @@ def run(
 
         routes = [
             *memory_tool.routes(lambda: memory.engine),
-            *(openapi.routes() if settings.docs else ()),
+            *openapi.routes(shown=(not strict) if settings.docs is None else settings.docs),
         ]
         application = app(
             mcp, routes=routes, calls=conversations.routes(),
@@ -375,7 +380,7 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise _unusable(host, port, error) from error
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        claim_address(listening)
         listening.bind((host, port))
         listening.listen()
     except OSError as error:

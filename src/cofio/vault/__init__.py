@@ -24,6 +24,7 @@ from ..model import Draft, Kind, Record, Scope
 from ..query import MAX_LIST
 from ..sessions.mirroring import Seen
 from ..sessions.places import ROOT
+from ..system.processes import is_running
 from .attachment import Attachment
 from .folders import Held, Moved, Stamp, Tree
 from .layout import SHOWN, TRACKS, Layout, Located, Path, day_of, order, written
@@ -180,7 +181,7 @@ class Vault:
         for number, process, seen in self.state.pending():
             with self.state.locked():
                 # What another process is still at is written too, but stays taken down: it may yet commit.
-                if self.follow(seen) and (process == os.getpid() or not _lives(process)):
+                if self.follow(seen) and (process == os.getpid() or not is_running(process)):
                     self.state.end(number)
                     done += 1
         self.tree.tidy(time.time_ns() - LEFTOVER)
@@ -508,13 +509,3 @@ def _text(held: Held | None) -> tuple[str, list[str]]:
 
 def _known(record: Record) -> Seen:
     return Seen(record.scope, record.kind, record.key or "")
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -6,25 +6,22 @@ takes is written again. (`Vault.settle` forces them later: what is missing after
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path as Folder
 from secrets import token_hex
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ..errors import Invalid
+from ..system.disk import number_of, sync
+from ..system.folders import OpenFolder, open_folder, walk
 from .layout import STATE, Path
 
 LARGEST = 67_108_864  # bytes of a file that are read
-_INTO = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TEMPORARY = ".tmp"
-_EXCHANGE = 2  # renameat2: two names change places
-_UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 
 
 class Stamp(NamedTuple):
@@ -56,14 +53,14 @@ class Tree:
     @contextmanager
     def near(self) -> Iterator[None]:
         """Keep the folders open that are stepped into meanwhile: several files beside each other are to be seen to."""
-        kept: dict[Path, int] = {}
+        kept: dict[Path, OpenFolder] = {}
         self._near.kept = kept
         try:
             yield
         finally:
             self._near.kept = None
             for opened in kept.values():
-                os.close(opened)
+                opened.close()
 
     def read(self, path: Path) -> Held | None:
         """What a file holds; None when there is none.
@@ -73,8 +70,7 @@ class Tree:
         """
         try:
             with self._into(path[:-1]) as parent:
-                # A pipe that takes the file's place is not waited for.
-                opened = os.open(path[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+                opened = parent.open(path[-1], os.O_RDONLY)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -103,36 +99,34 @@ class Tree:
         """
         with self._into(path[:-1], make=True) as parent:
             temporary, stamp = f".{token_hex(6)}{_TEMPORARY}", None
-            made = os.open(
-                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=parent
-            )
+            made = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 try:
                     for part in content:
                         left = memoryview(part)
                         while left:
                             left = left[os.write(made, left) :]
-                    stamp = _stamp(os.fstat(made))
                 finally:
                     os.close(made)
+                stamp = _stamp(parent.stat(temporary))  # Windows keeps the time of a file that is closed
                 _put(parent, temporary, path[-1], stamp, before)
             except BaseException:
                 there = _there(parent, temporary)
                 if there is not None and (stamp is None or there in (stamp, before)):  # else it is somebody's newest
-                    os.unlink(temporary, dir_fd=parent)
+                    parent.remove(temporary)
                 raise
             with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=parent)
+                parent.remove(temporary)
         return stamp
 
     def remove(self, path: Path) -> None:
         """Take a file away, and the folders above it that are empty then."""
         with suppress(FileNotFoundError), self._into(path[:-1]) as parent:
-            os.unlink(path[-1], dir_fd=parent)
+            parent.remove(path[-1])
         for depth in range(len(path) - 1, 0, -1):
             try:
                 with self._into(path[: depth - 1]) as parent:
-                    os.rmdir(path[depth - 1], dir_fd=parent)
+                    parent.remove_folder(path[depth - 1])
             except OSError:  # not empty, or gone
                 return
 
@@ -141,7 +135,7 @@ class Tree:
         with self._into(old[:-1]) as parent:
             if _there(parent, new[-1]) is not None or _there(parent, old[-1]) is None:
                 return False
-            os.rename(old[-1], new[-1], src_dir_fd=parent, dst_dir_fd=parent)
+            parent.rename(old[-1], new[-1])
         return True
 
     def stamp(self, path: Path) -> Stamp | None:
@@ -155,22 +149,21 @@ class Tree:
     def force(self, path: Path) -> None:
         """Have the disk hold a file as it is, and its name."""
         with self._into(path[:-1]) as parent:
-            opened = os.open(path[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            opened = parent.open(path[-1], os.O_RDWR)  # Windows forces nothing that is only read
             try:
-                os.fsync(opened)
+                sync(opened)
             finally:
                 os.close(opened)
-            os.fsync(parent)
+            parent.sync()
 
     def walk(self) -> Iterator[tuple[Path, Stamp]]:
         """Every Markdown file, with its stamp, in order; what links lead to is not looked at."""
         if not self.folder.is_dir():
             return
         root = self.folder.resolve()  # the vault itself may be a link
-        for at, folders, names, opened in os.fwalk(root, follow_symlinks=False):
-            below = Folder(at).relative_to(root).parts
-            folders[:] = sorted(each for each in folders if below or each not in (STATE, ".git", ".obsidian"))
-            for name in sorted(names):
+        for below, folders, names, opened in walk(root):
+            folders[:] = [each for each in folders if below or each not in (STATE, ".git", ".obsidian")]
+            for name in names:
                 there = _there(opened, name) if name.endswith(".md") else None
                 if there is not None:
                     yield (*below, name), there
@@ -179,49 +172,49 @@ class Tree:
         """Remove the temporary files that a crash left, last changed before so many nanoseconds since 1970."""
         if not self.folder.is_dir():
             return
-        for _, _, names, opened in os.fwalk(self.folder.resolve(), follow_symlinks=False):
+        for _, _, names, opened in walk(self.folder.resolve()):
             for name in names:
                 if name.startswith(".") and name.endswith(_TEMPORARY) and len(name) == 13 + len(_TEMPORARY):
                     there = _there(opened, name)
                     if there is not None and there.changed < before:
                         with suppress(FileNotFoundError):
-                            os.unlink(name, dir_fd=opened)
+                            opened.remove(name)
 
     @contextmanager
-    def _into(self, names: Path, *, make: bool = False) -> Iterator[int]:
+    def _into(self, names: Path, *, make: bool = False) -> Iterator[OpenFolder]:
         """The open folder that the names lead to. The vault itself may be a link that its owner has made."""
-        kept: dict[Path, int] | None = getattr(self._near, "kept", None)
+        kept: dict[Path, OpenFolder] | None = getattr(self._near, "kept", None)
         if kept is not None:
             yield self._kept(names, kept, make)
             return
-        opened: dict[Path, int] = {}
+        opened: dict[Path, OpenFolder] = {}
         try:
             yield self._kept(names, opened, make)
         finally:
             for each in opened.values():
-                os.close(each)
+                each.close()
 
-    def _kept(self, names: Path, kept: dict[Path, int], make: bool) -> int:
+    def _kept(self, names: Path, kept: dict[Path, OpenFolder], make: bool) -> OpenFolder:
         if names in kept:
             return kept[names]
         if not names:
             if make and not self.folder.is_dir():
                 self.folder.mkdir(mode=0o700, exist_ok=True)  # and not the store's: one that is gone stays so
-            kept[names] = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            kept[names] = open_folder(self.folder)
             return kept[names]
         above = self._kept(names[:-1], kept, make)
         try:
-            kept[names] = os.open(names[-1], _INTO, dir_fd=above)
+            kept[names] = above.enter(names[-1])
         except FileNotFoundError:
             if not make:
                 raise
             with suppress(FileExistsError):
-                os.mkdir(names[-1], 0o700, dir_fd=above)
-            kept[names] = os.open(names[-1], _INTO, dir_fd=above)
+                above.make(names[-1])
+            kept[names] = above.enter(names[-1])
         return kept[names]
 
 
-def _put(parent: int, temporary: str, name: str, ours: Stamp, before: Stamp | None) -> None:
+def _put(parent: OpenFolder, temporary: str, name: str, ours: Stamp, before: Stamp | None) -> None:
     """Give a temporary file its name, in place of the file that has the stamp `before`, or of none.
 
     The two change places: what was there is looked at once it is out of the way, so that nothing an editor saves at
@@ -229,55 +222,34 @@ def _put(parent: int, temporary: str, name: str, ours: Stamp, before: Stamp | No
     """
     if before is None:
         try:
-            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            if not parent.link(temporary, name):
+                parent.rename(temporary, name)
         except FileExistsError:
             raise Moved from None
-        except OSError as error:
-            if error.errno not in _UNABLE:
-                raise
-            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
         return
     if not _exchanged(parent, temporary, name):
         if _there(parent, name) != before:
             raise Moved
-        os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+        parent.replace(temporary, name)
     elif _there(parent, temporary) != before:
         _exchanged(parent, temporary, name)
         raise Moved
 
 
-def _exchanged(parent: int, one: str, other: str) -> bool:
+def _exchanged(parent: OpenFolder, one: str, other: str) -> bool:
     """Have two names change places; False where that cannot be done."""
-    if _renameat2 is None:
-        return False
-    if _renameat2(parent, os.fsencode(one), parent, os.fsencode(other), _EXCHANGE) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in _UNABLE:
-        return False
-    if number == errno.ENOENT:
-        raise Moved
-    raise OSError(number, os.strerror(number), other)
-
-
-def _found() -> Callable[..., int] | None:
     try:
-        found = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return None
-    found.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    return cast("Callable[..., int]", found)
+        return parent.exchange(one, other)
+    except FileNotFoundError:
+        raise Moved from None
 
 
-_renameat2 = _found()
-
-
-def _there(parent: int, name: str) -> Stamp | None:
+def _there(parent: OpenFolder, name: str) -> Stamp | None:
     try:
-        return _stamp(os.stat(name, dir_fd=parent, follow_symlinks=False))
+        return _stamp(parent.stat(name))
     except FileNotFoundError:
         return None
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
+    return Stamp(number_of(found), found.st_mtime_ns, found.st_size)

@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 
 from ..model import Kind, Scope
 from ..sessions.mirroring import Seen
+from ..system.processes import read_boot_id
 from .folders import Stamp
 from .layout import STATE
 
 VERSION = "2"  # of what is rendered and known: another is looked through once
 PATIENCE = 30.0  # seconds that another process may hold the vault
 UNKNOWN = Stamp(0, 0, 0)
-_BOOT = Folder("/proc/sys/kernel/random/boot_id")
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS file (
@@ -82,8 +82,8 @@ class State:
     def __init__(self, vault: Folder) -> None:
         folder = vault / STATE
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(FileExistsError), (folder / ".gitignore").open("x") as file:
-            file.write("*\n")
+        with suppress(FileExistsError), (folder / ".gitignore").open("xb") as file:
+            file.write(b"*\n")
         self._place = folder / "state.db"
         self._lock = threading.RLock()
         try:
@@ -107,11 +107,8 @@ class State:
 
     def _awake(self) -> None:
         """After a power cut, a file may be older than what is known of it: then that is no longer known."""
-        try:
-            boot = _BOOT.read_text().strip()
-        except OSError:
-            boot = ""
-        if self.about("boot") != boot:
+        boot = read_boot_id()
+        if not boot or self.about("boot") != boot:  # where nobody can tell, there may have been one
             self._database.execute("DELETE FROM entry WHERE file IN (SELECT no FROM file WHERE NOT forced)")
             self._database.execute("DELETE FROM file WHERE NOT forced")
             self.tell(boot=boot, complete="")

@@ -92,9 +92,9 @@ def command(folder: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
 def terminal(folder: Path) -> Callable[..., Ran]:
     """Runs `cofio` at a pseudo-terminal, or with only its stderr there; what the terminal showed is `err`."""
 
-    def run(*argv: str, stdout: bool = True, typed: str = "", **environ: str) -> Ran:
+    def run(*argv: str, stdout: bool = True, typed: str = "", columns: int = 100, **environ: str) -> Ran:
         ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (24, 100))
+        termios.tcsetwinsize(theirs, (24, columns))
         with subprocess.Popen(
             [sys.executable, "-m", "cofio", *argv], cwd=folder, stdin=theirs, stderr=theirs,
             stdout=theirs if stdout else subprocess.PIPE,

@@ -24,12 +24,12 @@ from .documented import PAGE, examples, sections
 ID = re.compile(r"\b01[0-9a-hjkmnp-tv-z]{24}\b")
 _VARYING = [
     (re.compile(r"\bcofio_[\w-]{43}(?![\w-])"), "TOKEN"),
-    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00| UTC)"), "TIME"),
     (re.compile(r"\d+(\.\d+)? [KMGT]?B\b"), "SIZE"),
-    (re.compile(r"(?<=bytes_)(\w+)\t\d+"), r"\1 SIZE"),
-    (re.compile(r"^(words|changes)\t\d+", re.MULTILINE), r"\1 NUMBER"),
+    (re.compile(r"^words\t\d+", re.MULTILINE), "words NUMBER"),
     (re.compile(r"\d+(\.\d+)+"), "NUMBER"),
     (ID, "ID"),
+    (re.compile(r"\b01[0-9a-hjkmnp-tv-z]{6,23}\b"), "ID"),  # as people see it
 ]
 
 

@@ -228,7 +228,10 @@ def test_model_status_says_whether_it_is_installed(cofio: Cofio, folder: Path, m
     monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
     assert cofio("model", "status").out == f"{ID} is not in {folder / 'models'}: run `cofio model install`\n"
     status = cofio("model", "status", "--json").json
-    assert status == {"model": ID, "installed": False, "folder": str(folder / "models" / ID), "embedder": "hashed"}
+    assert status == {
+        "model": ID, "installed": False, "state": "missing", "share": 0.0, "reason": None,
+        "folder": str(folder / "models" / ID), "bytes": 0, "embedder": "hashed",
+    }  # fmt: skip
     assert list(folder.iterdir()) == []
 
 

@@ -102,7 +102,7 @@ def test_the_scope_of_all_is_a_slash(cofio: Cofio, memory: Engine) -> None:
 
 def test_stats_are_names_and_numbers(cofio: Cofio, ids: list[str]) -> None:
     rows = dict(cofio("stats").rows)
-    assert (rows["records"], rows["embedder"]) == ("3", "hashed-384")
+    assert (rows["records"], rows["vectors"]) == ("3", "3 by hashed-384")
     assert cofio("stats", "--json").json["records"] == 3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,33 @@ def test_limit_and_mode_are_kept_to(cofio: Cofio, notes: dict[str, str]) -> None
 
 def test_why_gives_each_signal_after_the_hit(cofio: Cofio, notes: dict[str, str]) -> None:
     printed = cofio("search", "deploy", "--why", "--limit", "1").out.splitlines()
-    assert printed[1] == "\twords: deploy"
-    assert printed[2].startswith("\tkeyword: score ")
-    assert ", rank 1, share " in printed[2]
-    assert printed[3].startswith("\tsemantic: cosine ")
+    assert printed[1].startswith("\tIt holds deploy, the ")
+    assert printed[1].endswith(" by words.")
+    assert re.fullmatch(r"\tIts meaning is .* the query's, the .* by meaning\.", printed[2])
+    assert len(printed) == 3
+
+
+def test_the_numbers_behind_the_reasons_are_for_who_asks(cofio: Cofio, notes: dict[str, str]) -> None:
+    printed = cofio("search", "deploy", "-v", "--limit", "1").out.splitlines()
+    assert printed[1].startswith("\tIt holds deploy")
+    assert re.fullmatch(r"\tkeyword: score [\d.]+, rank 1, share [\d.]+, relevance [\d.]+", printed[3])
+    assert printed[4].startswith("\tsemantic: cosine ")
+
+
+def test_a_hit_by_meaning_alone_says_so(cofio: Cofio, notes: dict[str, str]) -> None:
+    printed = cofio("search", "zebra", "--floor", "0", "--why", "--limit", "1").out.splitlines()
+    assert printed[1] == "\tIt holds none of the query's words."
+    semantic = cofio("search", "deploy", "--mode", "semantic", "--why", "--limit", "1").out
+    assert "words" not in semantic
 
 
 def test_why_tells_what_the_surroundings_of_a_turn_added(cofio: Cofio, memory: Engine) -> None:
     for position, text in enumerate(["Which bird was it?", "A kestrel.", "So small?"]):
         memory.write(Scope("rest"), text=text, kind="turn", parent="session", position=position, author="ann")
-    assert "\tcontext: " in cofio("search", "what kestrel did ann see", "--why").out
+    shown = cofio("search", "what kestrel did ann see", "--why", "-v").out
+    assert "\tThe query names who said it.\n" in shown
+    assert "\tThe conversation that it is part of fits.\n" in shown
+    assert "\tcontext: " in shown
 
 
 def test_json_is_one_object_with_everything_about_the_search(cofio: Cofio, notes: dict[str, str]) -> None:
@@ -150,7 +168,7 @@ def test_a_missing_model_is_told_with_the_remedy(
     ("argv", "code", "said"),
     [
         ([], 2, "the following arguments are required: QUERY"),
-        (["x", "--mode", "fuzzy"], 2, "invalid choice: 'fuzzy'"),
+        (["x", "--mode", "fuzzy"], 2, "argument --mode: fuzzy is not known; use hybrid, keyword or semantic"),
         (["x", "--limit", "many"], 2, "invalid int value: 'many'"),
         (["x", "--limit", "0"], 1, "limit: 0 is not within 1 to 1,000"),
         (["x", "--floor", "2"], 1, "floor: 2.0 is not a number from 0 to 1"),

@@ -29,7 +29,7 @@ SETTINGS = Settings(embedder="hashed", sync="normal")
 
 
 class Client(Protocol):
-    """Asks a server, whichever way there is to it."""
+    """Asks a server, whichever way there is to it, for texts and for data: what has no data is tested by itself."""
 
     memory: Memory
 
@@ -77,11 +77,11 @@ class Tools:
 class Pipes:
     """A client on the other end of the pipes of a server that runs in a thread."""
 
-    def __init__(self, memory: Memory, **options: bool) -> None:
+    def __init__(self, memory: Memory, *, structured: bool = True, **options: bool) -> None:
         self.memory = memory
         self.theirs, self.writes = _pipe()
         self.reads, self.ours = _pipe()
-        self.connection = Connection(Server(memory, **options), self.theirs, self.ours)
+        self.connection = Connection(Server(memory, structured=structured, **options), self.theirs, self.ours)
         self.running = threading.Thread(target=self.connection.run, daemon=True)
         self.running.start()
         self.number = 0
@@ -148,7 +148,9 @@ class Http:
 
 
 @contextmanager
-def served(memory: Memory, folder: Path, *, strict: bool = False, allow_secrets: bool = False) -> Iterator[Any]:
+def served(
+    memory: Memory, folder: Path, *, strict: bool = False, allow_secrets: bool = False, structured: bool = True
+) -> Iterator[Any]:
     """The product's HTTP application on a free port; the address."""
     import uvicorn
 
@@ -156,7 +158,7 @@ def served(memory: Memory, folder: Path, *, strict: bool = False, allow_secrets:
     from cofio.doors.mcp.http import Handlers, server
     from cofio.doors.tokens import Tokens
 
-    mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets)))
+    mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
     application = serve.app(mcp, hosts=serve.LOCAL, tokens=Tokens(folder), strict=strict)
     with serve._listening("127.0.0.1", 0) as listening:
         started = threading.Event()

@@ -8,7 +8,7 @@ from __future__ import annotations
 REQUIREMENTS: dict[str, tuple[str, str]] = {
     # The two stores.
     "chunk.id": ("seed 1.1", "a chunk's id is ten hexadecimal digits"),
-    "chunk.fields": ("seed 1.1", "a chunk has topic, agent, tags, importance, content and the time of its last change"),
+    "chunk.fields": ("seed 1.1", "a chunk has topic, agent, tags, importance, content and the day of its last change"),
     "chunk.accumulates": ("seed 1.1", "writing the same topic again makes another chunk"),
     "state.any-json": ("seed 1.2", "a state's value is any JSON: string, number, boolean, object, array"),
     "state.not-searched": ("seed 1.2", "a state is read by its exact key and never found by a search"),
@@ -27,6 +27,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "search.separator": ("seen 3", "hits stand apart by a line of three dashes"),
     "search.score-form": ("seen 3", "a score has at most two decimals"),
     "search.nothing": ("seed 2.1", "no hits are said in one sentence"),
+    "search.empty": ("issue 14", "an empty query is answered with what to do instead"),
     "search.modes.hybrid": ("seed 3.1", "hybrid finds by words and by meaning"),
     "search.modes.bm25": ("seed 3.2", "bm25 finds by words alone, whichever of them a chunk holds"),
     "search.modes.semantic": ("seed 3.3", "semantic finds by meaning alone"),
@@ -51,7 +52,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "list.tags": ("seed 2.4", "tags narrow the list to chunks that have any of them"),
     "list.limit": ("seed 2.4", "limit is 1 to 500, by default 100"),
     "list.offset": ("seed 2.4", "offset passes over so many, and pages do not overlap"),
-    "list.text": ("seed 2.4", "the list counts its lines, and each has id, topic, agent, tags, importance and time"),
+    "list.text": ("seed 2.4", "the list counts its lines, and each has id, topic, agent, tags, importance and day"),
+    "list.more": ("issue 14", "a list that is not all of it says of how many, and where the rest begins"),
     "list.no-body": ("seed 2.4", "a list shows no contents"),
     "list.order": ("seen 4", "the last changed comes first"),
     "list.empty": ("seen 3", "an empty list is said in one sentence"),
@@ -76,6 +78,26 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "errors.extra": ("seen 2", "arguments that a tool does not know are passed over"),
     "errors.null": ("seen 2", "null is not the same as left out"),
     "errors.nothing-changed": ("promise 11", "what is refused changes nothing"),
+    # What a model pays for. Here the issue goes before the seed, whose answers have every field, and milliseconds: an
+    # agent that knows them reads the same without.
+    "lean.fields": (
+        "issue 14",
+        "what is empty or has its default is left out: agent global, no tags, importance medium",
+    ),
+    "lean.days": ("issue 14", "a chunk's time is a day"),
+    "lean.text": (
+        "issue 14",
+        "an answer is text alone, and the tools have no schemas of data, unless they are asked for",
+    ),
+    "lean.declarations": (
+        "issue 14",
+        "the declarations are no longer than those of agent-memory-store, 4,968 characters",
+    ),
+    "lean.max-chars": (
+        "issue 14",
+        "max_chars bounds what search, list and read answer, which say what is left off",
+    ),
+    "lean.clients": ("issue 14", "a real client's model reads the seed's text, and what is counted is counted there"),
     # Expiry, tags, concurrency.
     "expiry.at-once": ("seen 4", "an expired chunk is hidden from search, read and list at once"),
     "tags.exact": ("seen 4", "a tag matches whole and whatever its case, never as a pattern"),
@@ -83,15 +105,16 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     # The surface.
     "tools.names": ("seed 2", "there are the seven tools, in the seed's order"),
     "tools.schemas": ("seen 2", "every parameter of the seven has the seed's type and bounds, and none is missing"),
-    "tools.hints": ("issue 5", "each tool has a title, hints on what it does, and a schema of its answer"),
-    "tools.data": ("issue 5", "each answer is also given as data that fits the tool's schema"),
+    "tools.hints": ("issue 5", "each tool has a title and hints on what it does, and when asked for a schema"),
+    "tools.data": ("issue 5", "for programs that ask for it each answer is also data that fits the tool's schema"),
     "everywhere": ("issue 5", "everywhere searches what came through other doors, too, and hits then name their kind"),
+    "everywhere.folded": ("issue 14", "a fact, its episode and its messages are one hit, with the day it was said"),
     "replaces": ("issue 5", "a write may take the place of a chunk, under its id"),
     "resources": ("issue 5", "a chunk can be read as a resource"),
     "skill": ("seed 4", "the skill is served as a prompt and as a resource"),
     "fence": ("issue", "what was stored stands apart from what cofio says of it"),
     "secrets": ("seed 13", "what looks like a secret is not stored, unless the owner allows it"),
-    "similar": ("promise 7", "a write says what says the same already"),
+    "similar": ("promise 7", "a write says what says the same already, nearly the same, or something else"),
     # Over HTTP.
     "http.sessions": ("issue", "at the limit of sessions, the one that has been idle longest makes room"),
     "http.bounded": ("issue", "a message that would be costly to parse is refused before it is parsed"),

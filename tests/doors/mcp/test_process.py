@@ -264,7 +264,7 @@ def test_the_first_start_takes_over_an_older_memory_by_itself(
     until = time.monotonic() + LONGEST
     while "2 chunk(s)" not in server.call("list_context"):
         assert time.monotonic() < until
-    assert "**updated:** 2026-01-02T03:04:05.678Z\n\nthe zebra of old" in server.call("read_context", id="aaaaaaaaaa")
+    assert "**updated:** 2026-01-02\n\nthe zebra of old" in server.call("read_context", id="aaaaaaaaaa")
     while "not found" in (phase := server.call("get_state", key="phase")):
         assert time.monotonic() < until
     assert json.loads(phase) == {"n": 3}

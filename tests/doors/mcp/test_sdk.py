@@ -16,7 +16,7 @@ from mcp_types import TextContent, TextResourceContents
 
 import mcp
 
-ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
+ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", "COFIO_STRUCTURED": "true"}
 
 
 @pytest.fixture

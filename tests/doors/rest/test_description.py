@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import pytest
 import schemathesis
@@ -11,10 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 from schemathesis import GenerationMode
 
+from cofio.doors.rest import catalogue
+from cofio.doors.rest.calls import Call
+from cofio.doors.rest.descriptions import FIELDS
 from cofio.doors.rest.openapi import document
+from cofio.doors.rest.requests import CHARSET
 from cofio.embed.hashed import Hashed
 
-from .conftest import CALLS, COFFEE, HOUR, PREFIX, Api, T, said, serving
+from .conftest import COFFEE, HOUR, Api, T, said, serving
 
 
 @pytest.fixture(scope="module")
@@ -28,43 +34,109 @@ def lived_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
         yield api
 
 
-def check_against_description(call: str, answer: Any) -> None:
+DESCRIBED = [call for call in catalogue.CALLS if call.media == "application/json"]
+TAKING = [call for call in DESCRIBED if call.takes.model_fields]
+each_call = pytest.mark.parametrize("call", DESCRIBED, ids=[call.name for call in DESCRIBED])
+
+
+def responses_of(call: Call) -> dict[str, Any]:
+    """The answers that the description has for a call."""
+    found: dict[str, Any] = document()["paths"][call.addresses[0]][call.method.lower()]["responses"]
+    return found
+
+
+def check_shape(schema: Any, value: Any) -> None:
+    """A value has the shape that the description gives it."""
+    Draft202012Validator({**schema, "components": document()["components"]}).validate(value)
+
+
+def check_against_description(call: Call, answer: Any) -> None:
     """An answer is one that the description has, and has its shape."""
-    described = document()
-    responses: dict[str, Any] = described["paths"][f"{PREFIX}/{call}"]["post"]["responses"]
     assert answer.status_code < 500, answer.text
-    assert str(answer.status_code) in responses
-    schema = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
-    Draft202012Validator({**schema, "components": described["components"]}).validate(answer.json())
+    described = responses_of(call)[str(answer.status_code)]
+    if "application/json" in described.get("content", {}):
+        check_shape(described["content"]["application/json"]["schema"], answer.json())
+
+
+def named(name: str) -> Call:
+    """A call by its name."""
+    return next(call for call in catalogue.CALLS if call.name == name)
 
 
 @pytest.mark.requirement("docs.whole", "errors.never-500")
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", TAKING, ids=[call.name for call in TAKING])
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["right", "wrong"])
 def test_whatever_is_made_from_the_description_is_answered_as_it_says(
-    lived_in: Api, call: str, mode: GenerationMode
+    lived_in: Api, call: Call, mode: GenerationMode
 ) -> None:
     described = schemathesis.openapi.from_dict(document())
-    operation = described[f"{PREFIX}/{call}"]["POST"]
+    operation = described[call.addresses[0]][call.method]
 
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))
     @given(operation.as_strategy(generation_mode=mode))
     def check(case: Any) -> None:
-        if isinstance(case.body, dict | list | str | int | float | bool | None):
-            check_against_description(call, lived_in.post(call, case.body))
+        path = call.addresses[0]
+        for name, value in (case.path_parameters or {}).items():
+            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+        sent: dict[str, Any] = {"params": dict(case.query or {})}
+        if call.has_body:
+            if not isinstance(case.body, dict | list | str | int | float | bool | None):
+                return
+            sent |= {"content": json.dumps(case.body), "headers": {"Content-Type": "application/json"}}
+        answer = lived_in.client.request(call.method, path, **sent)
+        if "{" not in call.path or urlsplit(path).path.count("/") == call.addresses[0].count("/"):
+            check_against_description(call, answer)
 
     check()
 
 
+@pytest.mark.requirement("docs.examples")
+@each_call
+def test_each_example_is_one_that_the_call_takes_and_gives(call: Call) -> None:
+    assert call.example.asked or call.name == "quiesce"
+    call.takes.model_validate(call.example.asked)
+    told = [status for status, model in call.gives.items() if model]
+    assert list(call.example.answered) == told
+    for status in told:
+        content = responses_of(call)[str(status)]["content"]["application/json"]
+        check_shape(content["schema"], content["example"])
+
+
+@pytest.mark.requirement("docs.examples")
+def test_every_field_says_what_it_means_and_nothing_is_said_twice() -> None:
+    described = document()
+    for name, schema in described["components"]["schemas"].items():
+        assert schema.get("description"), name
+        for field, of in schema.get("properties", {}).items():
+            assert of.get("description") or "$ref" in of, f"{name}.{field}"
+        assert "title" not in schema
+    for methods in described["paths"].values():
+        for operation in methods.values():
+            assert operation["summary"]
+            for parameter in operation.get("parameters", ()):
+                assert parameter["description"], parameter["name"]
+    assert json.dumps(described).count(json.dumps(CHARSET)) == 1
+    used = {field for schema in described["components"]["schemas"].values() for field in schema.get("properties", {})}
+    assert set(FIELDS) <= used  # nothing is left of fields that are gone
+
+
+@pytest.mark.requirement("docs.whole", "probes.health")
+def test_health_is_as_described(lived_in: Api) -> None:
+    answer = lived_in.client.get("/health")
+    described = document()["paths"]["/health"]["get"]["responses"]["200"]
+    check_shape(described["content"]["application/json"]["schema"], answer.json())
+
+
 @pytest.mark.requirement("docs.whole")
 def test_answers_with_something_in_them_are_as_described(lived_in: Api) -> None:
-    for call, body in (
+    for name, body in (
         ("search", {"user_id": "alice", "query": "coffee", "include_profile": True, "include_unprocessed": True,
                     "filters": {"session_id": "open"}}),
         ("search", {"user_id": "alice", "query": "coffee login", "top_k": 100, "method": "agentic"}),
         ("search", {"agent_id": "coder", "query": "login test"}),
         ("get", {"user_id": "alice", "memory_type": "episode"}),
         ("get", {"user_id": "alice", "memory_type": "profile"}),
+        ("get", {"user_id": "alice", "memory_type": "atomic_fact"}),
         ("get", {"agent_id": "coder", "memory_type": "agent_case"}),
         ("get", {"agent_id": "coder", "memory_type": "agent_skill"}),
         ("add", {"session_id": "x", "messages": [said("Hi.")], "async_mode": True}),
@@ -74,7 +146,10 @@ def test_answers_with_something_in_them_are_as_described(lived_in: Api) -> None:
         ("delete", {"id": "nothing"}),
         ("add", {}),
     ):  # fmt: skip
-        check_against_description(call, lived_in.post(call, body))
+        check_against_description(named(name), lived_in.post(name, body))
+    task = lived_in.queue(said("Hi."), session="y")
+    check_against_description(named("task"), lived_in.client.get(f"/api/v2/tasks/{task}"))
+    check_against_description(named("tasks"), lived_in.client.get("/api/v2/tasks"))
 
 
 @pytest.mark.requirement("docs.whole")
@@ -83,12 +158,13 @@ def test_the_description_is_one_of_openapi() -> None:
     assert set(described) >= {"openapi", "info", "paths", "components"}
     for schema in described["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
-    names = [operation["post"]["operationId"] for operation in described["paths"].values()]
-    assert names == list(CALLS)
+    names = [operation["operationId"] for methods in described["paths"].values() for operation in methods.values()]
+    assert sorted(names) == sorted([*(call.name for call in catalogue.CALLS), "health"])
 
 
 @pytest.mark.requirement("docs.whole", "auth.host")
 def test_refusals_of_the_guard_are_described_too(lived_in: Api) -> None:
     for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
-        for call in CALLS:
-            check_against_description(call, lived_in.post(call, {}, **headers))
+        for call in DESCRIBED:
+            answer = lived_in.client.request(call.method, call.addresses[0], headers=headers)
+            check_against_description(call, answer)

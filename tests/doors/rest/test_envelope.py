@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import logging
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,12 +16,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from starlette.testclient import TestClient
 
-from cofio import Unavailable
+from cofio import Unavailable, __version__
 from cofio.doors.http import Traced
 from cofio.doors.rest import http as rest
 from cofio.doors.tokens import Tokens
 
-from .conftest import CALLS, CLIMBING, PREFIX, VALID, Api, enveloped, failed, said, serving
+from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, enveloped, failed, said, serving
 
 calls = pytest.mark.parametrize("call", CALLS)
 
@@ -79,6 +82,39 @@ def test_a_slash_too_many_is_a_404_in_the_same_envelope(api: Api) -> None:
     assert failed(api.client.post(f"{PREFIX}/add/", json=VALID["add"], follow_redirects=False), 404) == "Not Found"
 
 
+@pytest.mark.requirement("versions.both", "settings.prefix", "errors.path", "errors.code")
+@calls
+def test_every_call_is_there_under_both_versions_and_failures_name_the_one_that_was_called(
+    guarded: tuple[Api, Tokens], call: str
+) -> None:
+    api, tokens = guarded
+    for prefix in (PREFIX, ALIAS):
+        answer = api.client.post(f"{prefix}/{call}", json=VALID[call])
+        assert (answer.status_code == 404) == (call == "update"), answer.text
+        assert failed(api.client.post(f"{prefix}/{call}", json=[]), 422, f"{prefix}/{call}")
+        assert failed(api.client.get(f"{prefix}/{call}"), 405, f"{prefix}/{call}")
+    told = api.client.get("/metrics").text
+    for prefix in (PREFIX, ALIAS):
+        assert f'cofio_http_requests_total{{method="POST",path="{prefix}/{call}",status="422"}} 1.0' in told
+    shown = {"Authorization": f"Bearer {tokens.add('shop', app='shop')}"}
+    for prefix in (PREFIX, ALIAS):
+        refused = api.client.post(f"{prefix}/{call}", json=VALID[call], headers=shown)
+        assert "limited to the app shop" in failed(refused, 403, f"{prefix}/{call}")
+        body = {**VALID[call], "app_id": "shop"}
+        assert api.client.post(f"{prefix}/{call}", json=body, headers=shown).status_code in (200, 404)
+
+
+@pytest.mark.requirement("versions.both")
+def test_what_is_written_under_one_version_is_read_under_the_other(api: Api) -> None:
+    body = {"session_id": "s", "messages": [said(CLIMBING)]}
+    enveloped(api.client.post(f"{ALIAS}/add", json=body))
+    assert enveloped(api.client.post(f"{PREFIX}/flush", json={"session_id": "s"})) == {"status": "extracted"}
+    asked = {"user_id": "alice", "memory_type": "episode"}
+    listed = [enveloped(api.client.post(f"{prefix}/get", json=asked)) for prefix in (PREFIX, ALIAS)]
+    assert listed[0] == listed[1]
+    assert listed[0]["total_count"] == 1
+
+
 @pytest.mark.requirement("errors.422", "errors.message", "errors.first", "errors.code")
 @pytest.mark.parametrize(
     ("call", "body", "message"),
@@ -113,7 +149,7 @@ def test_a_slash_too_many_is_a_404_in_the_same_envelope(api: Api) -> None:
         (
             "get",
             {"user_id": "a", "memory_type": "x"},
-            "Input should be 'episode', 'profile', 'agent_case' or 'agent_skill': memory_type",
+            "Input should be 'episode', 'profile', 'agent_case', 'agent_skill' or 'atomic_fact': memory_type",
         ),
         (
             "delete",
@@ -133,12 +169,20 @@ def test_the_first_thing_that_is_wrong_is_told_with_its_place(bare: Api, call: s
     ("body", "message"),
     [
         (b"", "Field required"),
-        (b"{", "JSON decode error: 1"),
-        (b'{"session_id": "s", "messages": [', "JSON decode error: 33"),
-        (b"\xff\xfe", "JSON decode error: 0"),
-        (b'{"session_id": NaN}', "JSON decode error: 0"),
-        (b'{"session_id": -Infinity}', "JSON decode error: 0"),
-        (b"{'session_id': 1}", "JSON decode error: 1"),
+        (b"not json", "JSON decode error: Expecting value at line 1, column 1"),
+        (
+            b"{",
+            "JSON decode error: Expecting property name enclosed in double quotes at line 1, column 2",
+        ),
+        (b'{\n  "session_id": "s",\n "messages": [', "JSON decode error: Expecting value at line 3, column 15"),
+        (b"\xff\xfe", "JSON decode error: byte 1 is not UTF-8"),
+        (b'{"session_id": NaN}', "JSON decode error: NaN is not a number in JSON"),
+        (b'{"session_id": -Infinity}', "JSON decode error: -Infinity is not a number in JSON"),
+        (b'{"page": ' + b"9" * 5000 + b"}", "JSON decode error: a number has too many digits"),
+        (
+            b"{'session_id': 1}",
+            "JSON decode error: Expecting property name enclosed in double quotes at line 1, column 2",
+        ),
         (b"[]", "Input should be a valid dictionary or object to extract fields from"),
         (b"null", "Input should be a valid dictionary or object to extract fields from"),
         (b"5", "Input should be a valid dictionary or object to extract fields from"),
@@ -159,7 +203,7 @@ def test_another_content_type_or_none_is_refused_with_what_to_send(bare: Api, ki
     for call in CALLS:
         headers = {} if kind is None else {"Content-Type": kind}
         answer = bare.client.post(f"{PREFIX}/{call}", content=json.dumps(VALID[call]), headers=headers)
-        assert "`Content-Type: application/json`" in failed(answer, 415)
+        assert "curl: -H 'Content-Type: application/json'" in failed(answer, 415)
 
 
 @pytest.mark.requirement("http.json")
@@ -247,7 +291,48 @@ def test_health_is_ok_without_a_token(guarded: tuple[Api, Tokens]) -> None:
     api, tokens = guarded
     tokens.add("laptop")
     answer = api.client.get("/health")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "status": "ok",
+        "version": __version__,
+        "capabilities": {"llm": False, "embed": True, "rerank": False, "multimodal_llm": False, "parser": True},
+        "disabled_features": ["reflection", "multimodal_upload"],
+        "cascade": {
+            "healthy": True, "reasons": [], "pending": 0, "failed_permanent": 0, "failed_retryable": 0,
+            "drain_consecutive_failures": 0, "unrecoverable_total": 0, "optimize_failure_streak": 0,
+            "prune_stale_seconds": 0.0, "index_rows": {}, "index_emptied": False,
+        },
+        "memorize_queue": {
+            "healthy": True, "reasons": [], "loop_alive": True, "accepting": True, "pending": 0,
+            "oldest_pending_age_s": None, "failed": 0, "loop_restarts": 0, "last_loop_error_at": None,
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("probes.health")
+def test_health_says_what_a_server_without_vectors_cannot_do(tmp_path: Path) -> None:
+    with serving(tmp_path / "words") as (api, _):
+        health = api.client.get("/health").json()
+    assert health["capabilities"]["embed"] is False
+    assert health["disabled_features"] == ["vector_search", "reflection", "multimodal_upload"]
+
+
+@pytest.mark.requirement("machinery.trigger")
+def test_a_strategy_that_is_to_be_triggered_is_answered_so_that_a_client_goes_on(bare: Api) -> None:
+    for version in ("v1", "v2"):
+        answer = bare.client.post(f"/api/{version}/ome/trigger", json={"name": "reflect_episodes", "force": True})
+        told = {"status": "not_dispatched", "name": "reflect_episodes", "dispatched": 0, "runs": []}
+        assert (answer.status_code, answer.json()) == (200, told)  # without an envelope, as it always was
+        assert failed(bare.client.post(f"/api/{version}/ome/trigger", json={}), 422) == "Field required: name"
+
+
+@pytest.mark.requirement("machinery.quiesce")
+def test_there_is_never_anything_to_wait_for(api: Api) -> None:
+    api.told(CLIMBING)
+    for version in ("v1", "v2"):
+        answer = api.client.post(f"/api/{version}/cascade/quiesce")
+        told = {"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0}
+        assert (answer.status_code, answer.json()) == (200, told)
 
 
 @pytest.mark.requirement("probes.metrics")
@@ -269,20 +354,28 @@ def test_metrics_count_requests_by_path_and_status_and_hold_no_names(api: Api) -
     assert "stranger" not in answer.text
 
 
-@pytest.mark.requirement("docs.setting")
-def test_the_description_is_there_only_by_setting(api: Api, tmp_path: Path) -> None:
+@pytest.mark.requirement("docs.setting", "docs.page")
+def test_the_description_can_be_turned_off_and_says_how_to_turn_it_on(api: Api, tmp_path: Path) -> None:
     for path in ("/openapi.json", "/docs", "/redoc"):
-        assert failed(api.client.get(path), 404, path) == "Not Found"
+        assert "COFIO_DOCS=true" in failed(api.client.get(path), 404, path)
     with serving(tmp_path / "other", docs=True) as (other, _):
         described = other.client.get("/openapi.json").json()
         assert described["openapi"].startswith("3.")
-        assert set(described["paths"]) == {f"{PREFIX}/{call}" for call in CALLS}
+        assert {f"{PREFIX}/{call}" for call in CALLS} < set(described["paths"])
         for page in ("/docs", "/redoc"):
             shown = other.client.get(page)
             assert shown.headers["content-type"].startswith("text/html")
-            assert "http://" not in shown.text.replace("http://localhost", "")  # nothing is fetched from elsewhere
+            links = re.findall(r"(?:\b(?:href|src)=|\burl\(|@import )[\"']?([^\"'> )]+)", shown.text)
+            assert {link for link in links if not link.startswith("#")} == {"/openapi.json"}  # nothing from elsewhere
+            policy = shown.headers["content-security-policy"]
+            style = re.search(r"<style>(.*?)</style>", shown.text, re.DOTALL)
+            assert style is not None
+            digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+            assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'")
             for call in CALLS:
-                assert f"POST {PREFIX}/{call}" in shown.text
+                assert f"<code>{PREFIX}/{call}</code>" in shown.text
+            for door in ("/mcp", "/api/v1/memory-tool", "/threads/"):
+                assert f"<code>{door}</code>" in shown.text
 
 
 @pytest.mark.requirement("docs.whole")
@@ -295,7 +388,7 @@ def test_the_description_names_every_field_of_the_page(tmp_path: Path) -> None:
         "ContentItem": "type text uri base64 ext name extras",
         "ToolCall": "id type function",
         "ToolFunction": "name arguments",
-        "SearchRequest": "user_id agent_id app_id project_id query method top_k radius include_profile "
+        "SearchRequest": "user_id agent_id app_id project_id query method top_k radius min_score include_profile "
         "enable_llm_rerank filters",
         "GetRequest": "user_id agent_id app_id project_id memory_type page page_size sort_by sort_order filters",
         "SearchData": "episodes profiles agent_cases agent_skills unprocessed_messages",

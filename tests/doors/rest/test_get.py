@@ -35,8 +35,14 @@ SKILL = {
         ({"user_id": ""}, "String should have at least 1 character: user_id"),
         ({"user_id": None, "agent_id": ""}, "String should have at least 1 character: agent_id"),
         ({"memory_type": ...}, "Field required: memory_type"),
-        ({"memory_type": "fact"}, "Input should be 'episode', 'profile', 'agent_case' or 'agent_skill': memory_type"),
-        ({"memory_type": None}, "Input should be 'episode', 'profile', 'agent_case' or 'agent_skill': memory_type"),
+        (
+            {"memory_type": "fact"},
+            "Input should be 'episode', 'profile', 'agent_case', 'agent_skill' or 'atomic_fact': memory_type",
+        ),
+        (
+            {"memory_type": None},
+            "Input should be 'episode', 'profile', 'agent_case', 'agent_skill' or 'atomic_fact': memory_type",
+        ),
         ({"memory_type": "agent_case"}, "Value error, memory_type 'agent_case' is not valid when user_id is set"),
         ({"memory_type": "agent_skill"}, "Value error, memory_type 'agent_skill' is not valid when user_id is set"),
         (
@@ -161,3 +167,29 @@ def test_filters_hold_before_paging(api: Api) -> None:
     data = api.ok("get", user_id="alice", memory_type="episode", page_size=2, filters={"session_id": "s1"})
     assert (data["total_count"], data["count"]) == (3, 2)
     assert {each["session_id"] for each in data["episodes"]} == {"s1"}
+
+
+@pytest.mark.requirement("type.atomic_fact", "get.fact")
+def test_facts_are_listed_with_when_and_where_they_were_said(api: Api) -> None:
+    api.told(CLIMBING, COFFEE, session="one")
+    api.told("I live in Oslo.", session="two", at=T + DAY)
+    listed = api.ok("get", user_id="alice", memory_type="atomic_fact", sort_order="asc")
+    facts = listed["atomic_facts"]
+    assert (listed["total_count"], listed["count"]) == (len(facts), len(facts))
+    assert all(listed[plural] == [] for plural in PLURALS.values())
+    for fact in facts:
+        assert set(fact) == {
+            "id", "user_id", "app_id", "project_id", "session_id", "timestamp", "sender_ids", "parent_type",
+            "parent_id", "content",
+        }  # fmt: skip
+        assert fact["id"].startswith("alice_af_2026052")
+    assert facts[-1]["content"] == "Alice lives in Oslo."
+    assert (facts[-1]["session_id"], facts[-1]["timestamp"]) == ("two", "2026-05-29T11:30:36Z")
+    assert [fact["timestamp"] for fact in facts] == sorted(fact["timestamp"] for fact in facts)
+    assert api.get("atomic_fact", filters={"session_id": "two"}) == [facts[-1]]
+    (episode,) = api.get(filters={"parent_id": facts[-1]["parent_id"]})
+    assert episode["session_id"] == "two"
+    assert api.get("atomic_fact", page=2, page_size=1, sort_order="asc") == [facts[1]]
+    assert "atomic_facts" not in api.ok("get", user_id="alice", memory_type="episode")
+    message = api.refused("get", {"agent_id": "coder", "memory_type": "atomic_fact"})
+    assert message == "Value error, memory_type 'atomic_fact' is not valid when agent_id is set"

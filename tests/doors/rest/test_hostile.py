@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cofio.doors.rest.http import MAX_BODY
+from cofio.doors.rest.calls import MAX_BODY
 
 from .conftest import CALLS, DAY, PREFIX, VALID, Api, T, failed, said
 

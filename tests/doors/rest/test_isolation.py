@@ -39,8 +39,7 @@ def full(api: Api) -> Api:
     api.run("two", at=T + HOUR)
     api.told(CLIMBING, COFFEE, session="s", at=T + 2 * HOUR)
     api.add(said("I am waiting.", T + 3 * HOUR), session="open")
-    later = api.ok("add", 202, session_id="later", async_mode=True, messages=[said("Later.", T + 4 * HOUR)])
-    api.done(later["job_id"])
+    api.done(api.queue(said("Later.", T + 4 * HOUR), session="later"))
     return api
 
 

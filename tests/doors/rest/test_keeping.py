@@ -342,38 +342,20 @@ def test_an_update_that_fits_nothing_is_refused(api: Api) -> None:
 # Later.
 
 
-@pytest.mark.requirement("add.async", "jobs.one", "search.message_hits")
-def test_an_async_add_is_answered_before_it_is_carved(api: Api) -> None:
-    messages = [said(CLIMBING), said(COFFEE, T + DAY)]
-    queued = api.ok("add", 202, session_id="s", messages=messages, async_mode=True)
-    assert set(queued) == {"message_count", "status", "job_id"}
-    assert (queued["message_count"], queued["status"]) == (2, "queued")
-    job = api.done(queued["job_id"])
+@pytest.mark.requirement("add.async", "jobs.one")
+def test_an_async_add_is_a_job_whose_id_is_that_of_its_request(api: Api) -> None:
+    task = api.queue(said(CLIMBING), said(COFFEE, T + DAY))
+    job = api.done(task)
     assert set(job) == {
         "job_id", "status", "session_id", "message_count", "result", "error", "created_at", "updated_at",
     }  # fmt: skip
     assert (job["status"], job["result"], job["error"]) == ("done", "extracted", None)
-    assert (job["job_id"], job["session_id"], job["message_count"]) == (queued["job_id"], "s", 2)
-    assert len(api.get()) == 1
-    assert [each["content"] for each in api.waiting()] == [COFFEE]
-
-
-@pytest.mark.requirement("add.async", "add.whole")
-def test_an_async_add_is_checked_as_any_other_and_kept_once(api: Api) -> None:
-    body = {"session_id": "s", "messages": [said(CLIMBING, message_id="x")], "async_mode": True}
-    jobs = {api.ok("add", 202, **body)["job_id"] for _ in range(3)}
-    assert len(jobs) == 3
-    for job in jobs:
-        assert api.done(job)["result"] == "accumulated"
-    assert len(api.waiting()) == 1
-    api.refused("add", {**body, "messages": [said("Other.", message_id="x")]}, 409)
-    api.refused("add", {**body, "messages": []})
-    assert api.ok("jobs")["total_count"] == 3
+    assert (job["job_id"], job["session_id"], job["message_count"]) == (task, "s", 2)
 
 
 @pytest.mark.requirement("jobs.listed", "jobs.one")
 def test_jobs_are_listed_by_state_and_in_pages(api: Api) -> None:
-    jobs = [api.ok("add", 202, session_id=f"s{n}", messages=[said("Hi.")], async_mode=True)["job_id"] for n in range(5)]
+    jobs = [api.queue(said("Hi."), session=f"s{n}") for n in range(5)]
     for job in jobs:
         api.done(job)
     listed = api.ok("jobs")
@@ -383,25 +365,24 @@ def test_jobs_are_listed_by_state_and_in_pages(api: Api) -> None:
     assert [each["job_id"] for each in second["jobs"]] == [jobs[2], jobs[1]]
     assert (second["total_count"], second["count"]) == (5, 2)
     assert api.ok("jobs", status="failed") == {"jobs": [], "total_count": 0, "count": 0}
-    assert "no memory has the id" in api.refused("jobs", {"job_id": "job_0"}, 404)
+    assert "no memory has the id 'job_0'" in api.refused("jobs", {"job_id": "job_0"}, 404)
     assert "Input should be" in api.refused("jobs", {"status": "lost"})
     api.ok("delete", session_id="s0")
     assert api.ok("jobs")["total_count"] == 4
 
 
-@pytest.mark.requirement("jobs.resumed")
-def test_a_job_that_was_left_undone_is_done_by_the_next_server(tmp_path: Path) -> None:
+@pytest.mark.requirement("jobs.resumed", "tasks.durable")
+def test_a_task_that_was_left_undone_is_done_by_the_next_server(tmp_path: Path) -> None:
     with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
-        first = api.ok("add", 202, session_id="s", messages=[said(CLIMBING), said(COFFEE, T + DAY)], async_mode=True)
-        api.done(first["job_id"])
+        api.done(api.queue(said(CLIMBING), said(COFFEE, T + DAY)))
         api.door.jobs.close()  # it ends with the job in hand, and does no other
-        api.ok("add", 202, session_id="t", messages=[said(CLIMBING), said(COFFEE, T + DAY)], async_mode=True)
-        (left_undone,) = api.ok("jobs", status="queued")["jobs"]
+        left_undone = api.queue(said(CLIMBING), said(COFFEE, T + DAY), session="t")
+        assert [each["job_id"] for each in api.ok("jobs", status="queued")["jobs"]] == [left_undone]
         assert len(api.waiting("t")) == 2
     with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
-        assert api.ok("jobs", job_id=left_undone["job_id"])["jobs"][0]["status"] == "queued"
+        assert api.read(f"tasks/{left_undone}")["status"] == "queued"
         api.door.jobs.resume()
-        assert api.done(left_undone["job_id"])["result"] == "extracted"
+        assert api.finished(left_undone)["status"] == "success"
         assert len(api.waiting("t")) == 1
 
 

@@ -73,8 +73,8 @@ def topics(api: Api) -> Api:
         ({"query": None}, "Input should be a valid string: query"),
         ({"query": 5}, "Input should be a valid string: query"),
         ({"query": "x" * 10_001}, "String should have at most 10000 characters: query"),
-        ({"method": "bm25"}, "Input should be 'keyword', 'vector', 'hybrid' or 'agentic': method"),
-        ({"method": None}, "Input should be 'keyword', 'vector', 'hybrid' or 'agentic': method"),
+        ({"method": "bm25"}, "Input should be 'keyword', 'vector', 'hybrid', 'agentic' or 'llm_multiround': method"),
+        ({"method": None}, "Input should be 'keyword', 'vector', 'hybrid', 'agentic' or 'llm_multiround': method"),
         ({"top_k": 0}, "Value error, top_k must be -1 or in 1..100"),
         ({"top_k": -2}, "Value error, top_k must be -1 or in 1..100"),
         ({"top_k": 101}, "Value error, top_k must be -1 or in 1..100"),
@@ -231,22 +231,37 @@ def test_the_caller_s_radius_wins_over_the_server_s(topics: Api) -> None:
     assert len(wide) == 5
 
 
+@pytest.mark.requirement("search.min_score")
+def test_a_least_score_leaves_out_what_scores_less_whatever_the_method(topics: Api) -> None:
+    for method in ("keyword", "vector", "hybrid", "agentic"):
+        found = topics.search("living in Oslo", method=method, top_k=10)["episodes"]
+        least = (found[0]["score"] + found[-1]["score"]) / 2 if len(found) > 1 else found[0]["score"]
+        above = [each for each in found if each["score"] >= least]
+        assert topics.search("living in Oslo", method=method, top_k=10, min_score=least)["episodes"] == above
+        assert topics.search("living in Oslo", method=method, top_k=10, min_score=0)["episodes"] == found
+    for wrong in (-0.1, 1.1, "high"):
+        assert "min_score" in topics.refused("search", {"user_id": "alice", "query": "x", "min_score": wrong})
+
+
 @pytest.mark.requirement("search.radius-exempt", "method.keyword")
 def test_a_hit_without_a_cosine_is_exempt_from_the_radius(topics: Api) -> None:
     assert len(ids(topics.search("Yosemite", method="keyword", radius=1.0, top_k=10))) == 1
     assert len(ids(topics.search("Yosemite", method="keyword", radius=1.0))) == 1
 
 
-@pytest.mark.requirement("method.keyword", "method.vector", "method.hybrid", "method.agentic", "search.method")
+@pytest.mark.requirement(
+    "method.keyword", "method.vector", "method.hybrid", "method.agentic", "method.multiround", "search.method"
+)
 def test_each_method_answers(topics: Api) -> None:
     best = "alice_ep_20260528_00000004"
-    for method in ("keyword", "vector", "hybrid", "agentic"):
+    for method in ("keyword", "vector", "hybrid", "agentic", "llm_multiround"):
         assert ids(topics.search("living in Oslo", method=method, top_k=3))[0] == best
     assert topics.search("Oslo") == topics.search("Oslo", method="hybrid")
     assert ids(topics.search("zyxxy", method="keyword", top_k=5)) == []
     assert len(ids(topics.search("zyxxy", method="vector", top_k=5))) == 5
-    note = topics.post("search", {"user_id": "alice", "query": "Oslo", "method": "agentic"}).json()["meta"]["notes"]
-    assert "'agentic' was answered without a model" in note[0]
+    for method in ("agentic", "llm_multiround"):
+        answer = topics.post("search", {"user_id": "alice", "query": "Oslo", "method": method}).json()
+        assert f"{method!r} was answered without a model" in answer["meta"]["notes"][0]
     assert "meta" not in topics.post("search", {"user_id": "alice", "query": "Oslo"}).json()
 
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cofio.embed.hashed import Hashed
 from cofio.model import Kind, Scope
 
-from .conftest import DAY, HOUR, MINUTE, Api, Json, T, said, serving
+from .conftest import DAY, HOUR, MINUTE, Api, Json, T, enveloped, said, serving
 
 USERS = ("alice", "bob")
 SESSIONS = ("s", "t")
@@ -73,9 +73,10 @@ class Sessions(RuleBasedStateMachine):
         known = self.said[app, session]
         before = len(self.waiting(app, session))
         body = {"session_id": session, "messages": batch, "app_id": app, "async_mode": later}
-        data = self.api.ok("add", 202 if later else 200, **body)
+        answer = self.api.post("add", body)
+        data = enveloped(answer, 202 if later else 200)
         assert data["message_count"] == len(batch)
-        result = self.api.done(data["job_id"], app_id=app)["result"] if later else data["status"]
+        result = self.api.done(answer.json()["request_id"], app_id=app)["result"] if later else data["status"]
         fresh = [each for each in batch if each["content"] not in known]
         if result == "accumulated":
             assert len(self.waiting(app, session)) == before + len(fresh)

@@ -268,7 +268,8 @@ def test_a_token_that_is_limited_in_any_way_opens_one_door(
     whole = bearer(tokens.add("whole"))
     for path in (
         "/", "/mcp", "/metrics", "/docs", "/openapi.json", "/api/v1/memory-tool", "/api/v1/memory", "/elsewhere",
-        "/api/v1/memoryx/add", "/api/v2/memory/add", "//api/v1/memory/add", "/Api/v1/memory/add", "/health/",
+        "/api/v1/memoryx/add", "/api/v3/memory/add", "/api/v2/memory", "//api/v1/memory/add", "/Api/v1/memory/add",
+        "/health/",
     ):  # fmt: skip
         for method in ("GET", "POST", "DELETE", "OPTIONS"):
             answer = client.request(method, path, headers=limited, follow_redirects=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -22,6 +21,8 @@ from ...errors import Invalid, Unavailable
 from ...links import check_entries, open_file
 from ...loss import check_whole, follow_up_loss, note_loss
 from ...model import UNSOUGHT, Draft, Record
+from ...system.locks import try_lock
+from ...system.processes import run_after_fork
 from ...text import embed_text
 from .. import Bounds, Change, CheckpointRows, EmbedBatch, Identity, Made, Progress, Put, ToEmbed
 from . import checks
@@ -59,7 +60,7 @@ def _let_go() -> None:
     _leases.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+run_after_fork(_let_go)
 
 
 class SqliteBackend:
@@ -200,9 +201,7 @@ class SqliteBackend:
             handle = open_file(self.folder / "lease", os.O_CREAT | os.O_RDWR)
         _leases.add(handle)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock(handle):
                 yield False
                 return
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from contextlib import suppress
@@ -11,7 +10,8 @@ from types import TracebackType
 
 from ...errors import Invalid, Unavailable
 from ...loss import UNFINISHED
-from .files import force
+from ...system.disk import sync_path
+from ...system.locks import try_lock
 
 _PARTS = frozenset({"index", "vectors", "lease", "cofio.toml"})
 
@@ -44,10 +44,8 @@ class Copy:
 
     def _begin(self) -> None:
         """Have the folder to oneself, and clear it."""
-        try:
-            fcntl.flock(self._lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Unavailable(f"another copy is being made in {self.folder} at the moment") from None
+        if not try_lock(self._lease):
+            raise Unavailable(f"another copy is being made in {self.folder} at the moment")
         if not _is_free(self.folder):  # somebody has just completed one
             raise Invalid("target", f"{self.folder} exists and is not an empty folder")
         self._clear()
@@ -61,24 +59,31 @@ class Copy:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._whole and not (self.folder / "memory.db").exists():
+        failed = not self._whole and not (self.folder / "memory.db").exists()
+        if failed:
             with suppress(OSError):  # what has failed is told, and is why this does
                 self._clear()
-                (self.folder / "lease").unlink()
-                if self._made:
-                    self.folder.rmdir()
+                self._end()
         os.close(self._lease)
+        if failed:
+            with suppress(OSError):  # it is gone by now, unless this is Windows, where what is open stays
+                self._end()
+
+    def _end(self) -> None:
+        (self.folder / "lease").unlink()
+        if self._made:
+            self.folder.rmdir()
 
     def complete(self) -> None:
         """Force all of it to the disk, and then give the database its name."""
         for place, _, files in os.walk(self.folder):
             for name in files:
-                force(Path(place, name))
-            force(Path(place))
+                sync_path(Path(place, name))
+            sync_path(place)
         self._name()
         self._whole = True
-        force(self.folder)
-        force(self.folder.absolute().parent)
+        sync_path(self.folder)
+        sync_path(self.folder.absolute().parent)
 
     def _name(self) -> None:
         """Give the database its name, unless somebody has begun a memory here meanwhile."""

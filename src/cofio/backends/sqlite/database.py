@@ -20,6 +20,7 @@ import apsw
 
 from ...errors import CofioError, Unavailable
 from ...links import open_file
+from ...system.disk import find_sync_pragmas
 from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
 
 T = TypeVar("T")
@@ -250,7 +251,7 @@ class Database:
             f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
             "PRAGMA secure_delete = ON;"  # what is deleted is gone from the file, not only from sight
             "PRAGMA journal_size_limit = 67108864;"
-            "PRAGMA trusted_schema = OFF;"
+            "PRAGMA trusted_schema = OFF;" + (find_sync_pragmas() if self._sync == "full" else "")
         ).fetchall()  # statements after one that returns a row run only when the rows are taken
         return connection
 
@@ -438,7 +439,7 @@ def _is_full(error: Exception) -> bool:
 def migrations() -> list[tuple[int, str]]:
     """The numbered SQL files, in order."""
     folder = Path(__file__).parent.parent / "schema" / "sqlite"
-    return [(int(file.name.split("_")[0]), file.read_text()) for file in sorted(folder.glob("*.sql"))]
+    return [(int(file.name.split("_")[0]), file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.sql"))]
 
 
 def migrate(connection: apsw.Connection, path: Path, steps: Sequence[tuple[int, str]]) -> None:

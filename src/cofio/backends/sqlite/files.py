@@ -47,16 +47,9 @@ def _may_write(path: Path) -> bool:
 
 def make_immutable_uri(path: Path) -> str:
     """The name by which SQLite opens a file that nobody changes: it makes no log beside it, and locks nothing."""
-    return f"file:{quote(str(path.absolute()))}?immutable=1"
-
-
-def force(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk before going on."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    # A drive of Windows' needs the slash; its names of other machines need the two that they begin with besides.
+    name = path.absolute().as_posix()
+    return f"file://{'' if name.startswith('/') else '/'}{quote(name)}?immutable=1"
 
 
 class OpenFiles:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ...errors import Unavailable
 from ...links import open_file, read_file
+from ...system.disk import replace
 
 LONGEST = 64 * 2**20  # bytes of the record: what is longer was not written here
 WORTH_KEEPING = 8 * 2**20  # bytes that take so long to read through that it should not be done again
@@ -57,9 +58,9 @@ class Soundness:
         there = {name for folder in folders for name in os.listdir(folder)}
         temporary = self._record.with_suffix(".tmp")
         with suppress(OSError, Unavailable):
-            with open(open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:
+            with open(open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
                 json.dump({name: stamp for name, stamp in known.items() if name in there}, file)
-            temporary.replace(self._record)
+            replace(temporary, self._record)
 
 
 def _stamp(file: Path) -> Stamp:

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 from ...errors import Invalid, Unavailable
 from ...links import open_file
 from ...model import Kind
+from ...system.disk import remove_unused, sync, sync_path
 from .. import Bounds
 from .database import Database, fetch
-from .files import force
 from .soundness import Soundness
 
 TAIL = 2048  # so many vectors outside of any file make a new file
@@ -374,12 +374,12 @@ class VectorIndex:
             # Written, not mapped: a full disk is an error to a write, and the end of the process to a map.
             with open(temporary, "xb+") as file:
                 _fill(file, name, count, lambda place: _rows(connection, embedder, place, high, CHUNK), low)
-                os.fsync(file.fileno())
+                sync(file.fileno())
             temporary.rename(self._folder / name)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        force(self._folder)
+        sync_path(self._folder)
         return name
 
 
@@ -389,7 +389,7 @@ def sweep(folder: Path, database: Database) -> None:
         kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
     for file in folder.glob("*.codes*"):
         if file.name not in kept:
-            file.unlink(missing_ok=True)
+            remove_unused(file)
 
 
 class _Stale(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import heapq
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
@@ -63,6 +64,23 @@ class SqliteView:
             "digest = ? AND scope = (SELECT no FROM scope WHERE path = ?) AND kind = ?",
             text_digest(text), scope.path, kind, order="no",
         )  # fmt: skip
+
+    def ids(self, prefix: str, limit: int) -> list[str]:
+        """The ids that begin so, in their order."""
+        rows = self._connection.execute(
+            "SELECT id FROM record WHERE id >= ? AND id < ? AND (expires_at IS NULL OR expires_at > ?)"
+            " ORDER BY id LIMIT ?",
+            (prefix, prefix + chr(sys.maxunicode), self._at, limit),
+        )
+        return [row[0] for row in rows]
+
+    def adjacent_ids(self, record_id: str) -> tuple[str, str]:
+        """The ids next before and next after this one in their order, also of what has expired; "" for none."""
+        before, after = self._connection.execute(
+            "SELECT (SELECT max(id) FROM record WHERE id < ?1), (SELECT min(id) FROM record WHERE id > ?1)",
+            (record_id,),
+        ).get
+        return before or "", after or ""
 
     def listed(
         self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"

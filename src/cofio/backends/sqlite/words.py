@@ -28,6 +28,7 @@ import apsw
 import tantivy
 
 from ...errors import Unavailable
+from ...system.disk import make_alias
 from .. import Progress
 from .database import Database, begin, fetch
 from .records import tags_of
@@ -476,10 +477,11 @@ class WordIndex:
         if not self._database.read_only:
             yield folder
             return
-        with tempfile.TemporaryDirectory(prefix="cofio-") as name:
+        # What is open cannot be removed on Windows; the rest is.
+        with tempfile.TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True) as name:
             for file in folder.iterdir():
                 if file.suffix != ".lock":
-                    (Path(name) / file.name).symlink_to(file.absolute())
+                    make_alias(file, Path(name) / file.name)
             yield Path(name)
 
     def damage(self, loaded: Loaded) -> list[str]:

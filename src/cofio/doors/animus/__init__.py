@@ -24,9 +24,9 @@ __all__ = ["main", "start"]
 
 def main() -> int:
     """Run `animus-memory-cofio` as it was called; the exit code."""
-    # A stream that whoever started us has closed is None; nothing written there is missed.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # these stay open as long as we run
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # as above
+    from ...system.streams import prepare_streams
+
+    prepare_streams()
     given = sys.argv[1:]
     manifest, error_codes = False, None
     while given:

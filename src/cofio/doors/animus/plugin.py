@@ -141,13 +141,12 @@ class Server:
         return initialized()
 
     def _health(self) -> dict[str, Json]:
-        import resource
+        from ...system.processes import measure_peak_memory
 
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return {
             "status": "healthy" if self._last_error is None else "degraded",
             "uptime_ms": int((time.monotonic() - self._started) * 1000),
-            "memory_usage_bytes": peak if sys.platform == "darwin" else peak * 1024,
+            "memory_usage_bytes": measure_peak_memory(),
             "last_error": self._last_error,
         }
 

@@ -38,6 +38,7 @@ VARIABLES = {
     "COFIO_EMBED_MODEL": "the model to ask of that endpoint",
     "COFIO_EMBED_KEY": "the key of that endpoint",
     "COFIO_MODELS": "the folder of installed models",
+    "COFIO_FETCH_MODEL": "whether a model that is missing is fetched in the background",
     "XDG_CACHE_HOME": "the user's cache, in which models are installed",
     "XDG_CONFIG_HOME": "the user's configuration: settings for all memories, and which memories are trusted",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",

@@ -14,6 +14,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from ...errors import CofioError, Conflict, LimitExceeded, NotFound
+from ...system.streams import prepare_streams
 from .arguments import parser
 
 __all__ = ["main"]
@@ -28,10 +29,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
-    # A stream that whoever started us has closed is None; nothing read or written there is missed.
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115  # these stay open as long as we run
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # as above
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # as above
+    prepare_streams()
     try:
         code = _run(argv)
         sys.stdout.flush()
@@ -57,13 +55,11 @@ def _tell(error: OSError) -> None:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        if isinstance(sys.stdout.buffer, io.FileIO):
-            # PYTHONUNBUFFERED leaves the buffer out, and then what a disk takes only a part of is lost without a word.
-            sys.stdout = open(sys.stdout.fileno(), "w", closefd=False)  # noqa: SIM115  # it stays open as long as we run
-        # JSON is UTF-8 whatever the locale; file names that are not come out as they went in.
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     top = parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed
+        from .completion import complete
+
+        complete(top)
     try:
         args = top.parse_args(argv)
     except SystemExit as end:
@@ -82,10 +78,11 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _command(name: str) -> Callable[[Namespace], int]:
     """What runs a command. Those that serve are started by a client who waits: they load no other."""
-    from . import serving
+    from . import about, serving
 
-    if name in serving.COMMANDS:
-        return serving.COMMANDS[name]
+    for light in (serving.COMMANDS, about.COMMANDS):
+        if name in light:
+            return light[name]
     from .commands import COMMANDS
 
     return COMMANDS[name]

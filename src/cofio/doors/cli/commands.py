@@ -8,14 +8,26 @@ from collections.abc import Callable
 
 from ...backends import Delete, Drop
 from ...errors import Invalid
-from ...query import AllOf, AnyOf, Filter, Page, Query
+from ...query import Page, Query
 from ...secrets.policy import admit
 from ...sessions.forgetting import forget
 from ..display import neutralise_line
-from . import chatting, filing, keeping, trust, vaulting
+from . import chatting, config, editor, filing, keeping, trust, vaulting
 from .arguments import misused
+from .explanations import explain
+from .identifiers import resolve, shorten
 from .opening import FEW, opened, place, scrub, settle, waiting
 from .terminal import counted, headline, note, output, path
+from .visibility import asked_filter, visible_filter, visible_kinds, visible_scopes
+
+_ELSEWHERE = " but what cofio keeps for its own use, which --all lists"
+
+
+def demo(args: Namespace) -> int:
+    """Fill the memory to try things out, with parts that no other command loads."""
+    from .demo import demo as run
+
+    return run(args)
 
 
 def add(args: Namespace) -> int:
@@ -40,8 +52,9 @@ def add(args: Namespace) -> int:
         sys.stdout.flush()
         if record.existed:
             note("this text was there already; nothing was added")
+        short = engine.abbreviate([one.id for one in record.similar])
         for one in record.similar:
-            note(f"{one.likeness:.0%} the same as {one.id} {one.title}".rstrip())
+            note(f"{one.likeness:.0%} the same as {short[one.id]} {one.title}".rstrip())
         settle(engine, limit=FEW)
     return 0
 
@@ -73,7 +86,7 @@ def _text(args: Namespace) -> str:
 def search(args: Namespace) -> int:
     """Find records, and say so when there are none or when not everything could be searched."""
     query = Query(
-        " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=_filter(args),
+        " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=asked_filter(args),
         mode=args.mode, limit=args.limit, floor=args.floor,
     )  # fmt: skip
     with opened(args) as engine:
@@ -81,7 +94,9 @@ def search(args: Namespace) -> int:
         without = waiting(engine) if page.degraded and query.mode != "keyword" else 0
         if 0 < without <= FEW and settle(engine, limit=FEW):
             page = engine.search(query)
-    output(as_json=args.json).hits(page, why=args.why)
+        short = shorten(args, engine, [hit.record.id for hit in page])
+    why = [explain(hit, page, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
+    output(as_json=args.json).hits(page, why, short)
     sys.stdout.flush()
     if not page and not args.json:
         note(_nothing(query, page))
@@ -107,24 +122,20 @@ def _nothing(query: Query, page: Page) -> str:
 
 def listing(args: Namespace) -> int:
     """List records, and say when there are more."""
-    bounds = {"exact": args.exact, "kinds": tuple(args.kind), "filter": _filter(args)}
+    bounds = {"exact": args.exact, "kinds": visible_kinds(args), "filter": visible_filter(args)}
     with opened(args) as engine:
         found = engine.list(args.scope, **bounds, limit=args.limit, offset=args.offset, newest=not args.oldest)
         after = args.offset + len(found)
         count = engine.count(args.scope, **bounds) if len(found) in (0, args.limit) else after
-    output(as_json=args.json).listed(found)
+        short = shorten(args, engine, [record.id for record in found])
+        hidden = not (count or args.all) and engine.count(args.scope, exact=args.exact)
+    output(as_json=args.json).listed(found, short)
     sys.stdout.flush()
     if not found:
-        note(f"no records here{f' after the first {count:,}' if count else ''}")
+        note(f"no records here{f' after the first {count:,}' if count else ''}{_ELSEWHERE if hidden else ''}")
     elif after < count and not args.json:
         note(f"{len(found):,} of {counted(count)}; --offset {after} goes on")
     return 0
-
-
-def _filter(args: Namespace) -> Filter | None:
-    if not args.where:
-        return None
-    return AnyOf(*args.where) if args.any else AllOf(*args.where)
 
 
 def show(args: Namespace) -> int:
@@ -132,7 +143,7 @@ def show(args: Namespace) -> int:
     if (args.id is None) == (args.key is None):
         return misused(args, "give the id of a record, or its key with --key")
     with opened(args) as engine:
-        record = engine.read(args.id) if args.key is None else engine.get(args.scope, args.key, kind=args.kind)
+        record = resolve(engine, args.id) if args.key is None else engine.get(args.scope, args.key, kind=args.kind)
     if record is None:
         note(f"{path(args.scope)} has no {args.kind} with the key {args.key!r}; `cofio list` shows what there is")
         return 1
@@ -148,13 +159,14 @@ def rm(args: Namespace) -> int:
         return misused(args, "forgetting a scope needs --yes where nobody can be asked")
     with opened(args) as engine:
         if args.scope is None:
-            ids = dict.fromkeys(args.ids)
-            for each in ids:
-                engine.read(each)  # with a wrong one among them, nothing is forgotten
+            # All are found first: with a wrong one among them, nothing is forgotten.
+            doomed = {record.id: record for record in [resolve(engine, each) for each in args.ids]}
             with vaulting.followed(args, engine) as vault:
-                for each in ids:
+                for each in doomed:
                     forget(engine, vault, Delete(id=each))
-            removed = len(ids)
+            removed = len(doomed)
+            for each in doomed.keys() - set(args.ids):
+                note(f"{each} was: {headline(doomed[each])}")
         elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
             with vaulting.followed(args, engine) as vault:
                 removed = forget(engine, vault, Drop(scope=args.scope))
@@ -175,14 +187,15 @@ def _agreed(question: str) -> bool:
 def scopes(args: Namespace) -> int:
     """Show the scopes with their numbers."""
     with opened(args) as engine:
-        counts = engine.scopes(args.scope)
+        counts = visible_scopes(args, engine)
     output(as_json=args.json).scopes(counts)
     return 0
 
 
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "add": add, "search": search, "list": listing, "show": show, "rm": rm, "scopes": scopes,
+    "add": add, "search": search, "list": listing, "show": show, "edit": editor.edit, "rm": rm, "scopes": scopes,
     "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
     "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
     "model": keeping.model, "vault": vaulting.vault, "trust": trust.trust,
+    "demo": demo, "config": config.config,
 }  # fmt: skip

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
@@ -19,6 +19,8 @@ from ...backends import Change, Progress
 from ...errors import Conflict, Invalid, NotFound, Unavailable
 from ...model import MAX_TEXT, Record, check_text
 from ...secrets.policy import admit
+from ...system.disk import is_link, sync
+from ...system.folders import OpenFolder, open_folder, walk
 from ..memory_tool import Tree
 from ..memory_tool.paths import ROOT, BadPath, canonical, parents
 from ..memory_tool.tree import path_of
@@ -53,7 +55,7 @@ def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -
     """Copy files that are at or under `path` into a folder; each takes its name once it is whole."""
     copied = Copied()
     folder.mkdir(parents=True, exist_ok=True)
-    with _opened(folder) as root:
+    with closing(open_folder(folder)) as root:
         for number, file in enumerate(files):
             progress("copying out", number, len(files))
             name = path_of(file)
@@ -82,61 +84,54 @@ def _names(name: str, path: str) -> list[str]:
     return name[len(path) + 1 :].split("/") if name != path else [name.rpartition("/")[2]]
 
 
-def _put(root: int, names: Sequence[str], content: bytes) -> bool:
+def _put(root: OpenFolder, names: Sequence[str], content: bytes) -> bool:
     """Make a file under an open folder, with the folders that lead to it; whether it is another than before."""
     with _descended(root, names[:-1]) as parent:
         if _held(parent, names[-1]) == content:
             return False
         temporary = f".{token_hex(8)}.tmp"
         try:
-            made = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666, dir_fd=parent)
+            made = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             with open(made, "wb") as file:
                 file.write(content)
                 file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, names[-1], src_dir_fd=parent, dst_dir_fd=parent)
+                sync(file.fileno())
+            parent.replace(temporary, names[-1])
         except BaseException:
             with suppress(FileNotFoundError):
-                os.unlink(temporary, dir_fd=parent)
+                parent.remove(temporary)
             raise
-        os.fsync(parent)
+        parent.sync()
     return True
 
 
-def _held(parent: int, name: str) -> bytes | None:
+def _held(parent: OpenFolder, name: str) -> bytes | None:
     """What a plain file of that name holds; a link is none, and is replaced itself."""
     try:
-        if not stat.S_ISREG(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+        if not stat.S_ISREG(parent.stat(name).st_mode):
             return None
-        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=parent), "rb") as file:
+        with open(parent.open(name, os.O_RDONLY), "rb") as file:
             return file.read()
     except (FileNotFoundError, PermissionError):
         return None
 
 
 @contextmanager
-def _descended(root: int, names: Sequence[str]) -> Iterator[int]:
+def _descended(root: OpenFolder, names: Sequence[str]) -> Iterator[OpenFolder]:
     """The open folder that the names lead to, made if need be."""
-    at = os.dup(root)
+    at = root
     try:
         for name in names:
             with suppress(FileExistsError):
-                os.mkdir(name, 0o777, dir_fd=at)
-            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            os.close(at)
+                at.make(name, 0o777)
+            below = at.enter(name)
+            if at is not root:
+                at.close()
             at = below
         yield at
     finally:
-        os.close(at)
-
-
-@contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        yield at
-    finally:
-        os.close(at)
+        if at is not root:
+            at.close()
 
 
 # In.
@@ -214,12 +209,10 @@ def _read(
     def unread(error: OSError) -> None:
         copied.refused.append((_printable(str(error.filename)), error.strerror or "cannot be read"))
 
-    for at, folders, names, opened in os.fwalk(root, onerror=unread, follow_symlinks=False):
-        below = Path(at).relative_to(root)
-        folders[:] = sorted(each for each in folders if (root / below / each) != avoided)
-        links = [each for each in folders if stat.S_ISLNK(os.stat(each, dir_fd=opened, follow_symlinks=False).st_mode)]
-        for name in sorted([*names, *links]):
-            shown = str(below / name)
+    for below, folders, names, opened in walk(root, unread):
+        folders[:] = [each for each in folders if root.joinpath(*below, each) != avoided]
+        for name in names:
+            shown = "/".join((*below, name))
             try:
                 target = canonical(f"{path}/{shown}", "absolute")
                 if target in texts or target in above or any(each in texts for each in parents(target)):
@@ -240,17 +233,17 @@ def _read(
     return texts
 
 
-def _text(parent: int, name: str) -> str:
+def _text(parent: OpenFolder, name: str) -> str:
     """What a file of an open folder holds; raises Invalid when that is no text."""
-    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
-    if stat.S_ISLNK(found.st_mode):  # where it leads could change while it is followed
+    found = parent.stat(name)
+    if is_link(found):  # where it leads could change while it is followed
         raise Invalid("link", "is a link, and none is followed")
     if not stat.S_ISREG(found.st_mode):
         raise Invalid("file", "is no plain file")
     if found.st_size > LARGEST:
         raise Invalid("file", f"is longer than {MAX_TEXT:,} characters")
     # A pipe that takes the file's place is not waited for.
-    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent), "rb") as opened:
+    with open(parent.open(name, os.O_RDONLY), "rb") as opened:
         content = opened.read(LARGEST + 1)
     try:
         text = content.decode()

@@ -8,6 +8,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from ...errors import Invalid
+from ...system.disk import replace, sync, sync_path
 
 
 def read(path: Path) -> bytes | None:
@@ -40,19 +41,15 @@ def put(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
                 os.chmod(temporary, kept)
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+            sync(file.fileno())
+        replace(temporary, target)
     except BaseException as error:
         if temporary.exists():
             temporary.unlink()
         if isinstance(error, OSError):
             error.filename = str(target)  # a full disk names no file, and the temporary one means nothing to anybody
         raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_path(target.parent)
 
 
 def _mode(path: Path) -> int | None:

@@ -14,6 +14,7 @@ from ..memory_tool import Result, Tree, dispatch, home, log, restore
 from ..memory_tool.paths import BadPath, canonical
 from ..memory_tool.tree import path_of, size_of
 from . import copying
+from .identifiers import resolve, shorten
 from .opening import FEW, MAX_PATH, opened, place, settle
 from .terminal import Bar, note, output, print_json, printable
 
@@ -92,7 +93,8 @@ def _rm(args: Namespace) -> int:
 
 def _restore(args: Namespace) -> int:
     def run(engine: Engine) -> Result:
-        return restore(engine, home(args.owner), args.path, args.revision, source=SOURCE)
+        revision = None if args.revision is None else resolve(engine, args.revision).id
+        return restore(engine, home(args.owner), args.path, revision, source=SOURCE)
 
     return _changed(args, f"restored {args.path}", run)
 
@@ -117,6 +119,7 @@ def _changed(args: Namespace, said: str, run: Callable[[Engine], Result], *, mak
 def _log(args: Namespace) -> int:
     with opened(args) as engine:
         found = log(engine, home(args.owner), args.path)
+        short = shorten(args, engine, [each.id for each in found])
     for each in found:
         size = len(each.text.encode())
         since, until = each.since.isoformat(), each.until.isoformat()
@@ -124,7 +127,7 @@ def _log(args: Namespace) -> int:
             "id": each.id, "path": each.path, "version": each.version, "since": since, "until": until,
             "cause": each.cause, "bytes": size,
         }  # fmt: skip
-        _line(args, facts, each.id, f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
+        _line(args, facts, short.get(each.id, each.id), f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
     sys.stdout.flush()
     if not found and not args.json:
         note(f"{args.path} has held nothing else so far")

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,11 +16,13 @@ from ...jsonl import write_line
 from ...loss import find_loss
 from ...model import Kind, Scope, check_text
 from ...query import MAX_LIST, AllOf, Where
+from ...system.disk import has_permissions
 from ..tokens import Tokens
 from . import transfer, vaulting
 from .arguments import misused
 from .opening import MAX_PATH, exists, opened, place, settle, waiting
 from .terminal import Bar, Checkup, counted, note, output, printable_json, size
+from .visibility import count_internal
 
 if TYPE_CHECKING:
     from ...engine import Engine
@@ -33,8 +36,49 @@ def stats(args: Namespace) -> int:
     """Show the numbers."""
     with opened(args) as engine:
         numbers = engine.stats()
-    output(as_json=args.json).numbers(numbers)
+        internal = count_internal(engine)
+    output(as_json=args.json).numbers(numbers, _describe(numbers, internal))
     return 0
+
+
+def _describe(numbers: Mapping[str, int | str], internal: int) -> dict[str, str]:
+    """The numbers as people read them: what is nothing and says nothing is left out."""
+
+    def count(name: str) -> int:
+        return int(numbers[name])
+
+    own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
+    expired = f"; {count('expired'):,} have expired, and go with time" if count("expired") else ""
+    vectors = [f"{made:,} by {name.partition(':')[2]}" for name, made in numbers.items() if name.startswith("vectors:")]
+    index = f" and {size(count('bytes_index'))} of word index"
+    codes = f" and {size(count('bytes_vectors'))} of vector codes" if count("bytes_vectors") else ""
+    said = {
+        "store": str(numbers["store"]),
+        "records": f"{count('records') - internal:,}{own}{expired}",
+        "words": f"{count('words'):,}",
+        "that expire": f"{count('expiring'):,}" if count("expiring") else "",
+        "checkpoints": f"{count('checkpoints'):,} of {_number(count('threads'), 'thread')}" if count("threads") else "",
+        "vectors": ", ".join(vectors) or "none",
+        "waiting": _describe_backlog(count("waiting_for_index"), count("waiting_for_vectors")),
+        "meaning": str(numbers["meaning"]),
+        "size": f"{size(count('bytes_database'))} of database{index}{codes}",
+        "unmerged log": f"{size(count('bytes_log'))} of the database" if count("bytes_log") else "",
+        "fault": str(numbers["background_fault"]),
+        "last change": str(numbers["updated"])[:19].replace("T", " ") + " UTC" if numbers["updated"] else "never",
+        "versions": f"schema {numbers['schema']}, SQLite {numbers['sqlite']}",
+    }
+    return {name: value for name, value in said.items() if value}
+
+
+def _describe_backlog(words: int, vectors: int) -> str:
+    """What is still to be done to records, if anything."""
+    waits = [f"{counted(words)} for the word index"] if words else []
+    waits += [f"{counted(vectors)} for vectors"] if vectors else []
+    return " and ".join(waits) or "nothing"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def reindex(args: Namespace) -> int:
@@ -53,7 +97,7 @@ def reindex(args: Namespace) -> int:
 
 def doctor(args: Namespace) -> int:
     """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
-    from ...embed.install import installed
+    from ...embed.provision import read_state
     from ...embed.runtime import find_telemetry
 
     folder, settings = place(args)
@@ -92,8 +136,9 @@ def doctor(args: Namespace) -> int:
         if not exists(folder):
             raise
         problems = [*(problems or _around(folder)), str(error)]
-    there = installed(settings.models_folder)
-    facts["model"] = "installed" if there else "not installed"
+    state = read_state(settings.models_folder)
+    words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
+    facts["model"] = words.get(state.kind, f"not installed: {state.reason}")
     facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
     if leftover := find_telemetry():
@@ -130,7 +175,7 @@ def _around(folder: Path) -> list[str]:
     """What is wrong around the memory rather than in it."""
     faults = []
     mode, free = folder.stat().st_mode & 0o777, shutil.disk_usage(folder).free
-    if mode & 0o077:
+    if mode & 0o077 and has_permissions():
         faults.append(f"others may look into {folder}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
         faults.append(f"the disk of {folder} has only {size(free)} left; free some space")
@@ -227,10 +272,10 @@ def _take(args: Namespace) -> int:
         if taken.vectors_left:
             note(f"its vectors are not kept: {taken.vectors_left}")
         kept = taken.chunks + taken.states - taken.new
-        states = f"{taken.states:,} {'state' if taken.states == 1 else 'states'}"
-        said = f"imported {counted(taken.new)} from {path} ({_chunks(taken.chunks)} and {states})"
+        states = _number(taken.states, "state")
+        said = f"imported {counted(taken.new)} from {path} ({_number(taken.chunks, 'chunk')} and {states})"
         said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
-        said += f"; {_chunks(taken.expired)} had expired" if taken.expired else ""
+        said += f"; {_number(taken.expired, 'chunk')} had expired" if taken.expired else ""
         said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
         said += f"; {len(taken.refused):,} refused" if taken.refused else ""
         output(as_json=args.json).done(
@@ -241,30 +286,43 @@ def _take(args: Namespace) -> int:
     return 1 if taken.refused else 0
 
 
-def _chunks(count: int) -> str:
-    return "1 chunk" if count == 1 else f"{count:,} chunks"
-
-
 def model(args: Namespace) -> int:
     """See to the model."""
-    from ...embed.install import install, installed
+    from ...embed.install import install
     from ...embed.minilm import ID
+    from ...embed.provision import follow, forget, read_state
 
     _, settings = place(args)
     models = settings.models_folder
-    there = installed(models)
+    state = read_state(models)
+    there = state.kind == "ready"
     if args.verb == "status":
-        said = f"{ID} is installed in {models}" if there else f"{ID} is not in {models}: run `cofio model install`"
+        said = {
+            "ready": f"{ID} is installed in {models} ({size(_measure(models / ID))})",
+            "fetching": f"{ID} is being fetched into {models} ({state.percent})",
+            "failed": f"{ID} could not be fetched into {models} yet: {state.reason}",
+            "missing": f"{ID} is not in {models}: run `cofio model install`",
+        }[state.kind]
     else:
         source = Path(args.source).expanduser() if args.source else None
         with Bar("fetching the weights") as bar:
-            install(
-                models, source=source, force=args.force,
-                progress=lambda stage, share: bar(stage, round(100 * share), 100),
-            )  # fmt: skip
+
+            def report(stage: str, share: float) -> None:
+                bar(stage, round(100 * share), 100)
+
+            if source is None and not args.force:
+                follow(models, report)
+            install(models, source=source, force=args.force, progress=report)
+        forget(models)
         said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
-        there = True
+        there, state = True, read_state(models)
     output(as_json=args.json).done(
-        said, model=ID, installed=there, folder=str(models / ID), embedder=settings.embedder
+        said, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
+        folder=str(models / ID), bytes=_measure(models / ID), embedder=settings.embedder,
     )  # fmt: skip
     return 0
+
+
+def _measure(folder: Path) -> int:
+    """The bytes of the folder's files; none when it is not there."""
+    return sum(file.stat().st_size for file in folder.glob("*"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Unavailable
@@ -25,6 +26,8 @@ def mcp(args: Namespace) -> int:
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
+    if args.structured:
+        settings = replace(settings, structured=True)
     return run(folder, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
 
 
@@ -41,7 +44,7 @@ def serve(args: Namespace) -> int:
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
-    return run(
+    code = run(
         folder,
         settings,
         host=args.host or settings.host,
@@ -51,12 +54,16 @@ def serve(args: Namespace) -> int:
         allow_secrets=args.allow_secrets or settings.allow_secrets,
         ready=lambda url: _ready(args, folder, url),
     )
+    from .terminal import note
+
+    note("stopped; all that was written is kept. Goodbye")
+    return code
 
 
 def _ready(args: Namespace, folder: Path, url: str) -> None:
     from .terminal import note, output
 
-    rest = f"{url}/api/v1/memory"
+    rest = f"{url}/api/v2/memory"
     output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(folder))
     sys.stdout.flush()
     note(f"the memory in {folder} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")

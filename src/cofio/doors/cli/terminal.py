@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from ... import jsonl
-from ...model import Json, Record, Scope
-from ...query import Hit, Page, Signal, Why
+from ...model import Json, Kind, Record, Scope
+from ...query import Page, Why
 from ...text import snippet, words
 from ..display import escape_json, neutralise, neutralise_line
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _WORD = re.compile(r"\w+(?:'\w+)*")
+_KEYED = (Kind.STATE, Kind.ITEM, Kind.FILE, Kind.MEMORY)  # whose keys are names that people or agents gave
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+NARROW = 60  # columns; in fewer, a list shows no more than what it is and the id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +53,10 @@ class Output(Protocol):
     def added(self, record: Record) -> None:
         """A record that was just written."""
 
-    def hits(self, page: Page, *, why: bool) -> None:
-        """The hits of a search."""
+    def hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
+        """The hits of a search, each with its reasons; `short` is how an id is shown to who reads it."""
 
-    def listed(self, records: Iterable[Record]) -> None:
+    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """Records, one after the other."""
 
     def record(self, record: Record) -> None:
@@ -61,8 +65,11 @@ class Output(Protocol):
     def scopes(self, counts: Mapping[Scope, int]) -> None:
         """Scopes with the number of their records."""
 
-    def numbers(self, numbers: Mapping[str, int | str]) -> None:
-        """Names with their numbers."""
+    def numbers(self, numbers: Mapping[str, int | str], said: Mapping[str, str]) -> None:
+        """Names with their numbers for programs, and how people are told them."""
+
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """Names with their values and where each comes from; facts for programs."""
 
     def checkup(self, found: Checkup) -> None:
         """What the doctor found."""
@@ -108,13 +115,13 @@ class JsonOutput:
         alike: list[Json] = [{"id": one.id, "title": one.title, "likeness": one.likeness} for one in record.similar]
         print_json(jsonl.to_json(record) | {"existed": record.existed, "similar": alike})
 
-    def hits(self, page: Page, *, why: bool) -> None:
+    def hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
         """Everything that the search says of itself; the reasons are always among it."""
         searched = asdict(page.searched) | {"scope": list(page.searched.scope.names)}
         hits: list[Json] = [jsonl.to_json(hit.record) | {"score": hit.score, "why": _why_json(hit.why)} for hit in page]
         print_json({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
 
-    def listed(self, records: Iterable[Record]) -> None:
+    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """One record a line, as in an export."""
         for record in records:
             self.record(record)
@@ -127,9 +134,13 @@ class JsonOutput:
         """Each scope as a list of names."""
         print_json({"scopes": [{"scope": list(scope.names), "records": count} for scope, count in counts.items()]})
 
-    def numbers(self, numbers: Mapping[str, int | str]) -> None:
+    def numbers(self, numbers: Mapping[str, int | str], said: Mapping[str, str]) -> None:
         """The numbers as they are, sizes in bytes."""
         print_json(dict(numbers))
+
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """The facts."""
+        print_json(facts)
 
     def checkup(self, found: Checkup) -> None:
         """Whether all is well, and the lists."""
@@ -156,16 +167,16 @@ class PlainOutput:
         """The id alone, to be used by the next command."""
         print(record.id)
 
-    def hits(self, page: Page, *, why: bool) -> None:
+    def hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
         """A line a hit: rank, score, id, scope, title or key, snippet; then its reasons, each after a tab."""
-        for rank, hit in enumerate(page, 1):
+        for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record = hit.record
             name, shown = record.title or record.key or "", snippet(body(record), page.searched.words)
             _line(rank, f"{hit.score:.3f}", record.id, path(record.scope), name, shown)
-            for reason in reasons(hit) if why else ():
+            for reason in why:
                 _line("", reason)
 
-    def listed(self, records: Iterable[Record]) -> None:
+    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """A line a record: id, kind, scope, when it changed, title or key, beginning."""
         for record in records:
             changed = f"{record.updated_at:%Y-%m-%dT%H:%M:%SZ}"
@@ -184,10 +195,15 @@ class PlainOutput:
         for scope, count in counts.items():
             _line(path(scope), count)
 
-    def numbers(self, numbers: Mapping[str, int | str]) -> None:
-        """A line a number, sizes in bytes."""
-        for name, value in numbers.items():
+    def numbers(self, numbers: Mapping[str, int | str], said: Mapping[str, str]) -> None:
+        """A line for each thing said."""
+        for name, value in said.items():
             _line(name, value)
+
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """A line a setting: name, value, where it comes from."""
+        for name, (value, origin) in rows.items():
+            _line(name, value, origin)
 
     def checkup(self, found: Checkup) -> None:
         """A line a finding."""
@@ -211,30 +227,35 @@ class PrettyOutput:
         """The id alone, to be copied."""
         self._print(neutralise(record.id))
 
-    def hits(self, page: Page, *, why: bool) -> None:
-        """A few lines a hit: rank, score and title; where it is; the part that matches."""
+    def hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
+        """A few lines a hit: rank, score and what it is called; the part that matches; where it is."""
         from rich.padding import Padding
         from rich.text import Text
 
-        for rank, hit in enumerate(page, 1):
+        for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record, asked = hit.record, page.searched.words
             head = Text.assemble((f"{rank:>2} ", "bold"), (f"{hit.score:5.3f}  ", "green"))
-            self._print(head + _marked(headline(record), asked, "bold"))
-            about = f"{path(record.scope)} · {record.kind} · {record.id}"
+            matching = " ".join(snippet(body(record), asked).split())
+            name = _name(record) or matching
+            self._print(_hanging(head, _marked(name, asked, "bold")))
+            if name != matching:
+                self._print(Padding(_marked(matching, asked), (0, 0, 0, 10)))
+            about = f"{path(record.scope)} · {record.kind} · {short.get(record.id, record.id)}"
             self._print(Padding(Text(neutralise(about), "cyan", overflow="fold"), (0, 0, 0, 10)))
-            self._print(Padding(_marked(snippet(body(record), asked), asked), (0, 0, 0, 10)))
-            for reason in reasons(hit) if why else ():
+            for reason in why:
                 self._print(Padding(Text(neutralise(reason), "dim"), (0, 0, 0, 10)))
 
-    def listed(self, records: Iterable[Record]) -> None:
-        """A table; the ids are whole, to be copied."""
-        table = self._table("id", "kind", "scope", "changed", "what")
-        table.columns[0].overflow = table.columns[2].overflow = "fold"
-        table.columns[4].no_wrap, table.columns[4].ratio = True, 1
-        for record in records:
-            changed = f"{record.updated_at:%Y-%m-%d}"
-            row = (record.id, record.kind, path(record.scope), changed, headline(record))
-            table.add_row(*map(neutralise, row))
+    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
+        """A table: what it says first, as wide as can be, and last the beginning of the id, which is enough of it."""
+        width = self._console.width
+        columns = ("what", "kind", "scope", "changed", "id") if width >= NARROW else ("what", "id")
+        table = self._table(*columns)
+        table.columns[0].ratio, table.columns[0].min_width = 1, width // 3
+        table.columns[-1].no_wrap, table.columns[-1].overflow = False, "fold"
+        for each in records:
+            scope = _cut_start(neutralise(path(each.scope)), width // 6)
+            about = (each.kind, scope, _day(each.updated_at)) if width >= NARROW else ()
+            table.add_row(*map(neutralise, (headline(each), *about, short.get(each.id, each.id))))
         if table.row_count:
             self._print(table)
 
@@ -265,9 +286,21 @@ class PrettyOutput:
         if counts:
             self._print(branches[Scope()])
 
-    def numbers(self, numbers: Mapping[str, int | str]) -> None:
-        """A table; sizes in larger units."""
-        self._pairs((name.replace("_", " "), _numeral(name, value)) for name, value in numbers.items())
+    def numbers(self, numbers: Mapping[str, int | str], said: Mapping[str, str]) -> None:
+        """A table of what is said."""
+        self._pairs(said.items())
+
+    def settings(self, rows: Mapping[str, tuple[str, str]], **facts: Json) -> None:
+        """A table in which what is not a default stands out."""
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        for name, (value, origin) in rows.items():
+            style = "dim" if origin == "default" else "bold"
+            cells = ((name, "cyan"), (value, style), (origin, "dim"))
+            grid.add_row(*(Text(neutralise(text), look, overflow="fold") for text, look in cells))
+        self._print(grid)
 
     def checkup(self, found: Checkup) -> None:
         """A line a finding, in the colour of its weight."""
@@ -288,10 +321,10 @@ class PrettyOutput:
         self._print(grid)
 
     def _table(self, *columns: str) -> Table:
-        from rich import box
-        from rich.table import Table
+        from rich.table import Column, Table
 
-        return Table(*columns, box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, expand=True)
+        held = (Column(name, no_wrap=True) for name in columns)
+        return Table(*held, box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0), expand=True)
 
     def _print(self, what: RenderableType) -> None:
         self._console.print(what, soft_wrap=isinstance(what, str))
@@ -327,7 +360,8 @@ class Bar:
         """So much of it is done."""
         if not self._watched or time.monotonic() - self._since < self._after:
             return
-        stage, total = neutralise_line(stage), total or self._expect
+        # As long as nothing is done, nobody knows how long it takes: a model may have to be loaded first.
+        stage, total = neutralise_line(stage), (total or self._expect) if done else 0
         if self._progress is None or self._task is None:
             self._progress = _progress()
             self._task = self._progress.add_task(stage, total=total or None)
@@ -355,8 +389,18 @@ def path(scope: Scope) -> str:
 
 
 def headline(record: Record) -> str:
-    """What to call the record: its title, else its key, else how it begins."""
-    return " ".join((record.title or record.key or snippet(body(record), (), 80)).split())
+    """What to call the record: its title, else its key and how it begins, else how it begins."""
+    name = _name(record)
+    if record.title:
+        return name
+    begins = " ".join(snippet(body(record), (), 120).split())
+    return f"{name}: {begins}" if name and begins else name or begins or record.key or ""
+
+
+def _name(record: Record) -> str:
+    """What people call the record: its title, or the key that they gave it."""
+    named = record.key if record.kind in _KEYED else ""
+    return " ".join((record.title or named or "").split())
 
 
 def body(record: Record) -> str:
@@ -375,17 +419,6 @@ def fields(record: Record) -> Iterable[tuple[str, str]]:
             yield name, json.dumps(value, ensure_ascii=False)
         elif name not in ("tags", "text", "data") and value not in (None, ""):
             yield name, str(value)
-
-
-def reasons(hit: Hit) -> list[str]:
-    """Why it was found: the words it shares, each signal, and what its surroundings added."""
-    why = hit.why
-    said = [f"words: {', '.join(why.words)}" if why.words else "words: none of the query's"]
-    said += [_signal("keyword", "score", why.keyword)] if why.keyword else []
-    said += [_signal("semantic", "cosine", why.semantic)] if why.semantic else []
-    if why.context:
-        said.append("context: " + ", ".join(f"{name} {gain:+.3f}" for name, gain in why.context.items()))
-    return said
 
 
 def findings(found: Checkup) -> Iterable[tuple[str, str, str]]:
@@ -412,19 +445,32 @@ def size(count: float) -> str:
     return f"{count:,.1f} TB"
 
 
-def _signal(name: str, unit: str, signal: Signal) -> str:
-    rank = "" if signal.rank is None else f", rank {signal.rank}"
-    return f"{name}: {unit} {signal.score:.3f}{rank}, share {signal.share:.3f}, relevance {signal.relevance:.3f}"
-
-
 def _line(*values: object) -> None:
     print("\t".join(" ".join(str(value).split()) for value in values))
 
 
-def _numeral(name: str, value: int | str) -> str:
-    if isinstance(value, str):
-        return value
-    return size(value) if name.startswith("bytes_") else f"{value:,}"
+def _day(moment: datetime) -> str:
+    """A day as short as it can be told: without its year if that is the last twelve months."""
+    recent = datetime.now(UTC) - moment < timedelta(days=330)
+    return f"{_MONTHS[moment.month - 1]} {moment:%d}" if recent else f"{_MONTHS[moment.month - 1]} {moment:%Y}"
+
+
+def _cut_start(text: str, width: int) -> str:
+    """The end of a text that is too long: of a scope it says more than the beginning."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(text) <= width:
+        return text
+    return "…" + set_cell_size(text[::-1], width - 1)[::-1].lstrip()
+
+
+def _hanging(head: Text, text: Text) -> Table:
+    """A text whose further lines stand under its first, beside the head."""
+    from rich.table import Table
+
+    grid = Table.grid()
+    grid.add_row(head, text)
+    return grid
 
 
 def _marked(text: str, asked: tuple[str, ...], style: str = "") -> Text:

@@ -31,7 +31,10 @@ def token(args: Namespace) -> int:
             if not tokens.all():
                 note(f"it was the last: clients are let in again once there is another, or {folder / FILE} is removed")
         else:
-            for each in tokens.all():
+            found = tokens.all()
+            if not found and not args.json:
+                note("there are no tokens: every client on this machine is let in; `cofio token add NAME` makes one")
+            for each in found:
                 out.done(
                     f"{each.name}\t{each.made}\t{each.limits or 'everything'}",
                     name=each.name, made=each.made, app=each.app, project=each.project, access=each.access,

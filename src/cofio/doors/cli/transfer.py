@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
 from ...errors import Invalid
 from ...jsonl import read_line
 from ...model import Draft
+from ...system.disk import replace, sync, sync_path
 
 if TYPE_CHECKING:
     from ...engine import Engine
@@ -46,9 +47,11 @@ def written(name: str) -> Iterator[TextIO]:
                 with _text(file, target.suffix) as text:
                     yield text
                 file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, target)
+                sync(file.fileno())
+                file.close()  # what is open takes no other name on Windows
+                replace(file.name, target)
             except BaseException:
+                file.close()
                 os.unlink(file.name)
                 raise
     except OSError as error:
@@ -56,11 +59,7 @@ def written(name: str) -> Iterator[TextIO]:
         if error.filename is None or Path(error.filename).name.startswith(prefix):
             error.filename = str(target)
         raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_path(target.parent)
 
 
 @contextmanager

@@ -62,8 +62,10 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
 
 
 @contextmanager
-def followed(args: Namespace, engine: Engine) -> Iterator[Vault | None]:
-    """The vault that is to show what a command forgets; None where there is none that could, and then that is told."""
+def followed(
+    args: Namespace, engine: Engine, left: str = "what is forgotten may still be in the files of the vault"
+) -> Iterator[Vault | None]:
+    """The vault that is to follow a command; None where there is none that could, and then what is `left` is told."""
     from ...vault import FOLDER
     from ...vault.opening import open_vault
 
@@ -76,7 +78,7 @@ def followed(args: Namespace, engine: Engine) -> Iterator[Vault | None]:
         except (Unavailable, sqlite3.Error) as error:
             why = str(error)
     if why:
-        note(f"what is forgotten may still be in the files of the vault: {why}")
+        note(f"{left}: {why}")
     try:
         yield None if why else vault
     finally:

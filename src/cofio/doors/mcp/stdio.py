@@ -45,9 +45,9 @@ _CACHED = ("server/discover", "tools/list", "resources/list", "resources/templat
 class Server:
     """One client's server. Its first request decides the era: a handshake, or a version with every request."""
 
-    def __init__(self, memory: Memory, *, allow_secrets: bool = False) -> None:
+    def __init__(self, memory: Memory, *, allow_secrets: bool = False, structured: bool = False) -> None:
         self._memory = memory
-        self._surface = surface = Surface(memory, allow_secrets=allow_secrets)
+        self._surface = surface = Surface(memory, allow_secrets=allow_secrets, structured=structured)
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "ping": lambda _: {},
             "tools/list": lambda _: surface.tools(),
@@ -170,7 +170,8 @@ def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
     reads, writes = sys.stdin.buffer, private_stdout()
     memory = Memory(folder, replace(settings, allow_secrets=allow_secrets), say=_say)
-    left = Connection(Server(memory, allow_secrets=allow_secrets), reads, writes).run()
+    server = Server(memory, allow_secrets=allow_secrets, structured=settings.structured)
+    left = Connection(server, reads, writes).run()
     if left:
         _say(f"the client has gone, and {left} of its calls with it")
     return leave(writes, memory.close, left)

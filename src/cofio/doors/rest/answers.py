@@ -11,8 +11,7 @@ from ...model import Json, Kind, Record
 from ...sessions.places import public_id
 from ...sessions.recalling import Found, score
 from ...sessions.turns import fields, message_of
-
-Data = dict[str, Any]
+from .replies import Data
 
 
 class AddData(BaseModel):
@@ -23,11 +22,11 @@ class AddData(BaseModel):
 
 
 class QueuedData(BaseModel):
-    """Messages that are kept, and carved by a job."""
+    """A request that is carried out later; its id is that of a task."""
 
-    message_count: int
     status: Literal["queued"]
-    job_id: str
+    message_count: int
+    pending: int
 
 
 class FlushData(BaseModel):
@@ -61,6 +60,18 @@ class SearchAtomicFactItem(BaseModel):
     id: str
     content: str
     score: float
+
+
+class GetAtomicFactItem(_Placed):
+    """One thing that was said, in a list."""
+
+    user_id: str
+    session_id: str
+    timestamp: str
+    sender_ids: list[str]
+    parent_type: str
+    parent_id: str
+    content: str
 
 
 class SearchEpisodeItem(GetEpisodeItem):
@@ -156,6 +167,7 @@ class GetData(BaseModel):
     profiles: list[GetProfileItem]
     agent_cases: list[GetAgentCaseItem]
     agent_skills: list[GetAgentSkillItem]
+    atomic_facts: list[GetAtomicFactItem] = Field(default=[], description="Only with `memory_type` `atomic_fact`.")
     total_count: int
     count: int
 
@@ -186,7 +198,7 @@ class JobItem(BaseModel):
     status: Literal["queued", "running", "waiting", "done", "failed"]
     session_id: str
     message_count: int
-    result: Literal["accumulated", "extracted", "refined", "left as it is"] | None
+    result: Literal["accumulated", "extracted", "no_extraction", "refined", "left as it is"] | None
     error: str | None
     created_at: str
     updated_at: str
@@ -198,6 +210,46 @@ class JobsData(BaseModel):
     jobs: list[JobItem]
     total_count: int
     count: int
+
+
+class TaskItem(BaseModel):
+    """A request that was answered with 202."""
+
+    id: str
+    status: Literal["queued", "processing", "success", "failed"]
+    task_type: Literal["memory_add", "memory_flush"]
+    error: str | None
+    error_code: str | None
+    created_at: str
+    finished_at: str | None
+
+
+class TaskPage(BaseModel):
+    """A page of such requests, the newest first."""
+
+    total: int
+    page: int
+    page_size: int
+    items: list[TaskItem]
+
+
+class TriggerData(BaseModel):
+    """What came of a strategy that was to be run."""
+
+    status: Literal["not_dispatched"]
+    name: str
+    dispatched: int
+    runs: list[dict[str, Any]]
+
+
+class QuiesceData(BaseModel):
+    """What was waited for."""
+
+    quiesced: bool
+    drained: int
+    pending_before: int
+    pending_after: int
+    failed_permanent: int
 
 
 def shown_time(at: datetime, zone: tzinfo) -> str:
@@ -230,6 +282,19 @@ class Rendering:
     def fact(self, record: Record) -> Data:
         """A fact by itself."""
         return {"id": public_id(record), "content": record.text}
+
+    def listed_fact(self, record: Record) -> Data:
+        """A fact in a list: when it was said, and in which stretch."""
+        data = fields(record)
+        return {
+            **_owned(record, "user_id"),
+            "session_id": data["session_id"],
+            "timestamp": shown_time(record.created_at, self._zone),
+            "sender_ids": list(cast("dict[str, Json]", data["senders"])),
+            "parent_type": data["parent_type"],
+            "parent_id": data["parent_id"],
+            "content": record.text,
+        }
 
     def found_episode(self, found: Found) -> Data:
         """An episode among the hits of a search."""
@@ -292,6 +357,21 @@ class Rendering:
             **{name: fields(record)[name] for name in ("status", "session_id", "message_count", "result", "error")},
             "created_at": shown_time(record.created_at, self._zone),
             "updated_at": shown_time(record.updated_at, self._zone),
+        }
+
+    def task(self, record: Record) -> Data:
+        """A request that was answered with 202."""
+        data = fields(record)
+        status = {"running": "processing", "done": "success"}.get(str(data["status"]), data["status"])
+        is_finished = status in ("success", "failed")
+        return {
+            "id": record.key,
+            "status": status,
+            "task_type": data["task"],
+            "error": data["error"],
+            "error_code": data["error_code"],
+            "created_at": shown_time(record.created_at, self._zone),
+            "finished_at": shown_time(record.updated_at, self._zone) if is_finished else None,
         }
 
     def of(self, record: Record) -> Data:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from asyncio import get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import timedelta, tzinfo
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -24,60 +22,35 @@ from ...errors import Conflict, Invalid, NotFound, Unavailable
 from ...jsonl import dump_line
 from ...sessions import Conversations
 from ...sessions.mirroring import Mirror
-from ..http import FaultLog, NotJson, TooLong, failure, read_body, request_id
-from ..json_limits import JsonLimits, TooComplex
-from ..tokens import Token
+from ..http import FaultLog, failure, request_id
 from .assistant import Assistant
+from .calls import VERSIONS, Call, Parse
+from .catalogue import CALLS
 from .filters import BadFilter
+from .health import describe_health
 from .jobs import Jobs
-from .requests import (
-    AddRequest,
-    DeleteRequest,
-    FlushRequest,
-    GetRequest,
-    JobsRequest,
-    Placed,
-    SearchRequest,
-    UpdateRequest,
-)
-from .verbs import Reply, Verbs
+from .replies import Caller, RequestError
+from .requests import Placed
+from .verbs import Verbs
 
 DEGRADED = "x-cofio-degraded"
-PREFIX = "/api/v1/memory"
-MAX_BODY = 16_777_216  # bytes
-LIMITS = JsonLimits()
+PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
 _faults = FaultLog(logging.getLogger("cofio.rest"))
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One call of the API: its name, what it takes, and whether it changes anything."""
-
-    name: str
-    takes: type[Placed]
-    writes: bool
-    does: Callable[[Verbs, Any], Reply]
+AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for version in VERSIONS for call in CALLS))
+"""What the addresses begin with at which tokens are held to their limits here."""
 
 
-CALLS = (
-    Call("add", AddRequest, True, Verbs.add),
-    Call("flush", FlushRequest, True, Verbs.flush),
-    Call("search", SearchRequest, False, Verbs.search),
-    Call("get", GetRequest, False, Verbs.get),
-    Call("delete", DeleteRequest, True, Verbs.delete),
-    Call("update", UpdateRequest, True, Verbs.update),
-    Call("jobs", JobsRequest, False, Verbs.jobs),
-)
+def judges(path: str) -> bool:
+    """Whether a token that is limited may ask for the path, because a call there holds it to its limits."""
+    return path.startswith(_JUDGED) or path in _WHOLE
 
 
-class _Bad(Exception):
-    """A request that cannot be met, with the status that says so."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+_JUDGED = tuple(f"{area}/" for area in AREAS)
+_WHOLE = frozenset(address for call in CALLS for address in call.addresses if "{" not in address)
 
 
 class _Called:
@@ -102,8 +75,12 @@ class Door:
         assistant: Assistant | None = None,
         fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
         mirror: Callable[[Engine], Mirror | None] = lambda _: None,
+        quiet: timedelta = timedelta(),  # a value
     ) -> None:
-        """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it."""
+        """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it.
+
+        Sessions that have been `quiet` for so long are carved, unless that is no time at all.
+        """
         self._engine = engine
         self._mirror = mirror
         self._zone = zone
@@ -113,7 +90,8 @@ class Door:
         self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
         self._assistant = assistant
         self._reading = Reading(fetching, None if assistant is None else assistant.model)
-        self.jobs = Jobs(lambda: self._verbs().conversations, None if assistant is None else assistant.spending)
+        spending = None if assistant is None else assistant.spending
+        self.jobs = Jobs(lambda: self._verbs().conversations, spending, quiet=quiet)
 
     def _verbs(self) -> Verbs:
         engine = self._engine()
@@ -131,15 +109,17 @@ class Door:
 
     def routes(self) -> list[Route]:
         """The addresses of the calls."""
-        return [Route(f"{PREFIX}/{call.name}", _Called(self, call), methods=["POST"]) for call in CALLS]
+        return [
+            Route(address, _Called(self, call), methods=[call.method]) for call in CALLS for address in call.addresses
+        ]
 
     def health(self) -> dict[str, Any]:
-        """How the model is getting on, where there is one."""
-        if self._assistant is None:
-            return {}
-        trouble = self.jobs.trouble
-        state = {"status": "ok"} if trouble is None else {"status": "unavailable", "reason": trouble}
-        return {"model": {**state, "waiting": self.jobs.waiting}}
+        """What the server can do and how it is getting on, as far as it can be told without waiting for anything.
+
+        Raises:
+            Unavailable: the memory cannot be used.
+        """
+        return describe_health(self._engine(), self.jobs, self._zone, has_model=self._assistant is not None)
 
     def close(self) -> None:
         """Finish the calls and the job at hand."""
@@ -152,30 +132,37 @@ class Door:
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
         try:
-            body = await read_body(scope, receive, MAX_BODY)
-        except NotJson as error:
-            response: Response = failure(scope, 415, str(error), self._zone)
-        except TooLong:
-            response = failure(scope, 413, f"the body is longer than {MAX_BODY:,} bytes", self._zone)
+            parse = await call.reads(scope, receive)
+        except RequestError as error:
+            response = self._failure(scope, error)
         else:
-            work = partial(self._reply, call, body, scope)
             threads = self._writers if call.writes else self._readers
-            response = await get_running_loop().run_in_executor(threads, work)
+            response = await get_running_loop().run_in_executor(threads, partial(self._reply, call, parse, scope))
         await response(scope, receive, send)
 
-    def _reply(self, call: Call, body: bytearray, scope: Scope) -> Response:
+    def _failure(self, scope: Scope, error: RequestError) -> Response:
+        return failure(scope, error.status, str(error), self._zone, code=error.code, headers=error.headers)
+
+    def _reply(self, call: Call, parse: Parse, scope: Scope) -> Response:
         try:
-            asked = _validated(call.takes, _read(body))
-            token: Token | None = scope["state"].get("token")
-            refused = token and token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
-            if refused:
-                raise _Bad(403, refused)
-            reply = call.does(self._verbs(), asked)
+            asked = _validated(call.takes, parse())
+            caller = Caller(request_id(scope), scope["state"].get("token"))
+            if isinstance(asked, Placed) and caller.token is not None:
+                refused = caller.token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
+                if refused:
+                    raise RequestError(403, refused)
+            reply = call.does(self._verbs(), asked, caller)
         except Exception as error:  # every failure has its envelope, also one that nobody thought of
-            status, message = _told(error)
-            if status >= 500:
+            told = _told(error)
+            if told.status >= 500:
                 _faults.report(f"{request_id(scope)} to {scope['path']}", error)
-            return failure(scope, status, message, self._zone)
+            return self._failure(scope, told)
+        if reply.file is not None:
+            return Response(reply.file.data, reply.status, reply.file.headers, media_type=reply.file.mime)
+        if reply.status == 204:
+            return Response(status_code=204)
+        if call.bare:
+            return Response(dump_line(reply.data).encode(), reply.status, media_type="application/json")
         envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}
         meta: dict[str, Any] = {"notes": list(reply.notes)} if reply.notes else {}
         if reply.usage is not None and reply.usage.calls:
@@ -192,30 +179,11 @@ def _ascii(sentence: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
-def _read(body: bytearray) -> object:
-    """The JSON of a body, once it is clear that it is of bearable depth and size."""
-    if not body:
-        raise _Bad(422, "Field required")
-    try:
-        LIMITS.check(body)
-        return json.loads(body.decode(), parse_constant=_no_number)  # UTF-8 alone: that is what was measured
-    except TooComplex as error:
-        raise _Bad(422, str(error)) from error
-    except json.JSONDecodeError as error:
-        raise _Bad(422, f"JSON decode error: {error.pos}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, or a number that is too long
-        raise _Bad(422, "JSON decode error: 0") from error
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-def _validated(takes: type[Placed], body: object) -> Placed:
+def _validated(takes: type[BaseModel], body: object) -> BaseModel:
     try:
         return takes.model_validate(body, from_attributes=True)
     except ValidationError as error:
-        raise _Bad(422, first_error(error)) from error
+        raise RequestError(422, first_error(error)) from error
 
 
 def first_error(error: ValidationError) -> str:
@@ -225,19 +193,19 @@ def first_error(error: ValidationError) -> str:
     return f"{first['msg']}: {where}" if where else first["msg"]
 
 
-def _told(error: Exception) -> tuple[int, str]:
+def _told(error: Exception) -> RequestError:
     """The status and the words for what went wrong."""
     match error:
-        case _Bad():
-            return error.status, str(error)
+        case RequestError():
+            return error
         case Unreadable():
-            return 415, str(error)
+            return RequestError(415, str(error))
         case BadFilter() | Invalid():
-            return 422, str(error)
+            return RequestError(422, str(error))
         case NotFound():
-            return 404, f"no memory has the id {error.what!r} here"
+            return RequestError(404, f"no memory has the id {error.what!r} here")
         case Conflict():
-            return 409, error.what if " " in error.what else str(error)
+            return RequestError(409, error.what if " " in error.what else str(error))
         case Unavailable():  # whose sentence may name a folder of this machine
-            return 503, error.public or "The memory cannot be used at the moment"
-    return 500, "Internal server error"
+            return RequestError(503, error.public or "The memory cannot be used at the moment")
+    return RequestError(500, "Internal server error")

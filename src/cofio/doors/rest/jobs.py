@@ -1,4 +1,5 @@
-"""Deferred work: sessions that are carved after their messages were acknowledged, and records that a model may better.
+"""Deferred work: requests that were acknowledged before they were carried out, sessions that nobody flushes, and what a
+model may better.
 
 A job is a record, so it outlives the server that took it down; whichever server starts next does it.
 """
@@ -7,14 +8,13 @@ from __future__ import annotations
 
 import heapq
 import logging
-import secrets
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from ...errors import CofioError, Conflict, NotFound, Unavailable
@@ -23,13 +23,20 @@ from ...model import Json, Kind, Record, Scope
 from ...query import MAX_LIST, AllOf, Where
 from ...sessions import Conversations, Place
 from ...sessions.places import ROOT
+from ...sessions.quiet import quiet_sessions
 from ...sessions.spending import Spending
-from ...sessions.turns import SOURCE, fields
+from ...sessions.turns import fields
+from . import tasks
+from .replies import RequestError
 
-KEPT = timedelta(days=7)
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
 LOOK = 60.0  # seconds between looks for what other servers left
+QUIET_LOOKS = 4  # looks for silent sessions within the time after which one counts as silent
+LONGEST_QUIET = 300.0  # seconds between them, at most
 FIRST, LONGEST = 5.0, 3600.0  # seconds until a job that failed is tried again: at first, and at most
+ATTEMPTS = 5  # at a task, before it counts as failed
+TRIES = 50  # at taking down how a task went, while other servers take down that they begin it
+RETRY_AFTER = 1  # seconds that a client is asked to wait when there is no room for its request
 _log = logging.getLogger("cofio.rest")
 UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
 
@@ -38,24 +45,57 @@ UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
 class _Job:
     place: Place
     session: str
-    id: str
+    id: str | None
+    """The key of a job's record; None for the tasks of the session, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How the tasks of a server are getting on."""
+
+    alive: bool
+    accepting: bool
+    pending: int
+    oldest: datetime | None
+    """When the task came in that has waited longest."""
+    failed: int
+    """How many have failed since the server started."""
+    faulted_at: datetime | None
+    """When one last failed by a fault of the server's own."""
 
 
 class Jobs:
     """Does jobs in threads of its own, which start with the first."""
 
-    def __init__(self, conversations: Callable[[], Conversations], spending: Spending | None = None) -> None:
-        """`spending` counts what the model costs, where there is one."""
+    def __init__(
+        self,
+        conversations: Callable[[], Conversations],
+        spending: Spending | None = None,
+        *,
+        quiet: timedelta = timedelta(),
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`spending` counts what the model costs, where there is one.
+
+        A session to which nothing has come for the time `quiet` is carved; with none, it waits for a flush.
+        """
         self._conversations = conversations
         self._spending = spending
+        self._quiet = quiet
+        self._clock = clock
         self._due: list[tuple[float, int, _Job]] = []
         self._numbers = count()
-        self._known: set[str] = set()
+        self._known: set[_Job] = set()
+        self._again: set[_Job] = set()
         self._open: Counter[tuple[Place, str]] = Counter()
+        self._lines: dict[tuple[Place, str], dict[str, datetime]] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
         self._look = time.monotonic() + LOOK
+        self._quiet_look = time.monotonic() if quiet else float("inf")
+        self._failed = 0
+        self._faulted_at: datetime | None = None
         self.trouble: str | None = None
         """Why the last job that needed a model could not be done; None when it could."""
 
@@ -65,18 +105,39 @@ class Jobs:
         with self._changed:
             return sum(self._open.values())
 
-    def defer(self, place: Place, session: str, messages: int) -> str:
-        """Take down that a session is to be carved; the job's id."""
-        job = f"job_{secrets.token_hex(12)}"
-        data: dict[str, Json] = {
-            "task": "carve", "status": "queued", "session_id": session, "message_count": messages, "result": None,
-            "error": None, "attempts": 0,
-        }  # fmt: skip
-        self._conversations().engine.put(
-            place.scope / "job", job, kind=Kind.LEDGER, data=data, source=SOURCE, ttl=KEPT, if_version=0
-        )
-        self._take(_Job(place, session, job))
-        return job
+    @property
+    def queue(self) -> QueueState:
+        """How the tasks are getting on that this server knows of."""
+        with self._changed:
+            times = [at for line in self._lines.values() for at in line.values()]
+            alive = not self._threads or any(thread.is_alive() for thread in self._threads)
+            return QueueState(
+                alive=alive, accepting=not self._closing, pending=len(times), oldest=min(times, default=None),
+                failed=self._failed, faulted_at=self._faulted_at,
+            )  # fmt: skip
+
+    def count_waiting(self, place: Place, session: str) -> int:
+        """How many tasks of a session are not finished, whichever server took them in."""
+        return tasks.count_waiting(self._conversations().engine, place, session)
+
+    def check_room(self, ahead: int) -> None:
+        """Raise RequestError if no task can be taken in behind so many of its session."""
+        with self._changed:
+            known = sum(map(len, self._lines.values()))
+        if ahead >= tasks.MAX_LINE or known >= tasks.MAX_OPEN:
+            most = f"{tasks.MAX_LINE} of this session" if ahead >= tasks.MAX_LINE else f"{tasks.MAX_OPEN}"
+            raise RequestError(
+                429,
+                f"{most} are waiting already, so this was not accepted; send it again in a moment",
+                code="QUEUE_SATURATED",
+                headers={"Retry-After": str(RETRY_AFTER)},
+            )
+
+    def carry_out(self, place: Place, session: str, task: str) -> None:
+        """Carry out a task that has been taken down, after those of its session that came before it."""
+        with self._changed:
+            self._lines.setdefault((place, session), {})[task] = self._clock()
+        self._take(_Job(place, session, None))
 
     def take_up(self, place: Place, session: str) -> None:
         """Take up what a session's carving left to do."""
@@ -121,13 +182,20 @@ class Jobs:
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
                 _, app, project, *_ = record.scope.names
-                self._take(_Job(Place(app=app, project=project), str(fields(record)["session_id"]), record.key))
+                place, session = Place(app=app, project=project), str(fields(record)["session_id"])
+                is_task = fields(record).get("task") in tasks.TASK_TYPES
+                if is_task:
+                    with self._changed:
+                        self._lines.setdefault((place, session), {}).setdefault(record.key, record.created_at)
+                self._take(_Job(place, session, None if is_task else record.key))
 
     def _take(self, job: _Job, after: float = 0.0) -> None:
         with self._changed:
-            if job.id in self._known:
+            if job in self._known:
+                if job.id is None:
+                    self._again.add(job)  # it may have looked for the last time
                 return
-            self._known.add(job.id)
+            self._known.add(job)
             self._open[(job.place, job.session)] += 1
             self._push(job, after)
             if len(self._threads) < min(WORKERS, len(self._known)):
@@ -146,14 +214,17 @@ class Jobs:
         while (job := self._next()) is not None:
             again: float | None = None
             try:
-                again = self._do(job)
+                again = self._carry_out_all(job) if job.id is None else self._do(job, job.id)
             except CofioError:  # the store cannot be used: the job is taken up again by the next server
                 pass
             except Exception as error:  # a thread that ended would do no more jobs
-                _log.error("the job %s failed with %s", job.id, type(error).__name__)
+                _log.error("the job %s failed with %s", job.id or "of a session", type(error).__name__)
             with self._changed:
+                if again is None and job in self._again:
+                    again = 0.0
+                self._again.discard(job)
                 if again is None:
-                    self._known.discard(job.id)
+                    self._known.discard(job)
                     self._open[(job.place, job.session)] -= 1
                     self._open += Counter()  # what is at 0 is not kept
                     self._changed.notify_all()
@@ -168,18 +239,135 @@ class Jobs:
                 now = time.monotonic()
                 if self._due and self._due[0][0] <= now:
                     return heapq.heappop(self._due)[2]
-                looks = now >= self._look
-                if not looks:
-                    self._changed.wait(min([self._look, *(due for due, _, _ in self._due[:1])]) - now)
+                if now >= self._look:
+                    self._look = now + LOOK
+                    look = self._look_for_jobs
+                elif now >= self._quiet_look:
+                    self._quiet_look = now + min(LONGEST_QUIET, self._quiet.total_seconds() / QUIET_LOOKS)
+                    look = self._carve_quiet
+                else:
+                    due = [each for each, _, _ in self._due[:1]]
+                    self._changed.wait(min([self._look, self._quiet_look, *due]) - now)
                     continue
-                self._look = now + LOOK
             with suppress(CofioError):  # the store may be busy, or about to be closed
-                self._take_all(Scope(ROOT), UNFINISHED)
+                look()
 
-    def _do(self, job: _Job) -> float | None:
+    def _look_for_jobs(self) -> None:
+        self._take_all(Scope(ROOT), UNFINISHED)
+
+    def _carve_quiet(self) -> None:
+        """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
+        conversations = self._conversations()
+        for place, session in quiet_sessions(conversations.engine, self._clock() - self._quiet):
+            if self._closing:
+                return
+            if conversations.carve(place, session, whole=True) and self._spending is not None:
+                self.take_up(place, session)
+
+    def _carry_out_all(self, job: _Job) -> float | None:
+        """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
+        engine, place = self._conversations().engine, (job.place, job.session)
+        while not self._closing:
+            with self._changed:
+                before = set(self._lines.get(place, ()))
+            waiting = tasks.waiting(engine, *place)
+            with self._changed:
+                line = self._lines.setdefault(place, {})
+                for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
+                    line.pop(gone, None)
+                line |= {str(task.key): task.created_at for task in waiting}
+                if not line:
+                    del self._lines[place]
+            if not waiting:
+                return None
+            try:
+                again = self._carry_out_one(job.place, job.session, waiting[0])
+            except (Conflict, NotFound):  # another server is at it, or it was deleted: look again
+                continue
+            if again is not None:
+                return again
+        return None
+
+    def _carry_out_one(self, place: Place, session: str, task: Record) -> float | None:
+        """Carry out a task; in how many seconds it is to be tried again, if it is.
+
+        Raises:
+            Conflict, NotFound: the task is no longer what it was.
+        """
+        conversations = self._conversations()
+        engine = conversations.engine
+        attempts = int(str(fields(task)["attempts"])) + 1
+        if attempts > ATTEMPTS:  # each time the server ended while it was at it
+            self._fail(place, task, "no server could finish it", "attempts_exhausted")
+            return None
+        (begun,) = engine.apply([tasks.started(task)])
+        assert isinstance(begun, Record)
+        try:
+            result = self._carve_for(conversations, place, session, begun)
+        except (Conflict, NotFound, Unavailable) as error:
+            if engine.closed:
+                raise Unavailable("the store was closed") from error
+            if attempts < ATTEMPTS:
+                engine.apply([tasks.put_back(begun)])
+                return min(LONGEST, FIRST * 2.0 ** (attempts - 1))
+            self._fail(place, begun, str(error), type(error).__name__)
+        except CofioError as error:
+            self._fail(place, begun, str(error), type(error).__name__)
+        except Exception as error:  # a fault of our own must not keep those behind it waiting for ever
+            _log.error("the task %s failed with %s", task.key, type(error).__name__)
+            with self._changed:
+                self._faulted_at = self._clock()
+            self._fail(place, begun, "Internal server error", type(error).__name__)
+        else:
+            self._finish(place, begun, result=result)
+        return None
+
+    def _fail(self, place: Place, task: Record, error: str, code: str) -> None:
+        self._finish(place, task, error=error[:1000], code=code)
+        with self._changed:
+            self._failed += 1
+
+    def _finish(
+        self,
+        place: Place,
+        task: Record,
+        *,
+        result: str | None = None,
+        error: str | None = None,
+        code: str | None = None,
+    ) -> None:
+        """Take down how a task went, unless another server, which was at it too, has done so."""
+        engine = self._conversations().engine
+        for _ in range(TRIES):
+            try:
+                engine.apply([tasks.finished(place, task, result=result, error=error, code=code)])
+            except Conflict:
+                task = engine.read(task.id)
+                if fields(task)["status"] in ("done", "failed"):
+                    return
+            else:
+                return
+        raise Conflict(task.id)
+
+    def _carve_for(self, conversations: Conversations, place: Place, session: str, task: Record) -> str:
+        """Carve what a task is about; what came of it."""
+        asked = fields(task)
+        if asked["task"] == "memory_flush":
+            among = asked["carves"]
+            assert isinstance(among, list)
+            carved = conversations.carve(place, session, whole=True, among={str(each) for each in among})
+            nothing = "no_extraction"
+        else:
+            carved = 0 if asked["defers"] else conversations.carve(place, session)
+            nothing = "accumulated"
+        if carved and self._spending is not None:
+            self.take_up(place, session)
+        return "extracted" if carved else nothing
+
+    def _do(self, job: _Job, id: str) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""
         conversations = self._conversations()
-        kept = conversations.engine.get(job.place.scope / "job", job.id, kind=Kind.LEDGER)
+        kept = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
         if kept is None or fields(kept)["status"] in ("done", "failed"):
             return None
         attempts = int(str(fields(kept)["attempts"])) + 1

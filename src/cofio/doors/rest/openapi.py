@@ -1,25 +1,45 @@
-"""The API described for programs (OpenAPI), and the same for people, as one page that needs nothing from elsewhere."""
+"""The API described for programs, as an OpenAPI document, and the addresses at which it is shown."""
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Mapping
 from functools import lru_cache
-from html import escape
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from ... import __version__
-from . import answers
-from .http import CALLS, PREFIX, Call
+from .calls import VERSIONS, Call
+from .catalogue import CALLS
+from .descriptions import FIELDS
+from .health import Health
+from .page import POLICY, render_page
 
 SCHEMA = "/openapi.json"
 PAGES = ("/docs", "/redoc")
-_REFERENCE = "#/components/schemas/"
+OFF = (
+    "the description of the API is not shown here, where others could see it: its owner can show it by starting the"
+    " server with COFIO_DOCS=true, or with `docs = true` in cofio.toml"
+)
+REFERENCE = "#/components/schemas/"
+DESCRIPTION = f"""\
+Conversations in, memory out: episodes, facts, profiles, cases and skills.
+
+Send messages to a session with `add`. They are kept at once, and become memory when a stretch of the conversation is \
+finished, when the session is flushed, or when nothing has come to it for a while; until then they are found with \
+`include_unprocessed`.
+
+Every address below `{VERSIONS[0]}` is also there below `{VERSIONS[1]}`. Answers come as `{{"request_id", "data"}}`, \
+and failures as `{{"request_id", "error"}}`. Where there are tokens, send one as `Authorization: Bearer TOKEN`.
+
+The same server has other doors to the same memory: MCP at `/mcp`, Claude's memory tool at `/api/v1/memory-tool`, \
+agents' checkpoints at `/threads/`, and numbers for Prometheus at `/metrics`."""
 _FAILURES = {
     "400": "The request is not HTTP as it should be.",
     "401": "A token is needed.",
@@ -29,159 +49,248 @@ _FAILURES = {
     "413": "The body is too long.",
     "415": "The body does not say that it is JSON, or a piece of content cannot be read here.",
     "421": "The server does not answer to the name that it was addressed by.",
-    "422": "Something about the body is wrong; the message says what.",
+    "422": "Something about the request is wrong; the message says what.",
+    "429": "Too much is waiting already; `Retry-After` says when to send it again.",
     "500": "A fault of the server's own.",
     "503": "The memory cannot be used at the moment.",
 }
-_GIVES: dict[str, dict[str, type[BaseModel]]] = {
-    "add": {"200": answers.AddData, "202": answers.QueuedData},
-    "flush": {"200": answers.FlushData},
-    "search": {"200": answers.SearchData},
-    "get": {"200": answers.GetData},
-    "delete": {"200": answers.DeleteData},
-    "update": {"200": answers.UpdateData},
-    "jobs": {"200": answers.JobsData},
+
+_FILES = {
+    200: {
+        "description": "The file, as it is.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    },
+    204: {"description": "There is nothing to tell."},
 }
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-@media (prefers-color-scheme: dark) { body { background: #16181d; color: #ddd } }
-h2 { margin-top: 2.5rem; font-size: 1.2rem } h2 code { font-size: 1.1rem }
-code, pre { font-family: ui-monospace, monospace; background: #f2f3f5; border-radius: 4px; padding: .1em .3em }
-@media (prefers-color-scheme: dark) { code, pre { background: #23262e } }
-table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem } td, th { text-align: left; padding: .3rem .6rem;
-border-bottom: 1px solid #8884; vertical-align: top } summary { cursor: pointer }
-"""
+"""Answers without an envelope."""
 
 
 class ErrorBody(BaseModel):
     """What went wrong."""
 
-    code: str
-    message: str
-    timestamp: str
-    path: str
+    code: str = Field(description="What kind of failure it is, for programs: NOT_FOUND, INVALID_INPUT and the like.")
+    message: str = Field(description="What went wrong and what to do about it, in a sentence.")
+    timestamp: str = Field(description="When it happened, in the display zone.")
+    path: str = Field(description="The path that was called.")
 
 
 class ErrorEnvelope(BaseModel):
     """The answer to a request that cannot be met."""
 
-    request_id: str
-    error: ErrorBody
+    request_id: str = Field(description="The id of the request, which the log has, too.")
+    error: ErrorBody = Field(description="What went wrong.")
 
 
-def routes() -> list[Route]:
-    """The addresses of the description."""
+def routes(*, shown: bool = True) -> list[Route]:
+    """The addresses of the description; where it is not `shown`, they say how it could be."""
 
     async def schema(_: Request) -> Response:
         return JSONResponse(document())
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(_page())
+        return HTMLResponse(_page(), headers={"Content-Security-Policy": POLICY})
 
-    return [Route(SCHEMA, schema), *(Route(path, page) for path in PAGES)]
+    async def off(_: Request) -> Response:
+        raise HTTPException(404, OFF)
+
+    return [Route(path, (schema if path == SCHEMA else page) if shown else off) for path in (SCHEMA, *PAGES)]
+
+
+@lru_cache(maxsize=1)
+def _page() -> str:
+    return render_page(document(), SCHEMA)
 
 
 @lru_cache(maxsize=1)
 def document() -> dict[str, Any]:
     """The API as an OpenAPI document."""
     taken = [(call.takes, "validation") for call in CALLS]
-    given = [(model, "serialization") for models in _GIVES.values() for model in models.values()]
-    failed = [(ErrorEnvelope, "serialization")]
-    names, schemas = models_json_schema([*taken, *given, *failed], ref_template=_REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
+    given = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]
+    others = [(ErrorEnvelope, "serialization"), (Health, "serialization")]
+    names, schemas = models_json_schema([*taken, *given, *others], ref_template=REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
+    parts = {name: _described(schema) for name, schema in _without_titles(schemas["$defs"]).items()}
     by_model = {model.__name__: reference["$ref"] for (model, _), reference in names.items()}
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "cofio",
-            "version": __version__,
-            "description": "Conversations in, memory out: episodes, facts, profiles, cases and skills.",
-        },
-        "paths": {f"{PREFIX}/{call.name}": {"post": _operation(call, by_model)} for call in CALLS},
+        "info": {"title": "cofio", "version": __version__, "description": DESCRIPTION},
+        "servers": [{"url": "/", "description": "The server that this document came from."}],
+        "paths": {**_paths(by_model, parts), "/health": {"get": _health(by_model)}},
         "components": {
-            "schemas": schemas["$defs"],
+            "schemas": parts,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
     }
 
 
-def _operation(call: Call, names: dict[str, str]) -> dict[str, Any]:
-    told = (call.does.__doc__ or "").strip()
-    replies = {status: _envelope(names[model.__name__]) for status, model in _GIVES[call.name].items()}
-    failures = {
-        status: {"description": text, "content": {"application/json": {"schema": {"$ref": names["ErrorEnvelope"]}}}}
-        for status, text in _FAILURES.items()
-    }
+def _without_titles(part: Any) -> Any:
+    """The same without the titles that say each name a second time."""
+    if isinstance(part, list):
+        return [_without_titles(each) for each in part]
+    if not isinstance(part, dict):
+        return part
     return {
-        "operationId": call.name,
-        "summary": told,
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": {"$ref": names[call.takes.__name__]}}},
-        },
-        "responses": {**replies, **failures},
+        name: {key: _without_titles(value) for key, value in of.items()}
+        if name == "properties"
+        else _without_titles(of)
+        for name, of in part.items()
+        if name != "title" or not isinstance(of, str)
     }
+
+
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same with what its fields mean, where they do not say so themselves."""
+    if "properties" not in schema:
+        return schema
+    fields = {
+        name: field if "description" in field or name not in FIELDS else {**field, "description": FIELDS[name]}
+        for name, field in schema["properties"].items()
+    }
+    return {**schema, "properties": fields}
+
+
+def _paths(names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    paths: dict[str, dict[str, Any]] = {}
+    for call in CALLS:
+        paths.setdefault(call.addresses[0], {})[call.method.lower()] = _operation(call, names, parts)
+    return paths
+
+
+def _operation(call: Call, names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, Any]:
+    told = (call.does.__doc__ or "").strip()
+    summary, _, more = told.partition("\n\n")
+    operation: dict[str, Any] = {
+        "operationId": call.name, "tags": [call.path.partition("/")[0]], "summary": " ".join(summary.split()),
+    }  # fmt: skip
+    if more:
+        operation["description"] = " ".join(more.split())
+    schema = parts[call.takes.__name__]
+    in_path = set(re.findall(r"\{(\w+)\}", call.path))
+    in_query = set() if call.has_body else set(schema.get("properties", {})) - in_path
+    if in_path or in_query:
+        operation["parameters"] = [_parameter(call, name, in_path, schema) for name in schema["properties"]
+                                   if name in in_path | in_query]  # fmt: skip
+    if call.has_body:
+        body: dict[str, Any] = {"schema": _body(call, schema, in_path, names)}
+        asked = {name: value for name, value in call.example.asked.items() if name not in in_path}
+        if asked:
+            body["example"] = asked
+        operation["requestBody"] = {"required": bool(schema.get("required")), "content": {call.media: body}}
+    operation["responses"] = {
+        **{
+            str(status): _answer(call, status, names[model.__name__]) if model else _FILES[status]
+            for status, model in call.gives.items()
+        },
+        **_failures(call, names),
+    }
+    return operation
+
+
+def _parameter(call: Call, name: str, in_path: set[str], schema: Mapping[str, Any]) -> dict[str, Any]:
+    field = dict(schema["properties"][name])
+    described: dict[str, Any] = {
+        "name": name,
+        "in": "path" if name in in_path else "query",
+        "required": name in in_path or name in schema.get("required", ()),
+        "description": field.pop("description", ""),
+        "schema": _given(field),
+    }
+    if name in call.example.asked:
+        described["example"] = call.example.asked[name]
+    return described
+
+
+def _given(field: Mapping[str, Any]) -> dict[str, Any]:
+    """A field of a query string, which can be left out and not be null."""
+    choices = [each for each in field.get("anyOf", ()) if each != {"type": "null"}]
+    if len(choices) != 1:
+        return dict(field)
+    return {**{name: value for name, value in field.items() if name not in ("anyOf", "default")}, **choices[0]}
+
+
+def _body(call: Call, schema: Mapping[str, Any], in_path: set[str], names: Mapping[str, str]) -> dict[str, Any]:
+    """What a body holds: all that the call takes but for what stands in its address."""
+    if not in_path:
+        return {"$ref": names[call.takes.__name__]}
+    fields = {name: field for name, field in schema["properties"].items() if name not in in_path}
+    return {**schema, "properties": fields, "required": [name for name in schema.get("required", ()) if name in fields]}
+
+
+def _answer(call: Call, status: int, reference: str) -> dict[str, Any]:
+    data = call.example.answered.get(status)
+    if call.bare:
+        content: dict[str, Any] = {"schema": {"$ref": reference}}
+        shown = data
+    else:
+        content = {"schema": _envelope(reference)}
+        shown = None if data is None else {"request_id": "5d2c8f0e4b6a4c1f9e7d3a2b1c0f8e6d", "data": data}
+    if shown is not None:
+        content["example"] = shown
+    description = {200: "Done.", 201: "Made.", 202: "Accepted: it is carried out after what came before it."}[status]
+    return {"description": description, "content": {"application/json": content}}
 
 
 def _envelope(reference: str) -> dict[str, Any]:
-    notes = {"type": "object", "properties": {"notes": {"type": "array", "items": {"type": "string"}}}}
-    schema = {
+    meta = {
+        "type": "object",
+        "description": "Only where there is something to tell of how the answer came about.",
+        "properties": {
+            "notes": {
+                "type": "array", "items": {"type": "string"},
+                "description": "What was asked for and not done, or done in another way.",
+            },
+            "usage": {
+                "type": "object", "description": "What a model was asked for it.",
+                "properties": {
+                    "calls": {"type": "integer", "description": "Calls to the model."},
+                    "tokens": {"type": "integer", "description": "Tokens that they took."},
+                },
+            },
+        },
+    }  # fmt: skip
+    return {
         "type": "object",
         "required": ["request_id", "data"],
         "properties": {
-            "request_id": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+            "request_id": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{32}$",
+                "description": "The id of the request, also in the header `x-request-id`.",
+            },
             "data": {"$ref": reference},
-            "meta": notes,
+            "meta": meta,
         },
     }
-    return {"description": "Done.", "content": {"application/json": {"schema": schema}}}
 
 
-@lru_cache(maxsize=1)
-def _page() -> str:
-    described = document()
-    schemas = described["components"]["schemas"]
-    parts = [
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>cofio {escape(__version__)}: REST API</title>"
-        f'<meta name=viewport content="width=device-width"><style>{_STYLE}</style>'
-        f"<h1>cofio {escape(__version__)}: REST API</h1><p>{escape(described['info']['description'])} "
-        f'For programs: <a href="{SCHEMA}"><code>{SCHEMA}</code></a>.</p>'
-    ]
-    for path, operations in described["paths"].items():
-        operation = operations["post"]
-        takes = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].removeprefix(_REFERENCE)
-        parts.append(f"<h2 id={escape(operation['operationId'])}><code>POST {escape(path)}</code></h2>")
-        parts.append(f"<p>{escape(operation['summary'])}</p>{_table(schemas[takes])}")
-    parts.append("<h2 id=schemas>All parts</h2>")
-    for name, schema in sorted(schemas.items()):
-        shown = escape(json.dumps(schema, indent=2))
-        parts.append(
-            f"<details id={escape(name)}><summary><code>{escape(name)}</code></summary><pre>{shown}</pre></details>"
-        )
-    return "".join(parts)
+def _failures(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": names["ErrorEnvelope"]}}}
+    left_out = set() if 202 in call.gives else {"429"}
+    return {
+        status: {"description": text, "content": content}
+        for status, text in _FAILURES.items()
+        if status not in left_out
+    }
 
 
-def _table(schema: dict[str, Any]) -> str:
-    rows = []
-    for name, field in schema.get("properties", {}).items():
-        needed = (
-            "yes" if name in schema.get("required", ()) else f"<code>{escape(json.dumps(field.get('default')))}</code>"
-        )
-        told = escape(field.get("description", ""))
-        rows.append(f"<tr><td><code>{escape(name)}</code><td>{_type(field)}<td>{needed}<td>{told}")
-    return f"<table><tr><th>field<th>type<th>needed, or default<th>{''.join(rows)}</table>"
-
-
-def _type(field: dict[str, Any]) -> str:
-    if "$ref" in field:
-        name = escape(field["$ref"].removeprefix(_REFERENCE))
-        return f"<a href=#{name}>{name}</a>"
-    if "anyOf" in field:
-        return " or ".join(_type(each) for each in field["anyOf"])
-    if "enum" in field:
-        return ", ".join(f"<code>{escape(json.dumps(each))}</code>" for each in field["enum"])
-    if field.get("type") == "array":
-        return f"list of {_type(field.get('items', {}))}"
-    limits = {key: field[key] for key in ("minLength", "maxLength", "minimum", "maximum", "pattern") if key in field}
-    shown = ", ".join(f"{key} {value}" for key, value in limits.items())
-    return escape(str(field.get("type", "anything")) + (f" ({shown})" if shown else ""))
+def _health(names: Mapping[str, str]) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"$ref": names["Health"]}}}
+    down = {"type": "object", "properties": {"status": {"const": "unavailable"}, "reason": {"type": "string"}}}
+    return {
+        "operationId": "health",
+        "tags": ["server"],
+        "summary": "Say whether the server is up, what it can do, and how its queue is getting on. No token is needed.",
+        "security": [{}],
+        "responses": {
+            "200": {"description": "It is up.", "content": content},
+            "503": {
+                "description": "The memory cannot be used.",
+                "content": {
+                    "application/json": {
+                        "schema": down,
+                        "example": {"status": "unavailable", "reason": "The memory cannot be used at the moment"},
+                    }
+                },
+            },
+        },
+    }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from typing_extensions import TypeAliasType
 
 from ...model import MAX_AUTHOR, MAX_KEY, MAX_TEXT
 from ...query import MAX_QUERY
@@ -22,8 +23,24 @@ def _no_dots(name: str) -> str:
     return name
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=CHARSET), AfterValidator(_no_dots)]
-SessionName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_SESSION)]
+# Types with names of their own are described once, wherever they stand.
+Name = TypeAliasType(
+    "Name",
+    Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=128, pattern=CHARSET),
+        AfterValidator(_no_dots),
+        Field(description="A name: 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -, but not . or .. alone."),
+    ],
+)
+SessionName = TypeAliasType(
+    "SessionName",
+    Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=MAX_SESSION),
+        Field(description=f"A session's name: 1 to {MAX_SESSION} characters of any kind."),
+    ],
+)
 Identity = Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
 Words = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
@@ -111,8 +128,12 @@ class AddRequest(Placed, _Loose):
 
     session_id: SessionName
     messages: Annotated[list[MessageItem], Field(min_length=1, max_length=MAX_MESSAGES)]
+    defer_extraction: bool = Field(
+        default=False, description="Only keep the messages: no memory is made of them before a flush, or a quiet time."
+    )
     async_mode: bool = Field(
-        default=False, description="Answer with 202 as soon as the messages are kept, and carve them afterwards."
+        default=False,
+        description="Answer with 202 as soon as the messages are kept, and make memory of them afterwards: see /tasks.",
     )
 
 
@@ -145,14 +166,15 @@ class SearchRequest(_Owned, _Strict):
     """What is looked for, and in whose memory."""
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY)]
-    method: Literal["keyword", "vector", "hybrid", "agentic"] = "hybrid"
+    method: Literal["keyword", "vector", "hybrid", "agentic", "llm_multiround"] = "hybrid"
     top_k: int = Field(default=-1, description="-1 for the server's defaults, or 1 to 100.")
     radius: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    min_score: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     include_profile: bool = False
     enable_llm_rerank: bool = False
     filters: FilterNode | None = None
     include_unprocessed: bool = Field(
-        default=False, description="Look through messages that have not been carved yet, too: `message_hits`."
+        default=False, description="Look through messages of which no memory is made yet, too: `message_hits`."
     )
 
     @model_validator(mode="after")
@@ -163,13 +185,13 @@ class SearchRequest(_Owned, _Strict):
 
 
 MemoryType = Literal["episode", "profile", "agent_case", "agent_skill"]
-USER_TYPES = ("episode", "profile")
+USER_TYPES = ("episode", "profile", "atomic_fact")
 
 
 class GetRequest(_Owned, _Strict):
     """Which records of an owner are listed."""
 
-    memory_type: MemoryType
+    memory_type: Literal[MemoryType, "atomic_fact"]
     page: Annotated[int, Field(ge=1, le=2**31)] = 1
     page_size: Annotated[int, Field(ge=1, le=100)] = 20
     sort_by: Literal["timestamp", "updated_at"] = "timestamp"
@@ -231,6 +253,38 @@ class UpdateRequest(Placed, _Strict):
         if (self.user_id is None) != (self.profile_data is None):
             raise ValueError("user_id and profile_data go together")
         return self
+
+
+class TaskRequest(_Strict):
+    """Which request that was answered with 202 is asked about."""
+
+    task_id: Identity
+
+
+class TasksRequest(Placed, _Strict):
+    """Which requests that were answered with 202 are asked about."""
+
+    session_id: SessionName | None = None
+    status: Literal["queued", "processing", "success", "failed"] | None = None
+    page: Annotated[int, Field(ge=1, le=2**31)] = 1
+    page_size: Annotated[int, Field(ge=1)] = 20
+
+    @field_validator("page_size")
+    @classmethod
+    def _no_more_than_a_page(cls, size: int) -> int:
+        return min(size, 100)
+
+
+class TriggerRequest(_Loose):
+    """A strategy that is to be run now."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_KEY)]
+    timeout: float = 120.0
+    force: bool = False
+
+
+class QuiesceRequest(_Loose):
+    """Nothing: whatever is sent is passed over."""
 
 
 class JobsRequest(Placed, _Strict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -14,7 +15,6 @@ from ...engine import Engine
 from ...errors import Invalid, NotFound, Unavailable
 from ...extract import Call, Message
 from ...extract.admission import admit_messages
-from ...llm import Spent
 from ...model import Json, Kind, Record
 from ...query import AllOf, Filter, Mode, Where
 from ...secrets.policy import admit
@@ -24,10 +24,11 @@ from ...sessions.carving import profile_put
 from ...sessions.editing import EDITABLE, edited, edited_profile
 from ...sessions.places import Track, named
 from ...sessions.recalling import Asked, Found, episodes, of_agent, waiting
-from .answers import Data, Rendering
+from .answers import Rendering
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
 from .jobs import Jobs
+from .replies import Caller, Data, Reply, RequestError
 from .requests import (
     AddRequest,
     ContentItem,
@@ -38,11 +39,18 @@ from .requests import (
     JobsRequest,
     MessageItem,
     Placed,
+    QuiesceRequest,
     SearchRequest,
+    TaskRequest,
+    TasksRequest,
+    TriggerRequest,
     UpdateRequest,
 )
+from .tasks import KEPT, TASK_TYPES, new_task, place_of
+from .tasks import record_id as task_record
 
-MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", "hybrid": "hybrid", "agentic": "hybrid"}
+ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
+MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
 DEFAULT_EPISODES, DEFAULT_OTHERS = 20, 10  # what top_k -1 stands for
 PATIENCE = 30.0  # seconds that a flush waits for a model
 KINDS = {"episode": Kind.EPISODE, "profile": Kind.PROFILE, "agent_case": Kind.CASE, "agent_skill": Kind.SKILL}
@@ -51,22 +59,9 @@ FORGOTTEN = {
     "messages": Kind.TURN, "episodes": Kind.EPISODE, "atomic_facts": Kind.FACT, "profiles": Kind.PROFILE,
     "agent_cases": Kind.CASE, "agent_skills": Kind.SKILL,
 }  # fmt: skip
-TYPES = {Kind.FACT: "atomic_fact", **{kind: name for name, kind in KINDS.items()}}
+LISTED = {**KINDS, "atomic_fact": Kind.FACT}
+TYPES = {kind: name for name, kind in LISTED.items()}
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An answer: its data, its status, and what a client should know about how it came about."""
-
-    data: Data
-    status: int = 200
-    notes: tuple[str, ...] = ()
-    """What was asked for and not done, or done in another way."""
-    usage: Spent | None = None
-    """What a model was asked for it."""
-    degraded: str | None = None
-    """Why an answer may be incomplete for the moment."""
 
 
 @dataclass(slots=True)
@@ -88,17 +83,29 @@ class Verbs:
         """The memory."""
         return self.conversations.engine
 
-    def add(self, asked: AddRequest) -> Reply:
-        """Keep messages, and carve what they finish."""
-        place, messages = _place(asked), self._messages(asked.messages)
+    def add(self, asked: AddRequest, caller: Caller) -> Reply:
+        """Keep messages of a session. A stretch of the conversation that they bring to an end becomes memory."""
+        place, session = _place(asked), asked.session_id
+        ahead = self.jobs_.count_waiting(place, session)
+        is_queued = asked.async_mode or ahead > 0  # else it would overtake what was accepted before it
+        if is_queued:
+            self.jobs_.check_room(ahead)
+        messages = self._messages(asked.messages)
         count: Data = {"message_count": len(messages)}
-        if asked.async_mode:
-            self.conversations.append(place, asked.session_id, messages)
-            job = self.jobs_.defer(place, asked.session_id, len(messages))
-            return Reply({**count, "status": "queued", "job_id": job}, 202)
-        carved = self.conversations.add(place, asked.session_id, messages)
+        if is_queued:
+            task = new_task(
+                self.engine, place, session, caller.request_id, "memory_add", messages=len(messages),
+                defers=asked.defer_extraction,
+            )  # fmt: skip
+            self.conversations.append(place, session, messages, also=[task])
+            self.jobs_.carry_out(place, session, caller.request_id)
+            return Reply({"status": "queued", **count, "pending": ahead + 1}, 202)
+        if asked.defer_extraction:
+            self.conversations.append(place, session, messages)
+            return Reply({**count, "status": "accumulated"})
+        carved = self.conversations.add(place, session, messages)
         if carved and self.assistant is not None:
-            self.jobs_.take_up(place, asked.session_id)  # nobody waits for the model here
+            self.jobs_.take_up(place, session)  # nobody waits for the model here
         return Reply({**count, "status": "extracted" if carved else "accumulated"})
 
     def _messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
@@ -110,9 +117,11 @@ class Verbs:
         messages = [_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
-    def flush(self, asked: FlushRequest) -> Reply:
-        """Carve all that a session holds."""
+    def flush(self, asked: FlushRequest, caller: Caller) -> Reply:
+        """Make memory of all the messages that wait in a session."""
         place = _place(asked)
+        if ahead := self.jobs_.count_waiting(place, asked.session_id):
+            return self._flush_later(place, asked.session_id, caller, ahead)
         carved = self.conversations.carve(place, asked.session_id, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
         if not carved or self.assistant is None:
@@ -123,7 +132,15 @@ class Verbs:
         late = self.jobs_.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def search(self, asked: SearchRequest) -> Reply:
+    def _flush_later(self, place: Place, session: str, caller: Caller, ahead: int) -> Reply:
+        self.jobs_.check_room(ahead)
+        there = [turn.id for turn in self.conversations.buffered(place, session)]
+        task = new_task(self.engine, place, session, caller.request_id, "memory_flush", carves=there)
+        self.engine.apply([task])
+        self.jobs_.carry_out(place, session, caller.request_id)
+        return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)
+
+    def search(self, asked: SearchRequest, _: Caller) -> Reply:
         """Find what answers a query, among what is remembered of a user or by an agent."""
         if self.assistant is None:
             return self._search(asked)
@@ -145,7 +162,8 @@ class Verbs:
             if asked.include_unprocessed:
                 answer = waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
                 looking.degraded.append(answer.degraded)
-                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in answer.found]
+                hits = looking.above(answer.found)
+                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
         elif asked.agent_id is not None:
             home = place.owner("agent", asked.agent_id)
             for name, kind, show in (
@@ -172,10 +190,10 @@ class Verbs:
             radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
         )  # fmt: skip
 
-    def get(self, asked: GetRequest) -> Reply:
+    def get(self, asked: GetRequest, _: Caller) -> Reply:
         """List an owner's records of one kind."""
         home = _place(asked).owner(*_owner(asked))
-        kinds = (KINDS[asked.memory_type],)
+        kinds = (LISTED[asked.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
         wanted: Filter = Where("key", ">=", "")
         if (narrower := _filter(asked.filters, self.zone, *kinds)) is not None:
@@ -187,12 +205,15 @@ class Verbs:
             order="changed" if timeless or asked.sort_by == "updated_at" else "created",
         )  # fmt: skip
         data: Data = {plural: [] for plural in PLURALS.values()}
-        data[PLURALS[asked.memory_type]] = [self.show.of(record) for record in records]
+        if asked.memory_type == "atomic_fact":
+            data["atomic_facts"] = [self.show.listed_fact(record) for record in records]
+        else:
+            data[PLURALS[asked.memory_type]] = [self.show.of(record) for record in records]
         total = self.engine.count(home, exact=True, kinds=kinds, filter=wanted)
         return Reply({**data, "total_count": total, "count": len(records)})
 
-    def delete(self, asked: DeleteRequest) -> Reply:
-        """Forget, with everything made of it."""
+    def delete(self, asked: DeleteRequest, _: Caller) -> Reply:
+        """Forget a record, a session, an owner or a whole project, with everything that was made of it."""
         place, forget = _place(asked), self.conversations.forgetting
         if asked.id is not None:
             gone = forget.memory(place, asked.id)
@@ -205,7 +226,7 @@ class Verbs:
             gone = forget.owner(place, *_owner(asked), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
-    def update(self, asked: UpdateRequest) -> Reply:
+    def update(self, asked: UpdateRequest, _: Caller) -> Reply:
         """Put a record right by hand; what is extracted later leaves a person's words alone."""
         place = _place(asked)
         if asked.user_id is not None and asked.profile_data is not None:
@@ -239,21 +260,64 @@ class Verbs:
         item = self.show.of(record)
         return Reply({"id": item["id"], "memory_type": TYPES[record.kind], "item": item})
 
-    def jobs(self, asked: JobsRequest) -> Reply:
-        """Say how deferred work is getting on."""
-        home = _place(asked).scope / "job"
+    def jobs(self, asked: JobsRequest, _: Caller) -> Reply:
+        """Say how deferred work is getting on: requests that were answered with 202, and the model's part."""
         if asked.job_id is not None:
-            found = self.engine.get(home, asked.job_id, kind=Kind.LEDGER)
-            if found is None:
-                raise NotFound(asked.job_id)
+            found = self._job(_place(asked), asked.job_id)
             return Reply({"jobs": [self.show.job(found)], "total_count": 1, "count": 1})
         wanted = None if asked.status is None else Where("data.status", "=", asked.status)
-        listed = self.engine.list(
-            home, exact=True, kinds=(Kind.LEDGER,), filter=wanted, order="created",
-            limit=asked.page_size, offset=(asked.page - 1) * asked.page_size,
-        )  # fmt: skip
-        total = self.engine.count(home, exact=True, kinds=(Kind.LEDGER,), filter=wanted)
+        listed, total = self._listed_jobs(_place(asked), wanted, asked.page, asked.page_size)
         return Reply({"jobs": [*map(self.show.job, listed)], "total_count": total, "count": len(listed)})
+
+    def _job(self, place: Place, job: str) -> Record:
+        found = self.engine.get(place.scope / "job", job, kind=Kind.LEDGER)
+        if found is None:  # or else it is a task that is not finished
+            with suppress(Invalid, NotFound):
+                found = self.engine.read(task_record(job))
+        if found is None or place_of(found) != place:
+            raise NotFound(job)
+        return found
+
+    def _listed_jobs(self, place: Place, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
+        home, kinds = place.scope / "job", (Kind.LEDGER,)
+        listed = self.engine.list(
+            home, kinds=kinds, filter=wanted, order="created", limit=size, offset=(page - 1) * size
+        )
+        return listed, self.engine.count(home, kinds=kinds, filter=wanted)
+
+    def task(self, asked: TaskRequest, caller: Caller) -> Reply:
+        """Say how a request that was answered with 202 is getting on."""
+        missing = RequestError(404, f"no task has the id {asked.task_id!r}; tasks are kept for {KEPT.days} days")
+        try:
+            found = self.engine.read(task_record(asked.task_id))
+        except (Invalid, NotFound) as error:
+            raise missing from error
+        place = place_of(found)
+        # Whoever may not know of it is not told that it is there.
+        if caller.token and caller.token.refuses(app=place.app, project=place.project, writes=False):
+            raise missing
+        return Reply(self.show.task(found))
+
+    def tasks(self, asked: TasksRequest, _: Caller) -> Reply:
+        """List requests that were answered with 202, the newest first."""
+        wanted: list[Filter] = [Where("data.task", "in", TASK_TYPES)]
+        if asked.session_id is not None:
+            wanted.append(Where("data.session_id", "=", asked.session_id))
+        if asked.status is not None:
+            wanted.append(
+                Where("data.status", "=", {"processing": "running", "success": "done"}.get(asked.status, asked.status))
+            )
+        listed, total = self._listed_jobs(_place(asked), AllOf(*wanted), asked.page, asked.page_size)
+        items = [*map(self.show.task, listed)]
+        return Reply({"total": total, "page": asked.page, "page_size": asked.page_size, "items": items})
+
+    def trigger(self, asked: TriggerRequest, _: Caller) -> Reply:
+        """Run a strategy of the engine behind the memory. There are none here: what they do is done as it comes in."""
+        return Reply({"status": "not_dispatched", "name": asked.name, "dispatched": 0, "runs": []})
+
+    def quiesce(self, asked: QuiesceRequest, _: Caller) -> Reply:
+        """Wait until what was written can be found. Here it can be at once: nothing is ever pending."""
+        return Reply({"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0})
 
 
 class _Looking:
@@ -269,15 +333,20 @@ class _Looking:
     def among(self, search: Search, kind: Kind, most: int) -> list[Found]:
         """What a search finds, in as many rounds as were asked for."""
         asked = self._verbs.asked(self._asked, most, kind)
-        if self._asked.method == "agentic":
+        if self._asked.method in ROUNDS:
             answer, how = in_rounds(search, asked, self._reader)
-            self.notes.append(how)
+            self.notes.append(f"method {self._asked.method!r} was answered {how}")
         else:
             answer = search(asked)
         self.degraded.append(answer.degraded)
         if self._asked.enable_llm_rerank and self._asked.method == "hybrid" and kind is not Kind.EPISODE:
-            return self._reranked(answer.found)
-        return answer.found
+            return self.above(self._reranked(answer.found))
+        return self.above(answer.found)
+
+    def above(self, found: list[Found]) -> list[Found]:
+        """Those that score as much as was asked for."""
+        least = self._asked.min_score
+        return found if least is None else [each for each in found if each.score >= least]
 
     def _reranked(self, found: list[Found]) -> list[Found]:
         if self._reader is None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
+from ...system.disk import replace, sync, sync_path
 from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
 from .names import NamesCheckpointer, spelled
@@ -119,8 +120,8 @@ class FileCheckpointer(NamesCheckpointer):
                 with open(part, "xb") as file:
                     file.write(content)
                     file.flush()
-                    os.fsync(file.fileno())
-                os.replace(part, place / name)
+                    sync(file.fileno())
+                replace(part, place / name)
                 break
             except FileNotFoundError:
                 # Another process removed the folder with the last of its files.
@@ -170,10 +171,6 @@ def _make(place: Path) -> list[Path]:
 def _sync(folder: Path) -> None:
     """Bring the names in a folder to the disk."""
     try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        sync_path(folder)
     except FileNotFoundError:
         return  # gone, and so are its names
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -36,9 +36,10 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def environ(scratch: Path) -> dict[str, str]:
-    """What every process here is started with: nothing of the person's own, and vectors that are hashes."""
+    """What every process here is started with: nothing of the person's own, hashes as vectors, answers as data."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("COFIO_", "AGENT_STORE"))}
-    return kept | {"HOME": str(scratch), "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
+    ours = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", "COFIO_STRUCTURED": "true"}
+    return kept | ours | {"HOME": str(scratch)}
 
 
 @pytest.fixture(scope="session")

@@ -64,7 +64,7 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     # The inspector keeps the environment from what it starts, but for what it is told to hand on.
     handed = {"COFIO_STORE": str(tmp_path / "store"), "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
     options = [each for name, value in handed.items() for each in ("-e", f"{name}={value}")]
-    return [str(Path(sys.executable).parent / "cofio"), "mcp", *options]
+    return [str(Path(sys.executable).parent / "cofio"), "mcp", "--structured", *options]
 
 
 @pytest.fixture(params=["legacy", "modern"])

@@ -1,0 +1,172 @@
+// A client for `cofio serve`: conversations in, memory out, documents, search and the states of agents.
+
+import { Checkpoints } from "./checkpoints.ts";
+import { type CofioOptions, Http, part, type RequestOptions, sleep } from "./http.ts";
+import {
+  type AddRequest,
+  type Calls,
+  type GetAgentCaseItem,
+  type GetAgentSkillItem,
+  type GetAtomicFactItem,
+  type GetData,
+  type GetEpisodeItem,
+  type GetProfileItem,
+  type GetRequest,
+  type MessageItem,
+  ROUTES,
+  type SearchData,
+  type SearchRequest,
+  type TaskItem,
+} from "./schema.ts";
+
+export { type Checkpoint, type CheckpointHeading, Checkpoints } from "./checkpoints.ts";
+export { CofioError, type CofioOptions, type RequestOptions } from "./http.ts";
+export type * from "./schema.ts";
+
+/** A message as a person types it: the time is now, and the sender the role's, unless they are given. */
+export type Message = Omit<MessageItem, "timestamp" | "sender_id"> & { timestamp?: number; sender_id?: string };
+
+type AddInput = Omit<AddRequest, "messages"> & { messages: Message[] };
+/** With the id of the request: where the answer is `queued`, it is the task's. */
+type Answered<Data> = Data & { request_id: string };
+
+/** What a record of each type looks like. */
+export interface RecordTypes {
+  episode: GetEpisodeItem;
+  atomic_fact: GetAtomicFactItem;
+  profile: GetProfileItem;
+  agent_case: GetAgentCaseItem;
+  agent_skill: GetAgentSkillItem;
+}
+
+const FIELDS = {
+  episode: "episodes",
+  atomic_fact: "atomic_facts",
+  profile: "profiles",
+  agent_case: "agent_cases",
+  agent_skill: "agent_skills",
+} as const satisfies Record<GetRequest["memory_type"], keyof GetData>;
+
+/** The memory behind one server. */
+export class Cofio {
+  /** The states of agents, by thread. */
+  readonly checkpoints: Checkpoints;
+  readonly #http: Http;
+
+  constructor(options: CofioOptions = {}) {
+    this.#http = new Http(options);
+    this.checkpoints = new Checkpoints(this.#http);
+  }
+
+  /** Makes any call of the API by its name: what it takes and gives is in `Calls`. */
+  async call<Name extends keyof Calls>(
+    name: Name,
+    request: Calls[Name]["request"],
+    options: RequestOptions = {},
+  ): Promise<Calls[Name]["response"]> {
+    return (await this.#ask(name, request, options)).data;
+  }
+
+  async #ask<Name extends keyof Calls>(
+    name: Name,
+    request: Calls[Name]["request"],
+    options: RequestOptions = {},
+  ): Promise<{ request_id: string; data: Calls[Name]["response"] }> {
+    const route = ROUTES[name];
+    const fields: Record<string, unknown> = { ...request };
+    const path = route.path.replace(/\{(\w+)\}/g, (_, field: string) => {
+      const value = String(fields[field] ?? "");
+      delete fields[field];
+      return part(field, value);
+    });
+    const sent =
+      route.body === "json" ? { json: fields } : route.body === "form" ? { form: form(fields) } : { query: fields };
+    const answer = await this.#http.send({ method: route.method, path, ...sent }, options);
+    return (route.enveloped ? answer : { request_id: "", data: answer }) as {
+      request_id: string;
+      data: Calls[Name]["response"];
+    };
+  }
+
+  /** Keeps messages of a session: they are on disk when this resolves. With `async_mode`, see `waitForTask`. */
+  async add(request: AddInput, options?: RequestOptions): Promise<Answered<Calls["add"]["response"]>> {
+    const messages = request.messages.map((message, at) => ({
+      ...message,
+      sender_id: message.sender_id ?? message.role,
+      timestamp: message.timestamp ?? Date.now() + at, // in the order in which they were given
+    }));
+    const { data, request_id } = await this.#ask("add", { ...request, messages }, options);
+    return { ...data, request_id };
+  }
+
+  /** Turns what a session holds into episodes, facts and profiles now, rather than when the conversation moves on. */
+  async flush(
+    request: Calls["flush"]["request"],
+    options?: RequestOptions,
+  ): Promise<Answered<Calls["flush"]["response"]>> {
+    const { data, request_id } = await this.#ask("flush", request, options);
+    return { ...data, request_id };
+  }
+
+  /** Finds what answers a query, among what is remembered of a user or by an agent. */
+  async search(request: SearchRequest, options?: RequestOptions): Promise<SearchData> {
+    return await this.call("search", request, options);
+  }
+
+  /** One page of an owner's records of one type. */
+  async get(request: GetRequest, options?: RequestOptions): Promise<Calls["get"]["response"]> {
+    return await this.call("get", request, options);
+  }
+
+  /** Every record of an owner of one type, page by page. */
+  async *list<Type extends GetRequest["memory_type"]>(
+    request: Omit<GetRequest, "page" | "memory_type"> & { memory_type: Type },
+    options?: RequestOptions,
+  ): AsyncGenerator<RecordTypes[Type], void, void> {
+    for (let page = 1, seen = 0; ; page += 1) {
+      const found = await this.get({ ...request, page }, options);
+      const records = (found[FIELDS[request.memory_type]] ?? []) as Array<RecordTypes[Type]>;
+      yield* records;
+      seen += records.length;
+      if (records.length === 0 || seen >= found.total_count) return;
+    }
+  }
+
+  /** Forgets a record, a session, an owner's memory, or all of an app and project. */
+  async delete(request: Calls["delete"]["request"], options?: RequestOptions): Promise<Calls["delete"]["response"]> {
+    return await this.call("delete", request, options);
+  }
+
+  /** Puts a record right by hand. */
+  async update(request: Calls["update"]["request"], options?: RequestOptions): Promise<Calls["update"]["response"]> {
+    return await this.call("update", request, options);
+  }
+
+  /** How a request that was answered at once, to be carried out later, is getting on. */
+  async task(id: string, options?: RequestOptions): Promise<TaskItem> {
+    return await this.call("task", { task_id: id }, options);
+  }
+
+  /** Waits until such a request has been carried out, or has failed. */
+  async waitForTask(id: string, options: RequestOptions & { every?: number } = {}): Promise<TaskItem> {
+    for (;;) {
+      const task = await this.task(id, options);
+      if (task.status === "success" || task.status === "failed") return task;
+      await sleep(options.every ?? 200, options.signal);
+    }
+  }
+
+  /** Whether the server is well, and what it can do. */
+  async health(options?: RequestOptions): Promise<Calls["health"]["response"]> {
+    return await this.call("health", {}, options);
+  }
+}
+
+function form(fields: Record<string, unknown>): FormData {
+  const made = new FormData();
+  for (const [name, value] of Object.entries(fields)) {
+    if (value instanceof Blob) made.append(name, value);
+    else if (value !== undefined && value !== null) made.append(name, String(value));
+  }
+  return made;
+}

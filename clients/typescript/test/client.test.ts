@@ -1,0 +1,190 @@
+// Runs against a real server, whose address is in COFIO_URL; a second one, which wants a token, is in COFIO_LOCKED_URL.
+
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+
+import { Cofio, CofioError, type GetEpisodeItem } from "../src/index.ts";
+
+const url = process.env["COFIO_URL"] ?? "http://127.0.0.1:8427";
+const memory = new Cofio({ url });
+
+async function remember(user: string, ...said: string[]): Promise<string> {
+  const session_id = `${user}-${Math.random().toString(36).slice(2)}`;
+  await memory.add({ session_id, messages: said.map((content) => ({ role: "user", sender_id: user, content })) });
+  await memory.flush({ session_id });
+  return session_id;
+}
+
+/** A server whose answers are known beforehand, and what it was asked. */
+async function scripted(
+  answers: Array<(response: ServerResponse) => void>,
+  use: (address: string, asked: IncomingMessage[]) => Promise<void>,
+): Promise<void> {
+  const asked: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    request.resume();
+    asked.push(request);
+    (answers.shift() ?? ((last) => last.writeHead(500).end()))(response);
+  });
+  await new Promise<void>((ready) => server.listen(0, "127.0.0.1", ready));
+  try {
+    await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked);
+  } finally {
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+function refuse(status: number, headers: Record<string, string> = {}) {
+  return (response: ServerResponse) => {
+    const error = { code: "QUEUE_SATURATED", message: "later" };
+    response.writeHead(status, headers).end(JSON.stringify({ request_id: "7", error }));
+  };
+}
+
+function succeed(data: unknown) {
+  return (response: ServerResponse) => {
+    response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify({ request_id: "8", data }));
+  };
+}
+
+test("what was said is found", async () => {
+  await remember("alice", "I love climbing in Yosemite every spring.");
+  const { episodes } = await memory.search({ user_id: "alice", query: "climbing in Yosemite" });
+  assert.match(episodes[0]?.episode ?? "", /Yosemite/);
+});
+
+test("records are listed page by page, with their facts", async () => {
+  for (const place of ["Porto", "Lisbon", "Faro"]) await remember("ben", `I live in ${place} now, near the river.`);
+  const episodes: GetEpisodeItem[] = [];
+  for await (const episode of memory.list({ user_id: "ben", memory_type: "episode", page_size: 2 })) episodes.push(episode);
+  assert.equal(episodes.length, 3);
+  const facts = [];
+  for await (const fact of memory.list({ user_id: "ben", memory_type: "atomic_fact" })) facts.push(fact.content);
+  assert.ok(facts.some((fact) => fact.includes("Porto")), String(facts));
+});
+
+test("a request that is carried out later is waited for by its id", async () => {
+  const session_id = "carla-later";
+  const messages = [{ role: "user" as const, sender_id: "carla", content: "I play the cello in a quartet." }];
+  const queued = await memory.add({ session_id, messages, async_mode: true });
+  assert.equal(queued.status, "queued");
+  const task = await memory.waitForTask(queued.request_id, { every: 20, signal: AbortSignal.timeout(60_000) });
+  assert.equal(task.status, "success");
+  assert.equal(task.task_type, "memory_add");
+});
+
+test("a record is put right, and forgotten", async () => {
+  const session_id = await remember("dora", "My dentist is Doctor Alves in Braga.");
+  const { episodes } = await memory.get({ user_id: "dora", memory_type: "episode" });
+  await memory.update({ id: episodes[0]?.id ?? "", subject: "Dora's dentist" });
+  const again = await memory.get({ user_id: "dora", memory_type: "episode" });
+  assert.equal(again.episodes[0]?.subject, "Dora's dentist");
+  const gone = await memory.delete({ session_id });
+  assert.equal(gone.episodes, 1);
+  assert.equal((await memory.get({ user_id: "dora", memory_type: "episode" })).total_count, 0);
+});
+
+test("a wrong request is an error that says what is wrong", async () => {
+  const wrong = memory.search({ query: "whose?" });
+  await assert.rejects(wrong, (error: unknown) => {
+    assert.ok(error instanceof CofioError);
+    assert.equal(error.status, 422);
+    assert.match(error.message, /exactly one of user_id \/ agent_id/);
+    assert.match(error.requestId ?? "", /^[0-9a-f]{32}$/);
+    return true;
+  });
+});
+
+test("checkpoints come back as they were, the newest first", async () => {
+  const state = { messages: ["hi", "naïve 🦭", "half \ud83e"], n: 1.5, nothing: null };
+  const thread = "a/b ?#%é";
+  const first = await memory.checkpoints.save(thread, state, { metadata: { step: 1 } });
+  const second = await memory.checkpoints.save(thread, { n: 2 }, { id: "second/2" });
+  assert.equal(second, "second/2");
+  assert.deepEqual((await memory.checkpoints.load(thread, first))?.state, state);
+  assert.deepEqual((await memory.checkpoints.load<{ n: number }>(thread))?.state, { n: 2 });
+  const ids = (await memory.checkpoints.list(thread)).map((each) => each.checkpoint_id);
+  assert.deepEqual(ids, [second, first]);
+  assert.equal((await memory.checkpoints.list(thread, { limit: 1 })).length, 1);
+  assert.equal(await memory.checkpoints.delete(thread, second), true);
+  assert.equal(await memory.checkpoints.delete(thread, second), false);
+  assert.equal(await memory.checkpoints.delete(thread), true);
+  assert.equal(await memory.checkpoints.load(thread), null);
+  assert.deepEqual(await memory.checkpoints.list(thread), []);
+  await assert.rejects(memory.checkpoints.load(".."), /cannot stand in an address/);
+});
+
+test("the server tells how it is", async () => {
+  const health = await memory.health();
+  assert.equal(health.status, "ok");
+  assert.equal(typeof health.capabilities.llm, "boolean");
+});
+
+test("a token opens what is locked", async () => {
+  const locked = process.env["COFIO_LOCKED_URL"];
+  const token = process.env["COFIO_LOCKED_TOKEN"];
+  assert.ok(locked && token, "the tests need a server that wants a token");
+  const refused = new Cofio({ url: locked }).search({ user_id: "alice", query: "x" });
+  await assert.rejects(refused, (error: unknown) => error instanceof CofioError && error.status === 401);
+  const { episodes } = await new Cofio({ url: locked, token }).search({ user_id: "alice", query: "x" });
+  assert.deepEqual(episodes, []);
+});
+
+test("what was turned away unread is sent again, after the time that the server asks for", async () => {
+  await scripted([refuse(429, { "Retry-After": "0" }), refuse(503, { "Retry-After": "0" }), succeed({ n: 1 })], async (address, asked) => {
+    assert.deepEqual(await new Cofio({ url: address }).search({ user_id: "a", query: "x" }), { n: 1 });
+    assert.equal(asked.length, 3);
+  });
+});
+
+test("what may have been done is not sent again", async () => {
+  for (const answer of [refuse(503), refuse(500), refuse(422, { "Retry-After": "0" })]) {
+    await scripted([answer, succeed({})], async (address, asked) => {
+      await assert.rejects(new Cofio({ url: address }).flush({ session_id: "s" }), CofioError);
+      assert.equal(asked.length, 1);
+    });
+  }
+});
+
+test("it gives up after as many tries as it was told", async () => {
+  await scripted([refuse(429, { "Retry-After": "0" }), refuse(429, { "Retry-After": "3" })], async (address, asked) => {
+    const given = new Cofio({ url: address, retries: 1 }).search({ user_id: "a", query: "x" });
+    await assert.rejects(given, (error: unknown) => {
+      assert.ok(error instanceof CofioError);
+      assert.deepEqual([error.status, error.code, error.requestId, error.retryAfter], [429, "QUEUE_SATURATED", "7", 3]);
+      return true;
+    });
+    assert.equal(asked.length, 2);
+  });
+});
+
+test("a page of a proxy is an error with its words, and a redirect is not followed", async () => {
+  const page = (response: ServerResponse) => response.writeHead(502).end("<h1>Bad gateway</h1>");
+  await scripted([(response) => void page(response)], async (address) => {
+    const given = new Cofio({ url: address }).health();
+    await assert.rejects(given, (error: unknown) => error instanceof CofioError && error.message === "<h1>Bad gateway</h1>");
+  });
+  await scripted([(response) => void response.writeHead(307, { Location: `${url}/health` }).end()], async (address, asked) => {
+    await assert.rejects(new Cofio({ url: address, token: "secret" }).health(), TypeError);
+    assert.equal(asked[0]?.headers.authorization, "Bearer secret");
+  });
+});
+
+test("a request ends when it is aborted, and when it takes too long", async () => {
+  const silent = () => undefined;
+  await scripted([silent, silent], async (address) => {
+    const stopped = new AbortController();
+    const waiting = new Cofio({ url: address }).health({ signal: stopped.signal });
+    stopped.abort(new Error("enough"));
+    await assert.rejects(waiting, /enough/);
+    await assert.rejects(new Cofio({ url: address, timeout: 20 }).health(), { name: "TimeoutError" });
+  });
+});
+
+test("an address that cannot be right is refused at once", () => {
+  assert.throws(() => new Cofio({ url: "ftp://127.0.0.1" }), /not an address of http/);
+  assert.throws(() => new Cofio({ url: "http://me:word@127.0.0.1" }), /give a token instead/);
+});

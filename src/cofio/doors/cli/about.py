@@ -1,0 +1,50 @@
+"""The commands about the command line itself: its help, its version, and how a shell completes it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+
+from ... import __version__
+from ...suggestions import refuse
+from .arguments import misused, parser
+
+
+def help_(args: Namespace) -> int:
+    """Print the help of a command, or of all."""
+    reader = parser()
+    for word in args.topic:
+        choices = {name: its for action in reader.commands() for name, its in action.choices.items()}
+        if word not in choices:
+            known = choices or {"--help": reader}
+            return misused(
+                args, refuse(word, "a command" if reader.prog == "cofio" else f"a verb of `{reader.prog}`", known)
+            )
+        reader = choices[word]
+    reader.print_help(sys.stdout)
+    return 0
+
+
+def version(args: Namespace) -> int:
+    """Print the version."""
+    from .terminal import output
+
+    output(as_json=args.json).done(f"cofio {__version__}", version=__version__)
+    return 0
+
+
+def completion(args: Namespace) -> int:
+    """Print what makes a shell complete the words of this command line."""
+    from .completion import SETUP, shell_code
+    from .terminal import note, output
+
+    code = shell_code(args.shell)
+    output(as_json=args.json).done(code, shell=args.shell, code=code)
+    if sys.stdout.isatty() and not args.json:
+        sys.stdout.flush()
+        note(f"that is for the shell, not to be read: {SETUP[args.shell]}")
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Namespace], int]] = {"help": help_, "version": version, "completion": completion}

@@ -1,0 +1,166 @@
+"""How a shell completes the command line: argcomplete asks the parser, and the memory for scopes, ids and names.
+
+The shell runs cofio for that, with a variable set that says so; whatever goes wrong then leaves nothing to choose from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import argcomplete
+from argcomplete.shell_integration import shellcode
+
+from ...errors import CofioError
+from ...model import Importance, Kind
+from ..display import neutralise_line
+
+if TYPE_CHECKING:
+    from ...engine import Engine
+    from .arguments import Parser
+
+SETUP = {
+    "bash": 'put `eval "$(cofio completion bash)"` into ~/.bashrc',
+    "zsh": 'put `eval "$(cofio completion zsh)"` into ~/.zshrc, after compinit',
+    "fish": "run `cofio completion fish > ~/.config/fish/completions/cofio.fish`",
+}
+MOST = 50  # of each sort that are offered
+
+Candidates = Mapping[str, str]
+Completer = Callable[..., Candidates]
+
+
+def shell_code(shell: str) -> str:
+    """What the shell is to run, once for each session."""
+    return shellcode(["cofio"], shell=shell).strip()
+
+
+def complete(top: Parser) -> None:
+    """Answer the shell that asked, and end the process."""
+    for action in _actions(top):
+        completer = _choose(action)
+        if completer is not None:
+            action.completer = completer  # type: ignore[attr-defined]  # where argcomplete looks for it
+    argcomplete.autocomplete(top, always_complete_options=False)
+
+
+def _actions(reader: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in reader._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _actions(below)
+
+
+def _choose(action: argparse.Action) -> Completer | None:
+    """What completes the values of an option or an argument; None where the choices or files do."""
+    if isinstance(action, argparse._SubParsersAction):
+        return None
+    name = action.option_strings[-1] if action.option_strings else str(action.metavar)
+    return _COMPLETERS.get(name)
+
+
+def _from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) -> Completer:
+    """A completer that looks into the memory, if there is one that can be opened."""
+
+    def candidates(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
+        from ...engine import Engine
+        from .opening import exists, place
+
+        try:
+            folder, settings = place(parsed_args)
+            if not exists(folder):
+                return {}
+            with Engine.open(folder, settings=replace(settings, background=False, embedder="none")) as engine:
+                return find(engine, prefix, parsed_args)
+        except (CofioError, OSError):
+            return {}
+
+    return candidates
+
+
+def _ids(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
+    """Ids that begin so with what their records are called; without a beginning, those that changed last."""
+    from .terminal import headline
+    from .visibility import VISIBLE
+
+    if prefix:
+        records = [engine.read(each) for each in engine.ids(prefix, limit=MOST)]
+    else:
+        records = engine.list(kinds=VISIBLE, limit=MOST)
+    short = engine.abbreviate([record.id for record in records], least=max(8, len(prefix)))
+    return {short[record.id]: neutralise_line(headline(record)) for record in records}
+
+
+def _scopes(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
+    """Every scope that holds records, and those above them."""
+    from ...model import Scope
+    from .visibility import VISIBLE
+
+    counts = engine.scopes(kinds=VISIBLE)
+    above = {Scope(*scope.names[:depth]) for scope in counts for depth in range(1, len(scope.names) + 1)}
+    return {str(scope): _counted(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)}
+
+
+def _counted(count: int) -> str:
+    from .terminal import counted
+
+    return counted(count) if count else "scopes under it"
+
+
+def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
+    """The keys of the scope and kind that the command is about."""
+    from ...model import Scope
+    from ...query import AllOf, Where
+
+    scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or "mcp")
+    kind = Kind(args.kind or "item") if not isinstance(args.kind, list) else Kind.ITEM
+    begins = AllOf(Where("key", ">=", prefix), Where("key", "<", prefix + chr(sys.maxunicode)))
+    found = engine.headings(scope, exact=True, kinds=(kind,), filter=begins, limit=MOST)
+    return {each.key: neutralise_line(each.title) for each in found if each.key is not None}
+
+
+def _names(values: Iterable[str]) -> Completer:
+    def candidates(**_: object) -> Candidates:
+        return dict.fromkeys(values, "")
+
+    return candidates
+
+
+def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
+    from ...settings import find_store
+    from ..tokens import Tokens
+
+    if parsed_args.verb != "rm":
+        return {}
+    try:
+        return {each.name: each.made for each in Tokens(find_store(parsed_args.store)).all()}
+    except CofioError:
+        return {}
+
+
+def _commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
+    """The commands, or the verbs of the one that was typed before, that there is help for."""
+    from .arguments import parser
+
+    reader = parser()
+    for word in parsed_args.topic or ():
+        below = {name: its for action in reader.commands() for name, its in action.choices.items()}
+        reader = below.get(word, reader)
+    return {name: "" for action in reader.commands() for name in action.choices}
+
+
+_COMPLETERS: dict[str, Completer] = {
+    "--kind": _names(Kind),
+    "--importance": _names(Importance),
+    "--scope": _from_memory(_scopes),
+    "--key": _from_memory(_keys),
+    "ID": _from_memory(_ids),
+    "NAME": _tokens,
+    "COMMAND": _commands,
+    "QUERY": _names(()),
+    "TEXT": _names(()),
+}

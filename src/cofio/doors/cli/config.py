@@ -1,0 +1,126 @@
+"""The command that shows the settings: what is in force, where each comes from, and a sample file."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from argparse import Namespace
+from dataclasses import fields
+from pathlib import Path
+
+from ...configuration import FILE
+from ...model import Json
+from ...settings import Gathered, Settings, find_store, gather
+from ...system.places import find_config_folder
+from ...trust import sanitize
+from .terminal import note, output
+
+MEANINGS = {
+    "embedder": 'What makes vectors: "minilm", "remote" (an OpenAI-compatible endpoint), "none".',
+    "embed_url": 'The endpoint of the "remote" embedder, as "https://api.openai.com/v1".',
+    "embed_model": 'Its model, as "text-embedding-3-small".',
+    "embed_key": "Its key. Better in the variable COFIO_EMBED_KEY, together with COFIO_EMBED_URL.",
+    "models": 'The folder that models are kept in; "" is cofio/models in your cache folder.',
+    "fetch_model": "Fetch the model by itself, in the background, when it is first wanted and not there.",
+    "sync": '"full": what is acknowledged survives a power cut. "normal": a crash of the process only.',
+    "fusion": 'How the two rankings become one: "convex" or "rrf".',
+    "floor": "The least relevance, 0 to 1, that a hit must have when the query does not say.",
+    "background": "Index and embed in a background thread.",
+    "host": "Where `cofio serve` listens; an address that others can reach needs a token.",
+    "port": "The port of `cofio serve`; 0 takes a free one.",
+    "allow_secrets": "Keep what looks like a key, a token or a password, rather than refuse or mask it.",
+    "timezone": 'The zone of the times that REST shows and of days, as "Europe/Oslo".',
+    "docs": "Show the REST API at /docs, /redoc and /openapi.json; unset, only where others cannot reach it.",
+    "structured": "Add data to answers over MCP, for programs: some agents then see no text.",
+    "quiet_after": "Minutes after which `cofio serve` carves a session that nobody flushes; 0 for never.",
+    "vault": "Keep what is remembered of conversations as Markdown files, too.",
+    "llm_base_url": 'An OpenAI-compatible endpoint whose model betters what is remembered, as "http://127.0.0.1:11434/v1".',
+    "llm_model": 'Its model, as "llama3.2".',
+    "llm_api_key": "Its key. Better in the variable COFIO_LLM_API_KEY, together with COFIO_LLM_BASE_URL.",
+    "llm_budget": 'The most that the model may be asked on one day, or "off" for no limit.',
+    "fetch": 'What content items may point at: "off", or hosts and folders, as "docs.example.org, /srv/inbox".',
+}
+"""What each setting is for, in a line."""
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+
+def config(args: Namespace) -> int:
+    """Show the settings in force, or print a sample file."""
+    if args.sample:
+        print_sample(args)
+        return 0
+    folder = find_store(args.store)
+    settings, found = Settings.load(folder), gather(folder)
+    shown = {
+        each.name: (_mask(each.name, getattr(settings, each.name)), _origin(each.name, found))
+        for each in fields(Settings)
+    }
+    entries: list[Json] = [
+        {"name": name, "value": value, "from": origin, "ignored": found.ignored.get(name)}
+        for name, (value, origin) in shown.items()
+    ]
+    files: list[Json] = [str(path) for path in _files(folder)]
+    rows = {"store": (str(folder), _found(args))}
+    for name, (value, origin) in shown.items():
+        rows[name] = (_show(value), f"{origin}{' (another is ignored)' if name in found.ignored else ''}")
+    output(as_json=args.json).settings(rows, store=str(folder), found=_found(args), files=files, settings=entries)
+    sys.stdout.flush()
+    if args.json:
+        return 0
+    read = [str(path) for path in _files(folder) if path.exists()]
+    note(
+        f"{'read from ' + ' and '.join(read) if read else 'no file sets anything'}; `cofio config --sample` prints one"
+    )
+    return 0
+
+
+def print_sample(args: Namespace) -> None:
+    """Print a file in which every setting stands with its default, as a comment."""
+    lines = [
+        f"# {FILE}: settings of cofio. Put it into the memory's folder, or, for every memory of yours, into",
+        "# ~/.config/cofio. A COFIO_* variable (COFIO_FLOOR for floor) wins over either.",
+        "# Every line is the default: take away the # of those that you change. Texts stand in quotes.",
+    ]
+    for each in fields(Settings):
+        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {_sample(each.default)}"]
+    sample = "\n".join(lines)
+    output(as_json=args.json).done(sample, sample=sample + "\n")
+
+
+def _sample(default: object) -> str:
+    return "true" if default is None else json.dumps(default)  # a switch that is unset
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files that may set something, the one that wins last."""
+    own = find_config_folder()
+    return [*([own / FILE] if own is not None else []), folder / FILE]
+
+
+def _found(args: Namespace) -> str:
+    """What made this the store."""
+    if args.store is not None:
+        return "--store"
+    named = next((name for name in ("COFIO_STORE", "AGENT_STORE_PATH") if os.environ.get(name)), None)
+    return named or "the working folder"
+
+
+def _origin(name: str, found: Gathered) -> str:
+    origin = found.origins.get(name)
+    return "default" if origin is None else str(origin)
+
+
+def _mask(name: str, value: object) -> Json:
+    """The value as it may be seen by who looks over a shoulder: no key, and no password in an address."""
+    if name.endswith("_key"):
+        return "***" if value else ""
+    if isinstance(value, str):
+        return _USERINFO.sub("***", value)
+    assert value is None or isinstance(value, bool | int | float)
+    return value
+
+
+def _show(value: Json) -> str:
+    return sanitize(json.dumps(value, ensure_ascii=False)) if value not in ("", None) else "-"

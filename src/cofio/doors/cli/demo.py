@@ -1,0 +1,213 @@
+"""The command that fills a memory with an invented team's, to try things out on, and takes it away again."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ...backends import Delete, Drop
+from ...errors import NotFound, Unavailable
+from ...extract import Message
+from ...model import Draft, Importance, Json, Kind, Record, Scope
+from ...query import MAX_LIST
+from ...sessions import Conversations, Place
+from ...sessions.forgetting import forget
+from ...vault.opening import vaulted
+from ..memory_tool import Tree, dispatch, home
+from . import vaulting
+from .opening import opened, place, scrub, settle
+from .terminal import counted, note, output, path
+from .visibility import VISIBLE
+
+if TYPE_CHECKING:
+    from ...engine import Engine
+    from ...vault import Vault
+
+SOURCE = "demo"
+ROOT = Scope("demo")
+OWNER = "demo"
+TALKS = Place(app="demo", project="demo")
+SCOPES = (ROOT, TALKS.scope, home(OWNER))
+"""All that the demo ever writes to."""
+_LEDGER = "records"  # the key under which it keeps which records are its own
+
+NOTES = (
+    (
+        "Release day",
+        "We ship on Thursdays at ten, never on a Friday. Sam watches the dashboards for an hour and may roll back"
+        " without asking.",
+        "release,ops", "sam", Importance.HIGH,
+    ),
+    (
+        "Why PostgreSQL",
+        "We left MongoDB in spring: bookings need transactions across boats and payments. Jonas wrote the migration;"
+        " the old dumps are kept until next summer.",
+        "decision,database", "jonas", Importance.MEDIUM,
+    ),
+    (
+        "Double bookings in May",
+        "Two families rented the same boat, because the lock was taken after the payment. Since then the booking row"
+        " is locked first, and a test tries it with 50 customers at once.",
+        "incident", "jonas", Importance.HIGH,
+    ),
+    (
+        "Tone of the app",
+        "Write to one person, in short sentences, without exclamation marks. A price always has its currency.",
+        "design", "aiko", Importance.MEDIUM,
+    ),
+    (
+        "Staging",
+        "staging.harbour.example has last night's copy of production with all names replaced. It is wiped on Mondays.",
+        "ops", "sam", Importance.MEDIUM,
+    ),
+    (
+        "Session length",
+        "A sign-in lasts 30 days on a phone and 12 hours in a browser; after that the refresh token is refused.",
+        "auth", "jonas", Importance.MEDIUM,
+    ),
+    (
+        "What customers ask for",
+        "Most letters are about cancelling in bad weather. Mira wants a refund within one click by autumn.",
+        "product", "mira", Importance.LOW,
+    ),
+)  # fmt: skip
+RUNBOOK = """# When the bookings stop
+
+1. Look at the payment provider's status page first: it was that four times out of five.
+2. Restart the worker, never the database.
+3. Tell the harbour masters by text message; their numbers are in the office safe.
+"""
+TALK = (
+    ("jonas", "I'm allergic to nuts, so please find a place for the team lunch that is careful about that."),
+    ("assistant", "Noted. Is Thursday still the day?"),
+    ("jonas", "Yes, after the release. I moved to Bergen in March, so somewhere near the fish market would be good."),
+    ("assistant", "The Salt Loft is two minutes from there and marks nuts on its menu."),
+    ("jonas", "Perfect. My sister Ingrid works at the harbour office, she will join us."),
+)
+TRIES = (
+    "cofio search when do we ship --scope demo --why",
+    "cofio search what can jonas not eat",
+    "cofio list --scope demo",
+)
+
+
+def demo(args: Namespace) -> int:
+    """Fill the memory, or take away what the demo put there."""
+    return _remove(args) if args.remove else _fill(args)
+
+
+def _fill(args: Namespace) -> int:
+    folder, settings = place(args)
+    with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
+        before = _own(engine)
+        if before is None:
+            _refuse_foreign(engine)
+            _write(engine, Conversations(engine, zone=settings.zone, mirror=vault))
+        records = len(_visible(engine))
+        where = ", ".join(map(path, SCOPES))
+        said = "put" if before is None else "the demo is here already:"
+        output(as_json=args.json).done(
+            f"{said} {counted(records)} of an invented team in {where}",
+            records=records, scopes=[*map(path, SCOPES)], made=before is None, tries=[*TRIES],
+        )  # fmt: skip
+        sys.stdout.flush()
+        settle(engine)
+    if not args.json:
+        note("now try:")
+        for line in TRIES:
+            note(f"  {line}")
+        note("`cofio demo --remove` takes it all away again")
+    return 0
+
+
+def _write(engine: Engine, conversations: Conversations) -> None:
+    """Put the records in; after each part, those that are the demo's own are noted."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    engine.write_many(
+        Draft(
+            scope=ROOT / "harbour", title=title, text=text, tags=tuple(tags.split(",")), author=author,
+            importance=importance, source=SOURCE,
+        )
+        for title, text, tags, author, importance in NOTES
+    )  # fmt: skip
+    engine.put(ROOT / "harbour", "branch", text="release/2.4", source=SOURCE)
+    state: dict[str, Json] = {"version": "2.4", "phase": "testing", "open_bugs": 3}
+    engine.put(ROOT / "harbour", "release", data=state, title="Release 2.4", kind=Kind.STATE, source=SOURCE)
+    _note_own(engine)
+    command = {"command": "create", "path": "/memories/runbook.md", "file_text": RUNBOOK}
+    dispatch(engine, home(OWNER), command, source=SOURCE)
+    _note_own(engine)
+    began = now - timedelta(days=2)
+    messages = [
+        Message(
+            id=f"demo-{number}", sender=sender, name=sender.capitalize(), text=text,
+            role="assistant" if sender == "assistant" else "user", at=began + timedelta(minutes=number),
+        )
+        for number, (sender, text) in enumerate(TALK)
+    ]  # fmt: skip
+    conversations.append(TALKS, "team-lunch", messages)
+    conversations.carve(TALKS, "team-lunch", whole=True)
+    _note_own(engine)
+
+
+def _note_own(engine: Engine) -> None:
+    """Remember which records are the demo's, so that it never takes away others."""
+    ids: list[Json] = [record.id for record in _visible(engine)]
+    engine.put(ROOT, _LEDGER, data=ids, kind=Kind.LEDGER, source=SOURCE)
+
+
+def _own(engine: Engine) -> set[str] | None:
+    """The ids of the demo's records; None when it is not here."""
+    kept = engine.get(ROOT, _LEDGER, kind=Kind.LEDGER)
+    return None if kept is None or not isinstance(kept.data, list) else {str(each) for each in kept.data}
+
+
+def _visible(engine: Engine) -> list[Record]:
+    return [record for scope in SCOPES for record in engine.list(scope, kinds=VISIBLE, limit=MAX_LIST)]
+
+
+def _refuse_foreign(engine: Engine) -> None:
+    found = _visible(engine)
+    if found:
+        where = ", ".join(sorted({path(record.scope) for record in found}))
+        raise Unavailable(
+            f"{where} already holds {counted(len(found))} of yours, so nothing was written: try the demo in a memory of"
+            " its own, with --store demo-memory"
+        )
+
+
+def _remove(args: Namespace) -> int:
+    with opened(args) as engine:
+        own = _own(engine)
+        if own is None:
+            raise Unavailable("the demo is not in this memory: nothing was taken away; `cofio demo` brings it")
+        here = {record.id for record in _visible(engine)}
+        left = len(here - own)
+        with vaulting.followed(args, engine) as vault:
+            _forget(engine, vault, here & own, whole=not left)
+        removed = len(here & own)
+        output(as_json=args.json).done(f"took the demo away: {counted(removed)}", removed=removed, left=left)
+        sys.stdout.flush()
+        if left:
+            note(f"{counted(left)} that others put there {'stays' if left == 1 else 'stay'}")
+        scrub(engine)
+    return 0
+
+
+def _forget(engine: Engine, vault: Vault | None, ids: Iterable[str], *, whole: bool) -> None:
+    """Forget the demo's records, and with `whole` all that came to be around them."""
+    for each in () if whole else ids:
+        try:
+            forget(engine, vault, Delete(id=each))
+        except NotFound:  # it went with another that it was made of
+            continue
+    if not whole:
+        kept = engine.get(ROOT, _LEDGER, kind=Kind.LEDGER)
+        if kept is not None:
+            engine.delete(kept.id)
+        return
+    for scope in (*SCOPES, Tree(engine, home(OWNER)).history):
+        forget(engine, vault, Drop(scope=scope))

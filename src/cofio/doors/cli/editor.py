@@ -1,0 +1,239 @@
+"""The command that changes what a record says: in an editor, or by its options.
+
+Nobody waits while the editor is open: the memory is closed meanwhile, and a record that has changed by then is left
+alone, with what was written kept in a file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from ...backends import Edit
+from ...errors import CofioError, Invalid, NotFound, Unavailable
+from ...model import Json, Kind, Record
+from ...secrets.policy import admit
+from ...sessions.editing import edited
+from ...sessions.mirroring import applied
+from ...sessions.places import ROOT
+from . import vaulting
+from .arguments import misused
+from .identifiers import resolve
+from .opening import FEW, opened, place, settle
+from .terminal import headline, note, output, path
+from .values import split_tags
+
+if TYPE_CHECKING:
+    from ...engine import Engine
+
+FOLDER = "edits"
+"""The folder of the store that what is being edited lies in, and stays in if it cannot be kept."""
+EDITORS = ("sensible-editor", "nano", "vim", "vi")
+_HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*\n", re.DOTALL | re.MULTILINE)
+_REFUSALS = {
+    Kind.FILE: "a file of the memory tool is edited with `cofio files edit` or `cofio files write`",
+    Kind.TURN: "a message stays as it was said; `cofio rm` forgets it",
+    Kind.PROFILE: "a profile is edited in its file of the vault: see `cofio vault --help`",
+    Kind.CASE: "a case is edited in its file of the vault: see `cofio vault --help`",
+    Kind.SKILL: "a skill is edited in its file of the vault: see `cofio vault --help`",
+    Kind.REVISION: "an earlier state stays as it was",
+    Kind.LEDGER: "what cofio keeps for its own use is not edited",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What can be edited of a record, as a person writes it."""
+
+    title: str
+    tags: str
+    text: str
+
+    @classmethod
+    def of(cls, record: Record) -> Words:
+        """The words of a record."""
+        return cls(title=" ".join(record.title.split()), tags=", ".join(record.tags), text=record.text)
+
+    def render(self) -> str:
+        """A file to be edited: the title and the tags in front, then the text."""
+        return f"---\ntitle: {self.title}\ntags: {self.tags}\n---\n{self.text}\n"
+
+    @classmethod
+    def parse(cls, written: str) -> Words:
+        """What somebody made of the file.
+
+        Raises:
+            Invalid: the lines in front of the text are not there any more, or there are others.
+        """
+        head = _HEAD.match(written)
+        if head is None:
+            raise Invalid("file", "does not begin with the title and the tags between lines of ---")
+        fields = {"title": "", "tags": ""}
+        for line in filter(str.strip, head[1].splitlines()):
+            name, colon, value = line.partition(":")
+            if not colon or name.strip() not in fields:
+                raise Invalid("file", f"{line.strip()} is neither the title nor the tags; the text goes under the ---")
+            fields[name.strip()] = value.strip()
+        return cls(**fields, text=written[head.end() :].removesuffix("\n"))
+
+    def differences(self, before: Words) -> dict[str, Json]:
+        """The fields of a record that are to be others than before."""
+        changed: dict[str, Json] = {}
+        if self.title != before.title:
+            changed["title"] = self.title
+        if self.tags != before.tags:
+            changed["tags"] = [*split_tags(self.tags)]
+        if self.text != before.text:
+            changed["text"] = self.text
+        return changed
+
+
+def edit(args: Namespace) -> int:
+    """Change a record by the options, else in an editor."""
+    if (args.id is None) == (args.key is None):
+        return misused(args, "give the id of a record, or its key with --key")
+    if args.text is not None and args.stdin:
+        return misused(args, "give --text or --stdin, not both")
+    with opened(args) as engine:
+        record = _find(args, engine)
+    if record.kind in _REFUSALS:
+        raise Invalid(record.kind, _REFUSALS[record.kind])
+    given = _given(args)
+    if given:
+        return _change(args, record, given)
+    editor = _find_editor()
+    if editor is None:
+        return misused(args, "say what to change: --title, --text, --stdin, --tag or --no-tags; or set EDITOR")
+    return _edit_in(editor, args, record)
+
+
+def _find(args: Namespace, engine: Engine) -> Record:
+    if args.key is None:
+        return resolve(engine, args.id)
+    record = engine.get(args.scope, args.key, kind=args.kind)
+    if record is None:
+        raise NotFound(f"{path(args.scope)}/{args.key}")
+    return record
+
+
+def _given(args: Namespace) -> dict[str, Json]:
+    """The fields that the options name."""
+    given: dict[str, Json] = {}
+    if args.title is not None:
+        given["title"] = args.title
+    if args.stdin:
+        try:
+            given["text"] = sys.stdin.buffer.read().decode().rstrip("\n")
+        except UnicodeDecodeError as error:
+            raise Invalid("text", f"what came in is not UTF-8 ({error.reason} at byte {error.start})") from None
+    elif args.text is not None:
+        given["text"] = args.text
+    if args.tag or args.no_tags:
+        given["tags"] = [*args.tag]
+    return given
+
+
+def _find_editor() -> list[str] | None:
+    """The editor that the user chose; at a terminal, else one that is there."""
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if chosen:
+        return shlex.split(chosen)
+    if not sys.stdin.isatty():
+        return None
+    import shutil
+
+    return next(([name] for name in EDITORS if shutil.which(name)), None)
+
+
+def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
+    """Have a record's words edited, and keep them."""
+    before = Words.of(record)
+    file = _write(args, record, before)
+    try:
+        _run(editor, file)
+        changes = Words.parse(file.read_text(encoding="utf-8")).differences(before)
+        if not changes:
+            note("nothing was changed")
+        code = _change(args, record, changes) if changes else 0
+    except (CofioError, UnicodeDecodeError, KeyboardInterrupt) as error:
+        if file.read_bytes() != before.render().encode():
+            note(f"what you wrote is in {file}; take from it what should stay, then remove it")
+        else:
+            _remove(file)
+        if isinstance(error, UnicodeDecodeError):
+            raise Invalid("file", "is not UTF-8 text any more") from None
+        raise
+    _remove(file)
+    return code
+
+
+def _write(args: Namespace, record: Record, words: Words) -> Path:
+    """The file that is edited, for nobody but its owner."""
+    folder, _ = place(args)
+    name = re.sub(r"[^a-zA-Z0-9-]", "_", record.id)[:40]
+    file = folder / FOLDER / f"{name}-{token_hex(3)}.md"
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        with open(file, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as opened:
+            opened.write(words.render().encode())
+    except OSError as error:
+        raise Unavailable(f"{file} cannot be written: {error.strerror}") from error
+    return file
+
+
+def _remove(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    try:
+        file.parent.rmdir()
+    except OSError:  # another edit is going on, or was kept
+        return
+
+
+def _run(editor: list[str], file: Path) -> None:
+    try:
+        code = subprocess.run([*editor, str(file)], check=False).returncode
+    except OSError as error:
+        raise Unavailable(f"the editor {editor[0]} cannot be started ({error.strerror}): set EDITOR to one") from error
+    if code:
+        raise Unavailable(f"the editor {editor[0]} ended with {code}, so nothing was changed")
+
+
+def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int:
+    """Change the record if it is still as it was."""
+    _, settings = place(args)
+    admit("cli", changes, allow=settings.allow_secrets)
+    with opened(args) as engine:
+        with vaulting.followed(args, engine, left="the files of the vault may not say what was edited") as vault:
+            change = Edit(id=record.id, fields=_fields(record, changes), if_version=record.version)
+            (answer,) = applied(engine, vault, [change])
+        assert isinstance(answer, Record)
+        short = engine.abbreviate([record.id])[record.id]
+        said = f"edited {' and '.join(sorted(changes))} of {short}: {headline(answer)}"
+        output(as_json=args.json).done(said, id=answer.id, version=answer.version, edited=[*sorted(changes)])
+        sys.stdout.flush()
+        settle(engine, limit=FEW)
+    return 0
+
+
+def _fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
+    """The changes as the record has them; of what was extracted, extraction then leaves alone what a person wrote."""
+    fields: dict[str, object] = dict(changes)
+    if isinstance(tags := changes.get("tags"), list):
+        fields["tags"] = tuple(tags)
+    if record.scope.names[:1] != (ROOT,) or not isinstance(record.data, dict):
+        return fields
+    if record.kind is Kind.FACT and "text" in changes:
+        return fields | edited(record, {"content": changes["text"]})
+    if record.kind is Kind.EPISODE and changes.keys() & {"title", "text"}:
+        said = {"subject": changes.get("title"), "episode": changes.get("text")}
+        return fields | edited(record, {name: value for name, value in said.items() if value})
+    return fields

@@ -1,0 +1,52 @@
+"""Which records a person is shown unasked: what people and agents said, not what cofio keeps for its own use."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from ...model import UNSOUGHT, Kind, Scope
+from ...query import AllOf, AnyOf, Filter, Where
+
+if TYPE_CHECKING:
+    from ...engine import Engine
+
+OWN = Scope("cofio")
+"""Where cofio keeps what it has to know, as how far an import came."""
+_OWN_PARTS = tuple(OWN / name for name in ("imports", "animus", "llm"))
+VISIBLE = tuple(kind for kind in Kind if kind not in UNSOUGHT)
+
+
+def asked_filter(args: Namespace) -> Filter | None:
+    """The filter that a command's tests make together."""
+    if not args.where:
+        return None
+    return AnyOf(*args.where) if args.any else AllOf(*args.where)
+
+
+def visible_kinds(args: Namespace) -> tuple[Kind, ...]:
+    """The kinds that a list shows: those asked for, else all that are not internal."""
+    return tuple(args.kind) or (() if args.all else VISIBLE)
+
+
+def visible_filter(args: Namespace) -> Filter | None:
+    """The filter of a list: the one that was asked for, and without cofio's own scopes unless they are."""
+    asked = asked_filter(args)
+    if args.all or args.scope in OWN:
+        return asked
+    foreign = [Where("scope", "!=", scope) for scope in _OWN_PARTS]
+    return AllOf(*foreign, *([asked] if asked else []))
+
+
+def visible_scopes(args: Namespace, engine: Engine) -> dict[Scope, int]:
+    """Each scope that holds records, with the number of those that are shown."""
+    if args.all:
+        return engine.scopes(args.scope)
+    counts = engine.scopes(args.scope, kinds=VISIBLE)
+    return {scope: count for scope, count in counts.items() if scope not in OWN or args.scope in OWN}
+
+
+def count_internal(engine: Engine) -> int:
+    """How many records are not shown unasked."""
+    shown = engine.scopes(kinds=VISIBLE)
+    return engine.count() - sum(count for scope, count in shown.items() if scope not in OWN)

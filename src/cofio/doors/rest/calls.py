@@ -1,0 +1,135 @@
+"""What a call of the API is: its address under each version, what it takes and gives, and how its input is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NoReturn
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel
+from starlette.types import Receive, Scope
+
+from ..http import NotJson, TooLong, read_body
+from ..json_limits import JsonLimits, TooComplex
+from .examples import Example
+from .replies import Caller, Reply, RequestError
+from .verbs import Verbs
+
+VERSIONS = ("/api/v2", "/api/v1")  # the first is canonical, the second an alias of the same calls
+MAX_BODY = 16_777_216  # bytes
+MAX_FIELDS = 64  # of a query string
+LIMITS = JsonLimits()
+
+Parse = Callable[[], object]
+"""Gives the fields of a request; it may take its time, so it is called beside the event loop."""
+Reader = Callable[[Scope, Receive], Awaitable[Parse]]
+"""Takes in a request. Both may raise RequestError."""
+
+
+async def read_json(scope: Scope, receive: Receive) -> Parse:
+    """Take in a body of JSON."""
+    try:
+        body = await read_body(scope, receive, MAX_BODY)
+    except NotJson as error:
+        raise RequestError(415, str(error)) from error
+    except TooLong as error:
+        sentence = f"the body is longer than {MAX_BODY:,} bytes; send the messages in several requests"
+        raise RequestError(413, sentence, code="PAYLOAD_TOO_LARGE") from error
+    fields = path_fields(scope)
+    return partial(parse_json, body, fields) if fields else partial(parse_json, body)
+
+
+async def read_query(scope: Scope, receive: Receive) -> Parse:
+    """Take in what stands in the address: the query string, and the parts of the path that have a name."""
+    return partial(_parse_query, scope)
+
+
+async def read_nothing(scope: Scope, receive: Receive) -> Parse:
+    """Pass over whatever was sent."""
+    return dict
+
+
+def path_fields(scope: Scope) -> dict[str, Any]:
+    """The parts of the path that have a name."""
+    return dict(scope.get("path_params", {}))
+
+
+def parse_json(body: bytes | bytearray, fields: Mapping[str, Any] | None = None) -> object:
+    """The JSON of a body, once it is clear that it is of bearable depth and size; `fields` are added to its own."""
+    if not body:
+        raise RequestError(422, "Field required")
+    try:
+        LIMITS.check(body)
+        parsed = json.loads(body.decode(), parse_constant=_no_number)  # UTF-8 alone: that is what was measured
+    except TooComplex as error:
+        raise RequestError(422, str(error)) from error
+    except json.JSONDecodeError as error:
+        place = f"at line {error.lineno}, column {error.colno}"
+        raise RequestError(422, f"JSON decode error: {error.msg} {place}") from error
+    except UnicodeDecodeError as error:
+        raise RequestError(422, f"JSON decode error: byte {error.start + 1} is not UTF-8") from error
+    except _NotANumber as error:
+        raise RequestError(422, f"JSON decode error: {error} is not a number in JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise RequestError(422, "JSON decode error: a number has too many digits") from error
+    return {**parsed, **fields} if fields and isinstance(parsed, dict) else parsed
+
+
+def _parse_query(scope: Scope) -> object:
+    try:
+        pairs = parse_qsl(
+            scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS
+        )
+    except ValueError as error:
+        raise RequestError(422, f"the query string is not UTF-8, or has more than {MAX_FIELDS} fields") from error
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        twice = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
+        raise RequestError(422, f"it is given more than once: {twice}")
+    return {**fields, **path_fields(scope)}
+
+
+class _NotANumber(ValueError):
+    """NaN or an infinity, which JSON does not have."""
+
+
+def _no_number(name: str) -> NoReturn:
+    raise _NotANumber(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of the API. Whatever makes one gets it under every version, with its limits, envelope and numbers.
+
+    A token that is limited is held to the app and the project that a `Placed` request names before the call is made;
+    a call that takes another is given the token, and has to see to that itself.
+    """
+
+    name: str
+    path: str
+    """Its address below a version, as in `memory/add`; a part in braces is a field of what it takes."""
+    takes: type[BaseModel]
+    gives: Mapping[int, type[BaseModel] | None]
+    """What is in the answer, by its status; None for a file, or for nothing."""
+    does: Callable[[Verbs, Any, Caller], Reply]
+    writes: bool
+    method: str = "POST"
+    reads: Reader = field(default=read_json)
+    media: str = "application/json"
+    """The type of the body, where there is one."""
+    bare: bool = False
+    """Whether the answer is its data alone, without an envelope."""
+    example: Example = field(default_factory=lambda: Example(answered={}))
+
+    @property
+    def has_body(self) -> bool:
+        """Whether what it takes comes in a body, rather than in the address."""
+        return self.reads not in (read_query, read_nothing)
+
+    @property
+    def addresses(self) -> list[str]:
+        """Its address under each version, the canonical one first."""
+        return [f"{version}/{self.path}" for version in VERSIONS]

@@ -1,0 +1,132 @@
+"""Every call of the API. Whatever is added here is served under each version, and described."""
+
+from __future__ import annotations
+
+from . import answers
+from .calls import Call, read_nothing, read_query
+from .examples import EXAMPLES
+from .knowledge import KNOWLEDGE_CALLS
+from .requests import (
+    AddRequest,
+    DeleteRequest,
+    FlushRequest,
+    GetRequest,
+    JobsRequest,
+    QuiesceRequest,
+    SearchRequest,
+    TaskRequest,
+    TasksRequest,
+    TriggerRequest,
+    UpdateRequest,
+)
+from .verbs import Verbs
+
+CALLS = (
+    Call(
+        name="add",
+        example=EXAMPLES["add"],
+        path="memory/add",
+        takes=AddRequest,
+        writes=True,
+        does=Verbs.add,
+        gives={200: answers.AddData, 202: answers.QueuedData},
+    ),
+    Call(
+        name="flush",
+        example=EXAMPLES["flush"],
+        path="memory/flush",
+        takes=FlushRequest,
+        writes=True,
+        does=Verbs.flush,
+        gives={200: answers.FlushData, 202: answers.QueuedData},
+    ),
+    Call(
+        name="search",
+        example=EXAMPLES["search"],
+        path="memory/search",
+        takes=SearchRequest,
+        writes=False,
+        does=Verbs.search,
+        gives={200: answers.SearchData},
+    ),
+    Call(
+        name="get",
+        example=EXAMPLES["get"],
+        path="memory/get",
+        takes=GetRequest,
+        writes=False,
+        does=Verbs.get,
+        gives={200: answers.GetData},
+    ),
+    Call(
+        name="delete",
+        example=EXAMPLES["delete"],
+        path="memory/delete",
+        takes=DeleteRequest,
+        writes=True,
+        does=Verbs.delete,
+        gives={200: answers.DeleteData},
+    ),
+    Call(
+        name="update",
+        example=EXAMPLES["update"],
+        path="memory/update",
+        takes=UpdateRequest,
+        writes=True,
+        does=Verbs.update,
+        gives={200: answers.UpdateData},
+    ),
+    Call(
+        name="jobs",
+        example=EXAMPLES["jobs"],
+        path="memory/jobs",
+        takes=JobsRequest,
+        writes=False,
+        does=Verbs.jobs,
+        gives={200: answers.JobsData},
+    ),
+    Call(
+        name="tasks",
+        example=EXAMPLES["tasks"],
+        path="tasks",
+        method="GET",
+        reads=read_query,
+        takes=TasksRequest,
+        writes=False,
+        does=Verbs.tasks,
+        gives={200: answers.TaskPage},
+    ),
+    Call(
+        name="task",
+        example=EXAMPLES["task"],
+        path="tasks/{task_id}",
+        method="GET",
+        reads=read_query,
+        takes=TaskRequest,
+        writes=False,
+        does=Verbs.task,
+        gives={200: answers.TaskItem},
+    ),
+    Call(
+        name="trigger",
+        example=EXAMPLES["trigger"],
+        path="ome/trigger",
+        takes=TriggerRequest,
+        writes=False,
+        does=Verbs.trigger,
+        bare=True,
+        gives={200: answers.TriggerData},
+    ),
+    Call(
+        name="quiesce",
+        example=EXAMPLES["quiesce"],
+        path="cascade/quiesce",
+        reads=read_nothing,
+        takes=QuiesceRequest,
+        writes=False,
+        does=Verbs.quiesce,
+        bare=True,
+        gives={200: answers.QuiesceData},
+    ),
+    *KNOWLEDGE_CALLS,
+)

@@ -1,0 +1,120 @@
+"""What each call looks like: a request and its answer, which tests hold against what the API takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A request of a call, and the data of its answer by status."""
+
+    asked: Json = field(default_factory=dict)
+    answered: Mapping[int, Json]
+
+
+_PLACE = {"app_id": "default", "project_id": "default"}
+_EPISODE = {
+    "id": "alice_ep_20260528_00000001", **_PLACE, "user_id": "alice", "session_id": "demo-001",
+    "timestamp": "2026-05-28T11:30:46Z", "sender_ids": ["alice"],
+    "summary": "Alice climbs in Yosemite every spring.", "subject": "Climbing in Yosemite",
+    "episode": "On May 28, 2026, Alice said: I love climbing in Yosemite every spring.", "type": "Conversation",
+}  # fmt: skip
+_FACT = {"id": "alice_af_20260528_00000001", "content": "Alice loves climbing in Yosemite every spring."}
+_NOTHING: dict[str, list[Json]] = {"profiles": [], "agent_cases": [], "agent_skills": []}
+_TASK = {
+    "id": "0f6c9a2b7d7e4e0c9d1a5b3c8e2f4a61", "status": "success", "task_type": "memory_add", "error": None,
+    "error_code": None, "created_at": "2026-05-28T11:30:47Z", "finished_at": "2026-05-28T11:30:47.020Z",
+}  # fmt: skip
+_GONE = {"messages": 1, "episodes": 1, "atomic_facts": 1, "profiles": 0, "agent_cases": 0, "agent_skills": 0}
+
+EXAMPLES: Mapping[str, Example] = MappingProxyType(
+    {
+        "add": Example(
+            asked={
+                "session_id": "demo-001",
+                "messages": [
+                    {
+                        "sender_id": "alice",
+                        "role": "user",
+                        "timestamp": 1779967836000,
+                        "content": "I love climbing in Yosemite every spring.",
+                    }
+                ],
+            },
+            answered={
+                200: {"message_count": 1, "status": "accumulated"},
+                202: {"status": "queued", "message_count": 1, "pending": 1},
+            },
+        ),
+        "flush": Example(
+            asked={"session_id": "demo-001"},
+            answered={200: {"status": "extracted"}, 202: {"status": "queued", "message_count": 0, "pending": 2}},
+        ),
+        "search": Example(
+            asked={"user_id": "alice", "query": "Where does Alice climb?", "top_k": 5},
+            answered={
+                200: {
+                    "episodes": [{**_EPISODE, "score": 0.83, "atomic_facts": [{**_FACT, "score": 0.83}]}],
+                    **_NOTHING,
+                    "unprocessed_messages": [],
+                }
+            },
+        ),
+        "get": Example(
+            asked={"user_id": "alice", "memory_type": "episode", "page_size": 20},
+            answered={200: {"episodes": [_EPISODE], **_NOTHING, "total_count": 1, "count": 1}},
+        ),
+        "delete": Example(asked={"session_id": "demo-001"}, answered={200: _GONE}),
+        "update": Example(
+            asked={"id": _FACT["id"], "content": "Alice loves climbing in Yosemite every autumn."},
+            answered={
+                200: {
+                    "id": _FACT["id"],
+                    "memory_type": "atomic_fact",
+                    "item": {"id": _FACT["id"], "content": "Alice loves climbing in Yosemite every autumn."},
+                }
+            },
+        ),
+        "jobs": Example(
+            asked={"status": "done"},
+            answered={
+                200: {
+                    "jobs": [
+                        {
+                            "job_id": _TASK["id"],
+                            "status": "done",
+                            "session_id": "demo-001",
+                            "message_count": 1,
+                            "result": "accumulated",
+                            "error": None,
+                            "created_at": "2026-05-28T11:30:47Z",
+                            "updated_at": "2026-05-28T11:30:47.020Z",
+                        }
+                    ],
+                    "total_count": 1,
+                    "count": 1,
+                }
+            },
+        ),
+        "tasks": Example(
+            asked={"session_id": "demo-001", "status": "success"},
+            answered={200: {"total": 1, "page": 1, "page_size": 20, "items": [_TASK]}},
+        ),
+        "task": Example(asked={"task_id": _TASK["id"]}, answered={200: _TASK}),
+        "trigger": Example(
+            asked={"name": "reflect_episodes", "force": True},
+            answered={200: {"status": "not_dispatched", "name": "reflect_episodes", "dispatched": 0, "runs": []}},
+        ),
+        "quiesce": Example(
+            answered={
+                200: {"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0}
+            }
+        ),
+    }
+)

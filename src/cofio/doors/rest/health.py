@@ -1,0 +1,115 @@
+"""What `/health` tells: whether the server is up, what it can do, and how its queue is getting on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from ... import __version__
+from ...engine import Engine
+from .answers import shown_time
+from .jobs import Jobs
+from .replies import Data
+
+
+class Capabilities(BaseModel):
+    """What the server has been given."""
+
+    llm: bool = Field(description="Whether a model betters what the rules write.")
+    embed: bool = Field(description="Whether memory is found by meaning, too.")
+    rerank: bool = Field(description="Whether a model can put hits in order.")
+    multimodal_llm: bool = Field(description="Whether images and sound can be sent to a model.")
+    parser: bool = Field(description="Whether documents can be read; always so.")
+
+
+class IndexHealth(BaseModel):
+    """The way from what is written to what is found. There is none here: it is found from the same moment on."""
+
+    healthy: bool = Field(description="Always so.")
+    reasons: list[str] = Field(description="Why it is not healthy; none.")
+    pending: int = Field(description="What cannot be found yet; nothing.")
+    failed_permanent: int = Field(description="Always 0.")
+    failed_retryable: int = Field(description="Always 0.")
+    drain_consecutive_failures: int = Field(description="Always 0.")
+    unrecoverable_total: int = Field(description="Always 0.")
+    optimize_failure_streak: int = Field(description="Always 0.")
+    prune_stale_seconds: float = Field(description="Always 0.")
+    index_rows: dict[str, int] = Field(description="Always empty: /metrics counts what the store holds.")
+    index_emptied: bool = Field(description="Never so: an index that is lost is made again.")
+
+
+class QueueHealth(BaseModel):
+    """The requests that were answered with 202, as far as this server knows of them."""
+
+    healthy: bool = Field(description="Whether they are being carried out.")
+    reasons: list[str] = Field(description="Why they are not.")
+    loop_alive: bool = Field(description="Whether the threads are there that carry them out.")
+    accepting: bool = Field(description="Whether the server is not about to stop.")
+    pending: int = Field(description="How many are not finished.")
+    oldest_pending_age_s: float | None = Field(description="For how long the oldest of them has waited, in seconds.")
+    failed: int = Field(description="How many have failed since the server started.")
+    loop_restarts: int = Field(description="Always 0: a request that fails does not end a thread.")
+    last_loop_error_at: str | None = Field(description="When one last failed by a fault of the server's own.")
+
+
+class ModelHealth(BaseModel):
+    """How the model is getting on."""
+
+    status: Literal["ok", "unavailable"] = Field(description="Whether it could be asked the last time.")
+    reason: str = Field(default="", description="Why it could not.")
+    waiting: int = Field(description="How much there is for it to do.")
+
+
+class Health(BaseModel):
+    """A server that is up."""
+
+    status: Literal["ok"] = Field(description="It is up.")
+    version: str = Field(description="The version of cofio.")
+    capabilities: Capabilities = Field(description="What the server has been given.")
+    disabled_features: list[str] = Field(description="What it cannot do without what it has not been given.")
+    cascade: IndexHealth = Field(description="The way from what is written to what is found.")
+    memorize_queue: QueueHealth = Field(description="The requests that were answered with 202.")
+    model: ModelHealth | None = Field(default=None, description="How the model is getting on; only where there is one.")
+
+
+def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool) -> Data:
+    """What is told to whoever asks: nothing that is remembered, and nothing that takes time to find out."""
+    meaning = engine.expects_vectors
+    told: Data = {
+        "version": __version__,
+        "capabilities": {
+            "llm": has_model, "embed": meaning, "rerank": has_model, "multimodal_llm": has_model, "parser": True,
+        },
+        "disabled_features": [
+            *(() if meaning else ("vector_search",)), "reflection", *(() if has_model else ("multimodal_upload",)),
+        ],
+        "cascade": {
+            "healthy": True, "reasons": [], "pending": 0, "failed_permanent": 0, "failed_retryable": 0,
+            "drain_consecutive_failures": 0, "unrecoverable_total": 0, "optimize_failure_streak": 0,
+            "prune_stale_seconds": 0.0, "index_rows": {}, "index_emptied": False,
+        },
+        "memorize_queue": _describe_queue(jobs, zone),
+    }  # fmt: skip
+    if has_model:
+        state = {"status": "ok"} if jobs.trouble is None else {"status": "unavailable", "reason": jobs.trouble}
+        told["model"] = {**state, "waiting": jobs.waiting}
+    return told
+
+
+def _describe_queue(jobs: Jobs, zone: tzinfo) -> Data:
+    state = jobs.queue
+    reasons = [] if state.alive else ["the threads that carry out queued requests have ended"]
+    age = None if state.oldest is None else max(0.0, (datetime.now(UTC) - state.oldest).total_seconds())
+    return {
+        "healthy": state.alive,
+        "reasons": reasons,
+        "loop_alive": state.alive,
+        "accepting": state.accepting,
+        "pending": state.pending,
+        "oldest_pending_age_s": age,
+        "failed": state.failed,
+        "loop_restarts": 0,
+        "last_loop_error_at": None if state.faulted_at is None else shown_time(state.faulted_at, zone),
+    }

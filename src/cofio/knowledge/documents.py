@@ -1,0 +1,332 @@
+"""The documents of an app's project: taken in, replaced, renamed, read, searched and forgotten, each as a whole."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, cast
+
+from ..backends import Change, Delete, Drop, Edit
+from ..content import Reading
+from ..engine import Engine
+from ..errors import Conflict, NotFound, Unavailable
+from ..model import Draft, Kind, Record
+from ..query import MAX_LIST, AllOf, Filter, Query, Where
+from ..secrets import find_secret
+from ..secrets.policy import Door, admit_draft
+from ..sessions import Place
+from ..sessions.recalling import Answer, Asked, Found, score
+from .categories import CATEGORIES, Category, choose_category
+from .originals import Original, digest_file, join_original
+from .topics import Topic, divide_document
+from .uploads import (
+    SOURCE,
+    Gist,
+    PreparedDocument,
+    Summariser,
+    Upload,
+    check_category,
+    fields,
+    home,
+    topic_path,
+    topic_title,
+)
+
+TRIES = 20  # how often a change is tried again, because another process was at the same document
+SEARCHED_FOR_SECRETS = 16 * 1024 * 1024  # bytes of a file that is text
+Records: TypeAlias = list[Record]  # inside of Documents, `list` is a verb
+Counts: TypeAlias = list[tuple[Category, int]]
+Changed: TypeAlias = list[str]
+Sort: TypeAlias = Literal["created_at", "updated_at", "title"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A document as it was just stored, and what its sender should know about it."""
+
+    record: Record
+    notes: tuple[str, ...] = ()
+
+
+class Documents:
+    """The documents of one store."""
+
+    def __init__(
+        self, engine: Engine, reading: Reading | None = None, *, door: Door = "rest",
+        summariser: Summariser | None = None,
+    ) -> None:  # fmt: skip
+        """`door` says what becomes of secrets; `summariser` is a model, if there is one."""
+        self.engine = engine
+        self._reading = reading or Reading()
+        self._door = door
+        self._summariser = summariser
+
+    # Changing.
+
+    def add(self, place: Place, upload: Upload) -> Stored:
+        """Take in a file as a new document: all of it, or nothing.
+
+        Raises:
+            Unreadable: the file is of a kind that is not read here, damaged, or without any text.
+            Invalid: a secret is in it, and the door refuses those.
+            Unavailable: it cannot be read or stored at the moment.
+        """
+        made = self._make(upload, upload.category)
+        same = self._same_file(place, made.digest)
+        for _ in range(TRIES):
+            known = f"d_{secrets.token_hex(8)}"
+            changes = made.changes(place, known, self._admitted)
+            try:
+                record = self.engine.apply(changes.all)[0]
+            except Conflict:  # the id is taken
+                continue
+            assert isinstance(record, Record)
+            twice = (f"the same file is here already, as the document {same.id}",) if same is not None else ()
+            return Stored(record=record, notes=(*made.notes, *changes.notes, *twice))
+        raise Unavailable("no id was free for the document; try again")
+
+    def replace(self, place: Place, known: str, upload: Upload) -> Stored:
+        """Put a file in a document's place, under its id: all of it, or the document stays as it was.
+
+        A category that was given by hand stays, unless there is another in its place.
+
+        Raises:
+            NotFound: there is no such document.
+        """
+        before = self.read(place, known)
+        data = fields(before)
+        kept = cast(str, data["category_id"]) if data.get("category_by") == "hand" else None
+        made = self._make(upload, upload.category or kept)
+        for _ in range(TRIES):
+            changes = made.changes(place, known, self._admitted)
+            draft = changes.document
+            edit = Edit(
+                id=known, fields={"title": draft.title, "text": draft.text, "data": draft.data},
+                if_version=before.version,
+            )  # fmt: skip
+            try:
+                _, record, *_ = self.engine.apply([Drop(scope=home(place) / known), edit, *changes.rest])
+            except Conflict:
+                before = self.read(place, known)
+                continue
+            assert isinstance(record, Record)
+            return Stored(record=record, notes=(*made.notes, *changes.notes))
+        raise Unavailable("too many are changing this document at once; try again")
+
+    def edit(
+        self, place: Place, known: str, *, title: str | None = None, category: str | None = None
+    ) -> tuple[Record, Changed]:
+        """Give a document another title or category; the document, and what has changed of it.
+
+        Raises:
+            NotFound: there is no such document.
+        """
+        if category is not None:
+            check_category(category)
+        if title is not None:
+            Upload(data=b"", title=title)
+        for _ in range(TRIES):
+            before = self.read(place, known)
+            changed: list[str] = []
+            data = dict(fields(before))
+            draft = replace(_draft_of(before), title=before.title if title is None else title)
+            draft = self._admitted(draft)
+            if draft.title != before.title:
+                changed.append("title")
+            if category is not None and category != data["category_id"]:
+                changed.append("category_id")
+                data |= {"category_id": category, "category_by": "hand"}
+            if not changed:
+                return before, []
+            changes: list[Change] = [
+                Edit(id=known, fields={"title": draft.title, "data": data}, if_version=before.version)
+            ]
+            if "title" in changed:
+                changes += [
+                    Edit(id=topic.id, fields={"title": topic_title(draft.title, topic_path(topic))})
+                    for topic in self._topics(place, known)
+                ]
+            try:
+                record = self.engine.apply(changes)[0]
+            except (Conflict, NotFound):  # it has just been replaced, or forgotten
+                continue
+            assert isinstance(record, Record)
+            return record, changed
+        raise Unavailable("too many are changing this document at once; try again")
+
+    def delete(self, place: Place, known: str) -> int | None:
+        """Forget a document with its topics and its file; how many topics it had, None when there was no such one."""
+        for _ in range(TRIES):
+            try:
+                before = self.read(place, known)
+                self.engine.apply([Delete(id=known, if_version=before.version), Drop(scope=home(place) / known)])
+            except NotFound:
+                return None
+            except Conflict:
+                continue
+            return cast(int, fields(before)["topic_count"])
+        raise Unavailable("too many are changing this document at once; try again")
+
+    # Reading.
+
+    def read(self, place: Place, known: str) -> Record:
+        """A document's record.
+
+        Raises:
+            NotFound: there is none with this id in the project.
+        """
+        found = self.engine.read(known)
+        if found.kind is not Kind.DOCUMENT or found.scope != home(place):
+            raise NotFound(known)
+        return found
+
+    def read_whole(self, place: Place, known: str) -> tuple[Record, Records]:
+        """A document's record and its topics, in its order, as of one moment.
+
+        Raises:
+            NotFound: there is none with this id in the project.
+        """
+        record = self.read(place, known)
+        for _ in range(TRIES):
+            topics, again = self._topics(place, known), self.read(place, known)
+            if again.version == record.version:
+                return record, topics
+            record = again
+        raise Unavailable("the document is being changed over and over; try again")
+
+    def read_topic(self, place: Place, known: str) -> tuple[Record, Record]:
+        """A topic's record and that of its document.
+
+        Raises:
+            NotFound: there is none with this id in the project.
+        """
+        found = self.engine.read(known)
+        if found.kind is not Kind.TOPIC or found.scope.names[:-1] != home(place).names:
+            raise NotFound(known)
+        return found, self.read(place, found.scope.names[-1])
+
+    def list(
+        self, place: Place, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
+        limit: int = 20, offset: int = 0,
+    ) -> tuple[Records, int]:  # fmt: skip
+        """A page of the project's documents, and how many there are; by title, `newest` is from Z to A."""
+        scope, wanted = home(place), _in_category(category)
+        total = self.engine.count(scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted)
+        if sort != "title":
+            order: Literal["created", "changed"] = "created" if sort == "created_at" else "changed"
+            return self.engine.list(
+                scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=limit, offset=offset, newest=newest,
+                order=order,
+            ), total  # fmt: skip
+        every = sorted(self._all(place, wanted), key=lambda each: (each.title.casefold(), each.id), reverse=newest)
+        return every[offset : offset + limit], total
+
+    def count_categories(self, place: Place) -> Counts:
+        """Every category with the number of its documents: those there are from the start, then those made by use."""
+        counts = Counter(str(fields(each)["category_id"]) for each in self._all(place, None))
+        known = [each.id for each in CATEGORIES]
+        own = [Category(name, "", "") for name in sorted(set(counts) - set(known))]
+        return [(each, counts[each.id]) for each in (*CATEGORIES, *own)]
+
+    def read_original(self, place: Place, known: str) -> Original:
+        """The file that a document was made of.
+
+        Raises:
+            NotFound: there is no such document, or its file is not kept.
+        """
+        record = self.read(place, known)
+        described = fields(record).get("original")
+        parts = self.engine.list(
+            home(place) / known, exact=True, kinds=(Kind.LEDGER,), filter=Where("source", "=", SOURCE), limit=MAX_LIST
+        )
+        data = join_original(parts, described) if isinstance(described, dict) else None
+        if data is None or not isinstance(described, dict):
+            raise NotFound(known)
+        return Original(data=data, name=str(fields(record)["source_name"] or known), mime=str(described["mime"]))
+
+    def search(self, place: Place, asked: Asked) -> Answer:
+        """The topics of all documents that answer, best first; one that is nothing but a heading answers nothing."""
+        wanted: Filter = Where("data.bare", "!=", True)
+        if asked.filter is not None:
+            wanted = AllOf(wanted, asked.filter)
+        page = self.engine.search(
+            Query(
+                asked.text, scope=home(place), kinds=(Kind.TOPIC,), filter=wanted, mode=asked.mode, limit=asked.limit,
+                floor=asked.floor,
+            )
+        )  # fmt: skip
+        return Answer([Found(hit.record, score(hit)) for hit in page], page.degraded)
+
+    # How it is done.
+
+    def _topics(self, place: Place, known: str) -> Records:
+        found = self.engine.list(home(place) / known, exact=True, kinds=(Kind.TOPIC,), limit=MAX_LIST)
+        return sorted(found, key=lambda topic: topic.position or 0)
+
+    def _all(self, place: Place, wanted: Filter | None) -> Iterator[Record]:
+        for start in range(0, 2**53, MAX_LIST):
+            page = self.engine.list(
+                home(place), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST, offset=start,
+                order="written",
+            )  # fmt: skip
+            yield from page
+            if len(page) < MAX_LIST:
+                return
+
+    def _same_file(self, place: Place, digest: str) -> Record | None:
+        same = Where(("data", "original", "sha256"), "=", digest)
+        found = self.engine.list(home(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
+        return found[0] if found else None
+
+    def _admitted(self, draft: Draft) -> Draft:
+        return admit_draft(self._door, draft, allow=self.engine.settings.allow_secrets)
+
+    def _make(self, upload: Upload, category: str | None) -> PreparedDocument:
+        """Read a file, divide it, and find words for it; nothing is stored yet."""
+        outline = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
+        topics = divide_document(outline, upload.title)
+        gist = Gist()
+        notes: Changed = []
+        if self._summariser is not None:
+            try:
+                gist = self._summariser.summarise(upload.title, topics, CATEGORIES)
+            except Unavailable as error:
+                notes.append(f"the summaries are the first sentences, for the model could not be asked: {error}")
+        _rename(topics, gist.names)
+        known = {each.id for each in CATEGORIES}
+        told = gist.category if gist.category in known else None
+        chosen = category or told or choose_category(upload.title, topics)
+        by = "hand" if category else "model" if told else "words"
+        keeps = self.engine.settings.allow_secrets or not _holds_secret(upload.data)
+        return PreparedDocument(
+            upload=upload, topics=topics, gist=gist, category=chosen, category_by=by, digest=digest_file(upload.data),
+            keeps_file=keeps, notes=tuple(notes),
+        )  # fmt: skip
+
+
+def _in_category(category: str | None) -> Filter | None:
+    return None if category is None else Where("data.category_id", "=", category)
+
+
+def _draft_of(record: Record) -> Draft:
+    return Draft(scope=record.scope, kind=record.kind, id=record.id, title=record.title, text=record.text)
+
+
+def _rename(topics: Sequence[Topic], names: Mapping[int, str]) -> None:
+    """Give topics other names, in the paths of all that are under them too."""
+    for topic in topics:
+        topic.name = names.get(topic.index, topic.name)
+        above = topics[topic.parent - 1].path if topic.parent else ()
+        topic.path = (*above, topic.name)
+
+
+def _holds_secret(data: bytes) -> bool:
+    """Whether a file that is text has a secret in it, be it where its reader does not look, as in a comment."""
+    if len(data) > SEARCHED_FOR_SECRETS:
+        return False
+    try:
+        return find_secret(data.decode()) is not None
+    except UnicodeDecodeError:
+        return False

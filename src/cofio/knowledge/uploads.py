@@ -1,0 +1,183 @@
+"""A file that is to be a document, and how it becomes records: one for the document, one for each topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from ..backends import Change, Put
+from ..errors import Invalid
+from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_text
+from ..sessions import Place
+from .categories import Category
+from .originals import describe_original, original_drafts
+from .summaries import summarise_document, summarise_text
+from .topics import Topic
+
+SOURCE = "knowledge"
+MAX_NAME = 255  # characters of a file's name
+MAX_CATEGORY = 100
+MAX_SOURCE_TYPE = 100
+PATH = " > "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that is to be a document, and what its sender says of it."""
+
+    data: bytes
+    title: str
+    name: str = ""
+    """The file's name; no more than its last part is kept."""
+    mime: str | None = None
+    source_type: str | None = None
+    category: str | None = None
+
+    def __post_init__(self) -> None:
+        check_text("title", self.title, MAX_TITLE, empty=False)
+        if not any(map(str.isalnum, self.title)):
+            raise Invalid("title", "has no letter or digit in it")
+        if self.category is not None:
+            check_category(self.category)
+        if self.source_type is not None:
+            check_text("source_type", self.source_type, MAX_SOURCE_TYPE)
+        object.__setattr__(self, "name", _file_name(self.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gist:
+    """What a model makes of a document: a summary, a category, and what it says of topics, by their numbers."""
+
+    summary: str = ""
+    category: str = ""
+    summaries: Mapping[int, str] = field(default_factory=dict)
+    names: Mapping[int, str] = field(default_factory=dict)
+    """Names for topics that had to be named by their first line."""
+    labels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Summariser(Protocol):
+    """A model that reads documents; a call may raise Unavailable."""
+
+    def summarise(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> Gist:
+        """What a document is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChanges:
+    """What storing a document takes: its own record, then all the others."""
+
+    document: Draft
+    rest: list[Change]
+    notes: tuple[str, ...]
+
+    @property
+    def all(self) -> list[Change]:
+        """Those that store a new document."""
+        return [Put(draft=self.document), *self.rest]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDocument:
+    """A document that has been read and divided, before it has an id."""
+
+    upload: Upload
+    topics: Sequence[Topic]
+    gist: Gist
+    category: str
+    category_by: str
+    digest: str
+    keeps_file: bool
+    notes: tuple[str, ...]
+
+    def changes(self, place: Place, known: str, admitted: Admit) -> DocumentChanges:
+        """The changes that store it under an id, with secrets handled as the door does."""
+        upload, below = self.upload, home(place) / known
+        drafts = [self._topic(below, known, topic) for topic in self.topics]
+        kept = [admitted(draft) for draft in drafts]
+        masked = any(draft is not before for draft, before in zip(kept, drafts, strict=True))
+        keeps = self.keeps_file and not masked
+        mime = upload.mime or "application/octet-stream"
+        document = Draft(
+            scope=home(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
+            text=self.gist.summary or summarise_document(self.topics) or upload.title,
+            data={
+                "category_id": self.category, "category_by": self.category_by, "source_name": upload.name or None,
+                "source_type": upload.source_type, "topic_count": len(self.topics),
+                "original": describe_original(upload.data, mime) if keeps else None,
+            },
+        )  # fmt: skip
+        document = admitted(document)
+        rest: list[Change] = [Put(draft=draft) for draft in kept]
+        if keeps:
+            rest += [Put(draft=draft, how="key") for draft in original_drafts(below, upload.data, SOURCE)]
+        why = "the file itself is not kept, for there is what looks like a secret in it; in the topics it is masked"
+        return DocumentChanges(document, rest, () if keeps else (why,))
+
+    def _topic(self, scope: Scope, known: str, topic: Topic) -> Draft:
+        data: dict[str, Json] = {
+            "doc_id": known, "path": list(topic.path), "parent": topic.parent, "children": [*topic.children],
+        }  # fmt: skip
+        if topic.bare:
+            data["bare"] = True
+        if topic.index in self.gist.summaries:
+            data["summary"] = self.gist.summaries[topic.index]
+        if topic.index in self.gist.labels:
+            data["labels"] = [*self.gist.labels[topic.index]]
+        return Draft(
+            scope=scope, kind=Kind.TOPIC, id=topic_id(known, topic.index), position=topic.index, text=topic.content,
+            title=topic_title(self.upload.title, topic.path), data=data, source=SOURCE,
+        )  # fmt: skip
+
+
+class Admit(Protocol):
+    """Gives a draft as it may be stored, by what the door does with secrets."""
+
+    def __call__(self, draft: Draft, /) -> Draft: ...
+
+
+def topic_id(known: str, index: int) -> str:
+    """The id of a document's topic; that of the number 0 stands for the document itself."""
+    return f"{known}_{index}"
+
+
+def topic_path(topic: Record) -> tuple[str, ...]:
+    """The names that lead to a topic from its document, its own included."""
+    return tuple(cast("list[str]", fields(topic)["path"]))
+
+
+def topic_summary(topic: Record) -> str:
+    """What a topic is about: in a model's words, or in its first sentences."""
+    told = fields(topic).get("summary")
+    return told if isinstance(told, str) else summarise_text(topic.text) or topic_path(topic)[-1]
+
+
+def fields(record: Record) -> dict[str, Json]:
+    """A record's data, which is always an object where documents are kept."""
+    return cast("dict[str, Json]", record.data)
+
+
+def check_category(name: str) -> None:
+    """Raise Invalid unless this can be the name of a category."""
+    check_text("category_id", name, MAX_CATEGORY, empty=False)
+    if not name.isprintable() or not name.strip():
+        raise Invalid("category_id", "is blank, or holds characters that cannot be printed")
+
+
+def home(place: Place) -> Scope:
+    """Where the documents of a project are; the topics of each are under it."""
+    return place.scope / "knowledge"
+
+
+def topic_title(title: str, path: Iterable[str]) -> str:
+    """What a topic is shown and found by: the document's title, and the names that lead to it."""
+    return PATH.join([title, *path])[:MAX_TITLE]
+
+
+def _file_name(name: str) -> str:
+    """The last part of a file's name, without what no name should hold."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    last = "".join(letter for letter in last if letter.isprintable()).strip()
+    last = last.encode("utf-8", "replace").decode()
+    return "" if last in (".", "..") else last[-MAX_NAME:]

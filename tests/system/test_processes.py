@@ -1,0 +1,185 @@
+"""What a process can know of itself and others, in the way of each system."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import socket
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cofio.system import processes
+from cofio.vault.folders import Stamp
+from cofio.vault.state import State
+
+ENDED, RUNNING, HIDDEN, NONE = 1, 2, 3, 4
+
+
+class Call:
+    """A function of a library, which can be told its types."""
+
+    def __init__(self, answer: Callable[..., int]) -> None:
+        self.answer = answer
+        self.restype: object = None
+        self.argtypes: object = None
+
+    def __call__(self, *given: Any) -> int:
+        return self.answer(*given)
+
+
+class Kernel:
+    """What Windows' library says of a few processes."""
+
+    opened = 0
+
+    def __init__(self, name: str, use_last_error: bool = False) -> None:
+        assert name == "kernel32"
+        self.OpenProcess = Call(self._open)
+        self.CloseHandle = Call(self._close)
+        self.GetExitCodeProcess = Call(self._exit_code)
+        self.GetCurrentProcess = Call(lambda: -1)
+        self.K32GetProcessMemoryInfo = Call(self._memory)
+
+    def _open(self, access: int, inherit: bool, number: int) -> int:
+        vars(ctypes)["get_last_error"] = lambda: 5 if number == HIDDEN else 87
+        if number not in (ENDED, RUNNING):
+            return 0
+        Kernel.opened += 1
+        return number * 10
+
+    def _close(self, handle: int) -> int:
+        Kernel.opened -= 1
+        return 1
+
+    def _exit_code(self, handle: int, code: Any) -> int:
+        code._obj.value = 259 if handle == RUNNING * 10 else 0
+        return 1
+
+    def _memory(self, process: int, counters: Any, size: int) -> int:
+        assert (process, size) == (-1, ctypes.sizeof(counters._obj))
+        assert size == 8 + 8 * ctypes.sizeof(ctypes.c_size_t)
+        counters._obj.peak = 123_456_789
+        return 1
+
+
+@pytest.fixture
+def windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows, with a library that knows four processes."""
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(ctypes, "WinDLL", Kernel, raising=False)
+    monkeypatch.setattr(ctypes, "get_last_error", None, raising=False)
+
+    def kill(*_: object) -> None:
+        raise AssertionError("this would be Ctrl-C")
+
+    monkeypatch.setattr(os, "kill", kill)
+
+
+def test_a_process_is_known_to_run_or_to_have_ended() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert processes.is_running(child.pid)
+    child.communicate(b"\n")
+    assert not processes.is_running(child.pid)
+    assert processes.is_running(1)
+
+
+@pytest.mark.usefixtures("windows")
+def test_a_process_of_windows_is_asked_for_without_a_signal() -> None:
+    assert [processes.is_running(each) for each in (ENDED, RUNNING, HIDDEN, NONE)] == [False, True, True, False]
+    assert Kernel.opened == 0
+    assert processes.measure_peak_memory() == 123_456_789
+
+
+def test_the_peak_of_memory_is_in_bytes() -> None:
+    assert 10_000_000 < processes.measure_peak_memory() < 100_000_000_000
+
+
+def test_each_start_of_the_machine_has_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(processes.read_boot_id()) == 36
+    monkeypatch.setattr(processes, "_BOOT", Path("/nowhere"))
+    assert processes.read_boot_id() == ""
+
+
+def test_the_start_of_windows_is_told_by_its_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = types.ModuleType("winreg")
+    asked: list[str] = []
+
+    @contextmanager
+    def open_key(root: int, place: str) -> Iterator[str]:
+        if asked:
+            raise FileNotFoundError(2, "no such key")
+        asked.append(place)
+        yield place
+
+    vars(registry).update(OpenKey=open_key, QueryValueEx=lambda key, name: (41, 4), HKEY_LOCAL_MACHINE=0)
+    monkeypatch.setitem(sys.modules, "winreg", registry)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert processes.read_boot_id() == "41"
+    assert processes.read_boot_id() == ""
+
+
+def test_a_start_of_the_machine_that_cannot_be_told_from_another_counts_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reopened() -> list[str]:
+        state = State(tmp_path)
+        try:
+            with state.locked():
+                state.keep(state.file("a.md"), {}, Stamp(1, 2, 3))
+            with_boot = State(tmp_path)
+            known = list(with_boot.files())
+            with_boot.close()
+            return known
+        finally:
+            state.close()
+
+    assert reopened() == ["a.md"]
+    monkeypatch.setattr("cofio.vault.state.read_boot_id", lambda: "")
+    assert reopened() == []
+
+
+def test_the_clock_goes_on_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for platform in ("linux", "darwin", "win32"):
+        monkeypatch.setattr(sys, "platform", platform)
+        first = processes.elapsed()
+        assert first <= processes.elapsed()
+
+
+def test_limits_are_set_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_: dict[int, tuple[int, int]] = {}
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: set_.update({what: limits}))
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(sys, "platform", "win32")
+    processes.limit_resources(seconds=3, memory=1000)
+    assert processes.raise_file_limit(5000) == 5000
+    processes.lower_priority(10)
+    processes.run_after_fork(lambda: None)
+    assert set_ == {}
+    monkeypatch.setattr(sys, "platform", "darwin")
+    processes.limit_resources(seconds=3, memory=1000)
+    assert resource.RLIMIT_AS not in set_
+    assert set_[resource.RLIMIT_CPU] == (3, 3)
+    monkeypatch.setattr(sys, "platform", "linux")
+    processes.limit_resources(seconds=3, memory=1000)
+    assert set_[resource.RLIMIT_AS] == (1000, 1000)
+
+
+def test_a_server_takes_no_address_that_another_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket() as ours:
+        processes.claim_address(ours)
+        with pytest.raises(OSError, match="in use"):
+            ours.bind(taken.getsockname())
+    options: list[tuple[int, int, int]] = []
+    fake = types.SimpleNamespace(setsockopt=lambda *given: options.append(given))
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", -5, raising=False)
+    processes.claim_address(fake)  # type: ignore[arg-type]  # it is asked for nothing else
+    assert options == [(socket.SOL_SOCKET, -5, 1)]
