@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Unavailable
 from ..system.disk import sync_path
-from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pin, pins
+from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, installed, pin
 from .runtime import import_onnxruntime
 from .sources import Package, read_sources
 
@@ -56,15 +56,6 @@ _SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.", "Whe
 # in which processors add them up come within a good hundredth of it.
 _NEARNESS = {(0, 1): 0.7553, (0, 2): -0.0409, (1, 2): -0.0061}
 _TOLERANCE = 0.04
-
-
-def installed(models: Path) -> bool:
-    """Whether the model is there with all its files; does not read the large one."""
-    try:
-        pins(models / ID)
-    except Unavailable:
-        return False
-    return True
 
 
 def install(
