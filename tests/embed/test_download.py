@@ -7,8 +7,10 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cofio.embed.download import fetch
+from cofio.embed.download import _Failure, _name, _read_links, fetch
 from cofio.embed.minilm import Pin
 from cofio.embed.sources import Package, Sources
 from cofio.errors import Unavailable
@@ -168,9 +170,20 @@ def test_a_refusal_is_told_without_what_may_be_secret(index: Index, tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"files": [1]}', b"[" * 100_000])
-def test_a_page_that_is_no_listing_is_told(index: Index, tmp_path: Path, body: bytes) -> None:
-    index.answer(PAGE, body, Content_Type=JSON)
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (JSON, b"{"),
+        (JSON, b"[]"),
+        (JSON, b'{"files": [1]}'),
+        (JSON, b'{"files": [{"url": "http://[x"}]}'),
+        (JSON, b"[" * 100_000),
+        ("text/html", b'<a href="http://[x">'),
+        ("text/html", b'<base href="http://[x"><a href="y">'),
+    ],
+)
+def test_a_page_that_is_no_listing_is_told(index: Index, tmp_path: Path, kind: str, body: bytes) -> None:
+    index.answer(PAGE, body, Content_Type=kind)
     assert "something else than a list of files" in failure(tmp_path, f"{index.address}/simple")
 
 
@@ -189,7 +202,29 @@ def test_redirects_come_to_an_end(index: Index, tmp_path: Path) -> None:
 def test_a_download_that_breaks_off_is_told(index: Index, tmp_path: Path) -> None:
     index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
     index.answer(f"{PAGE}{PACKAGE.file}", CONTENT[:1000], Content_Length=str(len(CONTENT)), Connection="close")
+    assert "broke the connection off" in failure(tmp_path, f"{index.address}/simple")
+
+
+@given(st.binary() | st.text(st.sampled_from("<>![]-/=\"'# abhref?&;x:")).map(str.encode))
+def test_any_page_gives_links_or_a_reason(content: bytes) -> None:
+    for kind in ("text/html", JSON):
+        try:
+            links = _read_links(content, kind, "http://h/simple/")
+        except _Failure:
+            continue
+        assert all(isinstance(_name(link), str) for link in links)
+
+
+def test_a_link_to_a_file_of_this_machine_is_not_followed(index: Index, tmp_path: Path) -> None:
+    (tmp_path / PACKAGE.file).write_bytes(CONTENT)
+    index.answer(PAGE, listing((tmp_path / PACKAGE.file).as_uri()), Content_Type=JSON)
     assert "cannot be reached" in failure(tmp_path, f"{index.address}/simple")
+
+
+def test_a_server_that_never_ends_is_given_up(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofio.embed.download._LONGEST", -1.0)
+    index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
+    assert "takes more than an hour" in failure(tmp_path, f"{index.address}/simple")
 
 
 def test_an_index_that_cannot_be_reached_or_asked_is_told(tmp_path: Path) -> None:
