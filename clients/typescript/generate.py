@@ -10,7 +10,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,9 +32,10 @@ class Call(NamedTuple):
     gives: str
     body: str
     """json, form or none."""
-    enveloped: bool
-    parameters: str
-    """The declaration of what stands in the address, where something does."""
+    answer: str
+    """enveloped, json or blob."""
+    declared: list[str]
+    """Declarations of what has no name of its own in the document."""
 
 
 def render(described: Schema) -> str:
@@ -43,17 +44,17 @@ def render(described: Schema) -> str:
     calls = list(_calls(described))
     parts = ["// Made by generate.py from the server's OpenAPI document: change the server, not this file."]
     parts += [_declaration(name, schemas[name]) for name in sorted(schemas)]
-    parts += [call.parameters for call in calls if call.parameters]
+    parts += [each for call in calls for each in call.declared]
     pairs = "".join(f"  {call.name}: {{ request: {call.takes}; response: {call.gives} }};\n" for call in calls)
     parts.append(f"/** What each call takes and gives. */\nexport interface Calls {{\n{pairs}}}")
     parts.append(
-        "/** Where a call is, how its request is sent, and whether its answer stands in an envelope. */\n"
+        "/** Where a call is, how its request is sent, and what its answer is. */\n"
         "export interface CallRoute {\n  method: string;\n  path: string;\n"
-        '  body: "json" | "form" | "none";\n  enveloped: boolean;\n}'
+        '  body: "json" | "form" | "none";\n  answer: "enveloped" | "json" | "blob";\n}'
     )
     routes = "".join(
         f'  {call.name}: {{ method: "{call.method}", path: "{call.path}", body: "{call.body}", '
-        f"enveloped: {json.dumps(call.enveloped)} }},\n"
+        f'answer: "{call.answer}" }},\n'
         for call in calls
     )
     parts.append(
@@ -65,17 +66,20 @@ def render(described: Schema) -> str:
 def _calls(described: Schema) -> Iterator[Call]:
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
-            answers = [
-                reply["content"]["application/json"]["schema"]
-                for status, reply in sorted(operation["responses"].items())
-                if status.startswith("2") and "content" in reply
-            ]
-            given = [_data(answer) for answer in answers]
+            replies = [reply for status, reply in sorted(operation["responses"].items()) if status.startswith("2")]
+            gives, answer = _gives([reply["content"] for reply in replies if "content" in reply])
             name = operation["operationId"]
-            takes, body, parameters = _takes(name, operation)
-            gives = " | ".join(dict.fromkeys(given)) or "null"
-            enveloped = any("data" in answer.get("properties", {}) for answer in answers)
-            yield Call(name, method.upper(), path, takes, gives, body, enveloped, parameters)
+            takes, body, declared = _takes(name, operation)
+            yield Call(name, method.upper(), path, takes, gives, body, answer, declared)
+
+
+def _gives(contents: Sequence[Schema]) -> tuple[str, str]:
+    """The type of the answer, and how it comes: enveloped, json or blob."""
+    if any("application/json" not in content for content in contents):
+        return "Blob", "blob"
+    schemas = [content["application/json"]["schema"] for content in contents]
+    enveloped = any("data" in schema.get("properties", {}) for schema in schemas)
+    return " | ".join(dict.fromkeys(map(_data, schemas))) or "null", "enveloped" if enveloped else "json"
 
 
 def _data(schema: Schema) -> str:
@@ -83,30 +87,31 @@ def _data(schema: Schema) -> str:
     return _type(schema["properties"]["data"] if "data" in schema.get("properties", {}) else schema)
 
 
-def _takes(name: str, operation: Schema) -> tuple[str, str, str]:
-    """The type of a request, how it is sent, and the declaration of what of it stands in the address."""
-    parts, body, declared = [], "none", ""
+def _takes(name: str, operation: Schema) -> tuple[str, str, list[str]]:
+    """The type of a request, how it is sent, and the declarations that its type needs."""
+    parts, body, declared = [], "none", []
+    title = "".join(word.capitalize() for word in name.split("_"))
     if operation.get("parameters"):
-        own = "".join(word.capitalize() for word in name.split("_")) + "Parameters"
-        fields = {
-            each["name"]: {**each["schema"], "description": each.get("description", "")}
-            for each in operation["parameters"]
-        }
-        required = [each["name"] for each in operation["parameters"] if each.get("required")]
-        declared = _declaration(
-            own,
-            {
-                "type": "object",
-                "description": f"What stands in the address of `{name}`.",
-                "properties": fields,
-                "required": required,
+        parameters = {
+            "type": "object",
+            "description": f"What stands in the address of `{name}`.",
+            "properties": {
+                each["name"]: {**each["schema"], "description": each.get("description", "")}
+                for each in operation["parameters"]
             },
-        )
-        parts.append(own)
+            "required": [each["name"] for each in operation["parameters"] if each.get("required")],
+        }
+        parts.append(f"{title}Parameters")
+        declared.append(_declaration(parts[-1], parameters))
     if "requestBody" in operation:
         kinds = operation["requestBody"]["content"]
         body = "json" if "application/json" in kinds else "form"
-        parts.append(_type(kinds["application/json" if body == "json" else "multipart/form-data"]["schema"]))
+        schema = kinds["application/json" if body == "json" else "multipart/form-data"]["schema"]
+        if "properties" in schema:
+            parts.append(f"{title}Body")
+            declared.append(_declaration(parts[-1], {"description": f"The body of `{name}`.", **schema}))
+        else:
+            parts.append(_type(schema))
     return " & ".join(parts) or "Record<string, never>", body, declared
 
 

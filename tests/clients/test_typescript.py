@@ -109,7 +109,7 @@ def test_it_works_against_real_servers(node: Path, package: Path, tmp_path: Path
     assert re.search(r"^# fail 0$", done.stdout, re.MULTILINE), done.stdout
     passed = re.search(r"^# pass (\d+)$", done.stdout, re.MULTILINE)
     assert passed is not None
-    assert int(passed[1]) >= 13
+    assert int(passed[1]) >= 14
 
 
 def test_what_would_be_published_is_built_and_needs_nothing(node: Path, package: Path, tmp_path: Path) -> None:

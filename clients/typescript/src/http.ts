@@ -75,10 +75,16 @@ export class Http {
 
   /** The JSON of the answer; a status of 400 and above becomes a CofioError. */
   async send(sent: Sent, options: RequestOptions = {}): Promise<unknown> {
+    const answer = await this.receive(sent, options);
+    return answer.status === 204 ? null : await answer.json();
+  }
+
+  /** The answer, once it is none of those that become a CofioError. */
+  async receive(sent: Sent, options: RequestOptions = {}): Promise<Response> {
     const most = this.#options.retries ?? 2;
     for (let tried = 0; ; tried += 1) {
       const answer = await this.#once(sent, options);
-      if (answer.ok) return answer.status === 204 ? null : await answer.json();
+      if (answer.ok) return answer;
       const error = await refusal(answer);
       if (tried >= most || !unread(error, sent)) throw error;
       const pause = error.retryAfter === undefined ? 250 * 2 ** tried : error.retryAfter * 1000;

@@ -1,25 +1,27 @@
 // A client for `cofio serve`: conversations in, memory out, documents, search and the states of agents.
 
+import { Caller } from "./calls.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { type CofioOptions, Http, part, type RequestOptions, sleep } from "./http.ts";
-import {
-  type AddRequest,
-  type Calls,
-  type GetAgentCaseItem,
-  type GetAgentSkillItem,
-  type GetAtomicFactItem,
-  type GetData,
-  type GetEpisodeItem,
-  type GetProfileItem,
-  type GetRequest,
-  type MessageItem,
-  ROUTES,
-  type SearchData,
-  type SearchRequest,
-  type TaskItem,
+import { Documents } from "./documents.ts";
+import { type CofioOptions, Http, type RequestOptions, sleep } from "./http.ts";
+import type {
+  AddRequest,
+  Calls,
+  GetAgentCaseItem,
+  GetAgentSkillItem,
+  GetAtomicFactItem,
+  GetData,
+  GetEpisodeItem,
+  GetProfileItem,
+  GetRequest,
+  MessageItem,
+  SearchData,
+  SearchRequest,
+  TaskItem,
 } from "./schema.ts";
 
 export { type Checkpoint, type CheckpointHeading, Checkpoints } from "./checkpoints.ts";
+export { Documents } from "./documents.ts";
 export { CofioError, type CofioOptions, type RequestOptions } from "./http.ts";
 export type * from "./schema.ts";
 
@@ -51,41 +53,24 @@ const FIELDS = {
 export class Cofio {
   /** The states of agents, by thread. */
   readonly checkpoints: Checkpoints;
-  readonly #http: Http;
+  /** A knowledge base of documents, beside what is remembered of conversations. */
+  readonly documents: Documents;
+  readonly #calls: Caller;
 
   constructor(options: CofioOptions = {}) {
-    this.#http = new Http(options);
-    this.checkpoints = new Checkpoints(this.#http);
+    const http = new Http(options);
+    this.#calls = new Caller(http);
+    this.checkpoints = new Checkpoints(http);
+    this.documents = new Documents(this.#calls);
   }
 
   /** Makes any call of the API by its name: what it takes and gives is in `Calls`. */
   async call<Name extends keyof Calls>(
     name: Name,
     request: Calls[Name]["request"],
-    options: RequestOptions = {},
+    options?: RequestOptions,
   ): Promise<Calls[Name]["response"]> {
-    return (await this.#ask(name, request, options)).data;
-  }
-
-  async #ask<Name extends keyof Calls>(
-    name: Name,
-    request: Calls[Name]["request"],
-    options: RequestOptions = {},
-  ): Promise<{ request_id: string; data: Calls[Name]["response"] }> {
-    const route = ROUTES[name];
-    const fields: Record<string, unknown> = { ...request };
-    const path = route.path.replace(/\{(\w+)\}/g, (_, field: string) => {
-      const value = String(fields[field] ?? "");
-      delete fields[field];
-      return part(field, value);
-    });
-    const sent =
-      route.body === "json" ? { json: fields } : route.body === "form" ? { form: form(fields) } : { query: fields };
-    const answer = await this.#http.send({ method: route.method, path, ...sent }, options);
-    return (route.enveloped ? answer : { request_id: "", data: answer }) as {
-      request_id: string;
-      data: Calls[Name]["response"];
-    };
+    return (await this.#calls.ask(name, request, options)).data;
   }
 
   /** Keeps messages of a session: they are on disk when this resolves. With `async_mode`, see `waitForTask`. */
@@ -95,7 +80,7 @@ export class Cofio {
       sender_id: message.sender_id ?? message.role,
       timestamp: message.timestamp ?? Date.now() + at, // in the order in which they were given
     }));
-    const { data, request_id } = await this.#ask("add", { ...request, messages }, options);
+    const { data, request_id } = await this.#calls.ask("add", { ...request, messages }, options);
     return { ...data, request_id };
   }
 
@@ -104,7 +89,7 @@ export class Cofio {
     request: Calls["flush"]["request"],
     options?: RequestOptions,
   ): Promise<Answered<Calls["flush"]["response"]>> {
-    const { data, request_id } = await this.#ask("flush", request, options);
+    const { data, request_id } = await this.#calls.ask("flush", request, options);
     return { ...data, request_id };
   }
 
@@ -160,13 +145,4 @@ export class Cofio {
   async health(options?: RequestOptions): Promise<Calls["health"]["response"]> {
     return await this.call("health", {}, options);
   }
-}
-
-function form(fields: Record<string, unknown>): FormData {
-  const made = new FormData();
-  for (const [name, value] of Object.entries(fields)) {
-    if (value instanceof Blob) made.append(name, value);
-    else if (value !== undefined && value !== null) made.append(name, String(value));
-  }
-  return made;
 }

@@ -18,9 +18,12 @@ export interface AddRequest {
   session_id: SessionName;
   /** What was said, in order. */
   messages: MessageItem[];
-  /** Only keep the messages: nothing is carved before a flush, or a quiet time. By default false. */
+  /** Only keep the messages: no memory is made of them before a flush, or a quiet time. By default false. */
   defer_extraction?: boolean;
-  /** Answer with 202 as soon as the messages are kept, and carve them afterwards: see /tasks. By default false. */
+  /**
+   * Answer with 202 as soon as the messages are kept, and make memory of them afterwards: see /tasks. By default
+   * false.
+   */
   async_mode?: boolean;
 }
 
@@ -36,6 +39,30 @@ export interface Capabilities {
   multimodal_llm: boolean;
   /** Whether documents can be read; always so. */
   parser: boolean;
+}
+
+/** The categories there are. */
+export interface CategoriesData {
+  /** The categories there are from the start, then those that documents were given. */
+  categories: CategoryItem[];
+}
+
+/** Whose categories are meant. */
+export interface CategoriesRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+}
+
+/** A category, and how many documents are filed under it. */
+export interface CategoryItem {
+  /** Its name. */
+  category_id: string;
+  /** What belongs there. */
+  description: string;
+  /** How many documents are filed under it. */
+  document_count: number;
 }
 
 /** A piece of a message that has several. */
@@ -90,6 +117,128 @@ export interface DeleteRequest {
   memory_type?: "episode" | "profile" | "agent_case" | "agent_skill" | null;
   /** Everything of this app and project. By default false. */
   all?: boolean;
+}
+
+/** The document that a hit is of. */
+export interface DocumentContext {
+  /** The document's id. */
+  doc_id: string;
+  /** What the document is called. */
+  title: string;
+  /** What the document is about. */
+  summary: string;
+}
+
+/** A document that was just stored. */
+export interface DocumentData {
+  /** The document's id. */
+  doc_id: string;
+  /** What the document is filed under. */
+  category_id: string;
+  /** How many topics the document has. */
+  topic_count: number;
+  /** The name of its file; null if it had none. */
+  source_name: string | null;
+  /** The address of its text, as Markdown. */
+  md_path: string;
+  /** The address of the file as it was sent, if it is kept. */
+  original_file_path: string | null;
+}
+
+/** A document that was forgotten. */
+export interface DocumentDeleteData {
+  /** The document's id. */
+  doc_id: string;
+  /** How many topics went with it. */
+  deleted_topics: number;
+}
+
+/** A document with its topics. */
+export interface DocumentDetail {
+  /** The document's id. */
+  doc_id: string;
+  /** What the document is filed under. */
+  category_id: string;
+  /** What the document is called. */
+  title: string;
+  /** What the document is about. */
+  summary: string;
+  /** The name of its file; null if it had none. */
+  source_name: string | null;
+  /** Where the file comes from, in a word of the sender's. */
+  source_type: string | null;
+  /** The address of the file as it was sent; null if it is not kept. */
+  original_file_path: string | null;
+  /** Its topics, in the order of the document. */
+  topics: TopicOverview[];
+  /** When it came in. */
+  created_at: string;
+  /** When it last changed. */
+  updated_at: string;
+}
+
+/** A document in a list. */
+export interface DocumentOverview {
+  /** The document's id. */
+  doc_id: string;
+  /** What the document is filed under. */
+  category_id: string;
+  /** What the document is called. */
+  title: string;
+  /** How many topics the document has. */
+  topic_count: number;
+  /** When it came in. */
+  created_at: string;
+}
+
+/** A page of documents. */
+export interface DocumentPage {
+  /** The documents of this page. */
+  documents: DocumentOverview[];
+  /** How many there are. */
+  total: number;
+  /** Which page, from 1. */
+  page: number;
+  /** How many there are on a page, at most 100. */
+  page_size: number;
+}
+
+/** What was changed of a document. */
+export interface DocumentPatchData {
+  /** The document's id. */
+  doc_id: string;
+  /** What has changed: title, category_id. */
+  updated_fields: string[];
+  /** When it last changed. */
+  updated_at: string;
+}
+
+/** Which document is meant. */
+export interface DocumentRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** Which documents are listed. */
+export interface DocumentsRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** What the document is filed under. */
+  category_id?: string | null;
+  /** Which page, from 1. By default 1. */
+  page?: number;
+  /** How many there are on a page, at most 100. By default 20. */
+  page_size?: number;
+  /** What they are sorted by. By default "created_at". */
+  sort_by?: "created_at" | "updated_at" | "title";
+  /** desc: the newest first, or from Z to A. By default "desc". */
+  sort_order?: "asc" | "desc";
 }
 
 /** What went wrong. */
@@ -380,6 +529,63 @@ export interface JobsRequest {
   page_size?: number;
 }
 
+/** A topic that answers. */
+export interface KnowledgeHit {
+  /** The topic's id: the document's, and a number from 1 on; 0 is the document itself. */
+  topic_id: string;
+  /** What the topic is called: its heading, or its first line. */
+  topic_name: string;
+  /** The names that lead to it from the document, with " > " between. */
+  topic_path: string;
+  /** How many steps lead to it from the document. */
+  depth: number;
+  /** What the topic is about. */
+  summary: string;
+  /** What the document is filed under. */
+  category_id: string;
+  /** What the topic says, with `include_content`. */
+  content: string | null;
+  /** How well it answers, from 0 to 1; it orders the hits of one answer. */
+  score: number;
+  /** The method that was asked for. */
+  retrieval_method: string;
+  /** The name of the document's file. */
+  source: string | null;
+  /** The document that it is of. */
+  document: DocumentContext;
+}
+
+/** The topics that answer, best first. */
+export interface KnowledgeSearchData {
+  /** The topics that answer, best first. */
+  hits: KnowledgeHit[];
+  /** How many there are. */
+  total: number;
+  /** How long it took, in milliseconds. */
+  took_ms: number;
+}
+
+/** What is looked for in all documents. */
+export interface KnowledgeSearchRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** What is looked for, in plain words. */
+  query: string;
+  /**
+   * keyword: by words; vector: by meaning; hybrid: both; agentic, llm_multiround: in several rounds. By default
+   * "hybrid".
+   */
+  method?: "keyword" | "vector" | "hybrid" | "agentic" | "llm_multiround";
+  /** How many hits there may be. By default 10. */
+  top_k?: number;
+  /** The least score of a hit, from 0 to 1. */
+  score_threshold?: number | null;
+  /** Give what the topics say, too. By default false. */
+  include_content?: boolean;
+}
+
 /** A message that has not been carved yet, and answers a query. */
 export interface MessageHit {
   /** Its id. */
@@ -441,6 +647,20 @@ export interface ModelHealth {
 /** A name: 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -, but not . or .. alone. */
 export type Name = string;
 
+/** What is to change of a document. */
+export interface PatchRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The document's id. */
+  doc_id: string;
+  /** What the document is called. */
+  title?: string | null;
+  /** What the document is filed under. */
+  category_id?: string | null;
+}
+
 /** The requests that were answered with 202, as far as this server knows of them. */
 export interface QueueHealth {
   /** Whether they are being carried out. */
@@ -489,6 +709,24 @@ export interface QuiesceData {
 
 /** Nothing: whatever is sent is passed over. */
 export interface QuiesceRequest {}
+
+/** A file that is to take the place of a document. */
+export interface ReplaceRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The file: text, Markdown, HTML, an office document, an email or a PDF, of at most 50 MiB. */
+  file: Blob;
+  /** What the document is called. */
+  title: string;
+  /** Where the file comes from, in a word of the sender's. */
+  source_type?: string | null;
+  /** What it is filed under; without it, that is decided by what it says. */
+  category_id?: string | null;
+  /** The document's id. */
+  doc_id: string;
+}
 
 /** A case that answers a query. */
 export interface SearchAgentCaseItem {
@@ -646,7 +884,7 @@ export interface SearchRequest {
   enable_llm_rerank?: boolean;
   /** Conditions that a record must meet: by session_id, timestamp, sender_id, parent_type, parent_id. */
   filters?: FilterNode | null;
-  /** Look through messages that have not been carved yet, too: `message_hits`. By default false. */
+  /** Look through messages of which no memory is made yet, too: `message_hits`. By default false. */
   include_unprocessed?: boolean;
 }
 
@@ -721,6 +959,60 @@ export interface ToolFunction {
   name: string;
   /** The arguments, as JSON text. */
   arguments: string;
+}
+
+/** A topic with what it says. */
+export interface TopicDetail {
+  /** The topic's id: the document's, and a number from 1 on; 0 is the document itself. */
+  topic_id: string;
+  /** What the topic is called: its heading, or its first line. */
+  topic_name: string;
+  /** The names that lead to it from the document, with " > " between. */
+  topic_path: string;
+  /** How many steps lead to it from the document. */
+  depth: number;
+  /** What the topic is about. */
+  summary: string;
+  /** The document's id. */
+  doc_id: string;
+  /** What the document is filed under. */
+  category_id: string;
+  /** What the topic says, with its heading; what the topics under it say is not in it. */
+  content: string;
+  /** Words that a model gave it; none without a model. */
+  content_labels: string[];
+  /** The topic that it is under; null for the document itself. */
+  parent_topic_id: string | null;
+  /** The topics under it. */
+  children_topic_ids: string[];
+  /** When it came in. */
+  created_at: string;
+  /** When it last changed. */
+  updated_at: string;
+}
+
+/** A topic in the list of a document's. */
+export interface TopicOverview {
+  /** The topic's id: the document's, and a number from 1 on; 0 is the document itself. */
+  topic_id: string;
+  /** What the topic is called: its heading, or its first line. */
+  topic_name: string;
+  /** The names that lead to it from the document, with " > " between. */
+  topic_path: string;
+  /** How many steps lead to it from the document. */
+  depth: number;
+  /** What the topic is about. */
+  summary: string;
+}
+
+/** Which topic is meant; the number 0 is the document itself. */
+export interface TopicRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The topic's id: the document's, and a number from 1 on; 0 is the document itself. */
+  topic_id: string;
 }
 
 /** What came of a strategy that was to be run. */
@@ -817,6 +1109,22 @@ export interface UpdateRequest {
   profile_data?: Record<string, unknown> | null;
 }
 
+/** A file that is to be a document. */
+export interface UploadRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The file: text, Markdown, HTML, an office document, an email or a PDF, of at most 50 MiB. */
+  file: Blob;
+  /** What the document is called. */
+  title: string;
+  /** Where the file comes from, in a word of the sender's. */
+  source_type?: string | null;
+  /** What it is filed under; without it, that is decided by what it says. */
+  category_id?: string | null;
+}
+
 /** What stands in the address of `tasks`. */
 export interface TasksParameters {
   /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
@@ -839,6 +1147,122 @@ export interface TaskParameters {
   task_id: string;
 }
 
+/** What stands in the address of `list_documents`. */
+export interface ListDocumentsParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** What the document is filed under. */
+  category_id?: string;
+  /** Which page, from 1. By default 1. */
+  page?: number;
+  /** How many there are on a page, at most 100. By default 20. */
+  page_size?: number;
+  /** What they are sorted by. By default "created_at". */
+  sort_by?: "created_at" | "updated_at" | "title";
+  /** desc: the newest first, or from Z to A. By default "desc". */
+  sort_order?: "asc" | "desc";
+}
+
+/** What stands in the address of `get_document`. */
+export interface GetDocumentParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** What stands in the address of `replace_document`. */
+export interface ReplaceDocumentParameters {
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** A file that is to take the place of a document. */
+export interface ReplaceDocumentBody {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The file: text, Markdown, HTML, an office document, an email or a PDF, of at most 50 MiB. */
+  file: Blob;
+  /** What the document is called. */
+  title: string;
+  /** Where the file comes from, in a word of the sender's. */
+  source_type?: string | null;
+  /** What it is filed under; without it, that is decided by what it says. */
+  category_id?: string | null;
+}
+
+/** What stands in the address of `patch_document`. */
+export interface PatchDocumentParameters {
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** What is to change of a document. */
+export interface PatchDocumentBody {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** What the document is called. */
+  title?: string | null;
+  /** What the document is filed under. */
+  category_id?: string | null;
+}
+
+/** What stands in the address of `delete_document`. */
+export interface DeleteDocumentParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** What stands in the address of `get_original`. */
+export interface GetOriginalParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** What stands in the address of `get_markdown`. */
+export interface GetMarkdownParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The document's id. */
+  doc_id: string;
+}
+
+/** What stands in the address of `get_topic`. */
+export interface GetTopicParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The topic's id: the document's, and a number from 1 on; 0 is the document itself. */
+  topic_id: string;
+}
+
+/** What stands in the address of `list_categories`. */
+export interface ListCategoriesParameters {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+}
+
 /** What each call takes and gives. */
 export interface Calls {
   add: { request: AddRequest; response: AddData | QueuedData };
@@ -852,29 +1276,51 @@ export interface Calls {
   task: { request: TaskParameters; response: TaskItem };
   trigger: { request: TriggerRequest; response: TriggerData };
   quiesce: { request: Record<string, never>; response: QuiesceData };
+  add_document: { request: UploadRequest; response: DocumentData };
+  list_documents: { request: ListDocumentsParameters; response: DocumentPage };
+  get_document: { request: GetDocumentParameters; response: DocumentDetail };
+  replace_document: { request: ReplaceDocumentParameters & ReplaceDocumentBody; response: DocumentData };
+  patch_document: { request: PatchDocumentParameters & PatchDocumentBody; response: DocumentPatchData };
+  delete_document: { request: DeleteDocumentParameters; response: DocumentDeleteData };
+  get_original: { request: GetOriginalParameters; response: Blob };
+  get_markdown: { request: GetMarkdownParameters; response: Blob };
+  get_topic: { request: GetTopicParameters; response: TopicDetail };
+  search_knowledge: { request: KnowledgeSearchRequest; response: KnowledgeSearchData };
+  list_categories: { request: ListCategoriesParameters; response: CategoriesData };
   health: { request: Record<string, never>; response: Health };
 }
 
-/** Where a call is, how its request is sent, and whether its answer stands in an envelope. */
+/** Where a call is, how its request is sent, and what its answer is. */
 export interface CallRoute {
   method: string;
   path: string;
   body: "json" | "form" | "none";
-  enveloped: boolean;
+  answer: "enveloped" | "json" | "blob";
 }
 
 /** The route of each call. */
 export const ROUTES: Record<keyof Calls, CallRoute> = {
-  add: { method: "POST", path: "/api/v2/memory/add", body: "json", enveloped: true },
-  flush: { method: "POST", path: "/api/v2/memory/flush", body: "json", enveloped: true },
-  search: { method: "POST", path: "/api/v2/memory/search", body: "json", enveloped: true },
-  get: { method: "POST", path: "/api/v2/memory/get", body: "json", enveloped: true },
-  delete: { method: "POST", path: "/api/v2/memory/delete", body: "json", enveloped: true },
-  update: { method: "POST", path: "/api/v2/memory/update", body: "json", enveloped: true },
-  jobs: { method: "POST", path: "/api/v2/memory/jobs", body: "json", enveloped: true },
-  tasks: { method: "GET", path: "/api/v2/tasks", body: "none", enveloped: true },
-  task: { method: "GET", path: "/api/v2/tasks/{task_id}", body: "none", enveloped: true },
-  trigger: { method: "POST", path: "/api/v2/ome/trigger", body: "json", enveloped: false },
-  quiesce: { method: "POST", path: "/api/v2/cascade/quiesce", body: "none", enveloped: false },
-  health: { method: "GET", path: "/health", body: "none", enveloped: false },
+  add: { method: "POST", path: "/api/v2/memory/add", body: "json", answer: "enveloped" },
+  flush: { method: "POST", path: "/api/v2/memory/flush", body: "json", answer: "enveloped" },
+  search: { method: "POST", path: "/api/v2/memory/search", body: "json", answer: "enveloped" },
+  get: { method: "POST", path: "/api/v2/memory/get", body: "json", answer: "enveloped" },
+  delete: { method: "POST", path: "/api/v2/memory/delete", body: "json", answer: "enveloped" },
+  update: { method: "POST", path: "/api/v2/memory/update", body: "json", answer: "enveloped" },
+  jobs: { method: "POST", path: "/api/v2/memory/jobs", body: "json", answer: "enveloped" },
+  tasks: { method: "GET", path: "/api/v2/tasks", body: "none", answer: "enveloped" },
+  task: { method: "GET", path: "/api/v2/tasks/{task_id}", body: "none", answer: "enveloped" },
+  trigger: { method: "POST", path: "/api/v2/ome/trigger", body: "json", answer: "json" },
+  quiesce: { method: "POST", path: "/api/v2/cascade/quiesce", body: "none", answer: "json" },
+  add_document: { method: "POST", path: "/api/v2/knowledge/documents", body: "form", answer: "enveloped" },
+  list_documents: { method: "GET", path: "/api/v2/knowledge/documents", body: "none", answer: "enveloped" },
+  get_document: { method: "GET", path: "/api/v2/knowledge/documents/{doc_id}", body: "none", answer: "enveloped" },
+  replace_document: { method: "PUT", path: "/api/v2/knowledge/documents/{doc_id}", body: "form", answer: "enveloped" },
+  patch_document: { method: "PATCH", path: "/api/v2/knowledge/documents/{doc_id}", body: "json", answer: "enveloped" },
+  delete_document: { method: "DELETE", path: "/api/v2/knowledge/documents/{doc_id}", body: "none", answer: "enveloped" },
+  get_original: { method: "GET", path: "/api/v2/knowledge/documents/{doc_id}/original", body: "none", answer: "blob" },
+  get_markdown: { method: "GET", path: "/api/v2/knowledge/documents/{doc_id}/markdown", body: "none", answer: "blob" },
+  get_topic: { method: "GET", path: "/api/v2/knowledge/topics/{topic_id}", body: "none", answer: "enveloped" },
+  search_knowledge: { method: "POST", path: "/api/v2/knowledge/search", body: "json", answer: "enveloped" },
+  list_categories: { method: "GET", path: "/api/v2/knowledge/categories", body: "none", answer: "enveloped" },
+  health: { method: "GET", path: "/health", body: "none", answer: "json" },
 };

@@ -117,6 +117,32 @@ test("checkpoints come back as they were, the newest first", async () => {
   await assert.rejects(memory.checkpoints.load(".."), /cannot stand in an address/);
 });
 
+test("a document goes in whole, is found by its topics, and goes whole", async () => {
+  const text = "# Travel policy\n\nBook early.\n\n## Trains\n\nTake the night train where there is one.\n";
+  const file = new File([text], "travel policy.md", { type: "text/markdown" });
+  const { doc_id, topic_count } = await memory.documents.add({ file, title: "Travel" });
+  assert.equal(topic_count, 2);
+  const { hits } = await memory.documents.search({ query: "night train", include_content: true });
+  assert.equal(hits[0]?.document.doc_id, doc_id);
+  assert.match(hits[0]?.content ?? "", /night train/);
+  const topic = await memory.documents.topic({ topic_id: hits[0]?.topic_id ?? "" });
+  assert.equal(topic.topic_name, "Trains");
+  assert.equal(await (await memory.documents.original({ doc_id })).text(), text);
+  assert.match(await memory.documents.markdown({ doc_id }), /## Trains/);
+  const shorter = new File(["# Travel policy\n\nStay at home.\n"], "policy.md");
+  await memory.documents.replace({ doc_id, file: shorter, title: "Travel" });
+  assert.equal((await memory.documents.get({ doc_id })).topics.length, 1);
+  const updated = await memory.documents.update({ doc_id, title: "Travelling" });
+  assert.deepEqual(updated.updated_fields, ["title"]);
+  const { documents } = await memory.documents.list();
+  assert.deepEqual(documents.map((each) => each.title), ["Travelling"]);
+  assert.ok((await memory.documents.categories()).categories.some((each) => each.document_count === 1));
+  await memory.documents.delete({ doc_id });
+  assert.equal((await memory.documents.list()).total, 0);
+  const gone = memory.documents.get({ doc_id });
+  await assert.rejects(gone, (error: unknown) => error instanceof CofioError && error.status === 404);
+});
+
 test("the server tells how it is", async () => {
   const health = await memory.health();
   assert.equal(health.status, "ok");

@@ -301,6 +301,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "knowledge.isolated": ("today knowledge", "no call sees or changes a document of another app or project"),
     "knowledge.tokens": ("issue", "a token is held to its app, its project and reading on every route"),
     "knowledge.secrets": ("issue", "what looks like a secret is masked, and the file that holds it is not kept"),
+    "knowledge.model": ("today knowledge", "a model sums up, labels and files a document; without it nothing is lost"),
     "knowledge.memory": ("issue", "what documents say is found through the other doors"),
     "knowledge.together": ("issue", "documents that come in at once are all there, each whole"),
     "knowledge.forget": ("issue", "forgetting everything of a project forgets its documents"),
