@@ -13,7 +13,7 @@ from ..content import Reading
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..model import Draft, Kind, Record
-from ..query import MAX_LIST, AllOf, Filter, Query, Where
+from ..query import MAX_LIMIT, MAX_LIST, AllOf, Filter, Query, Where
 from ..secrets import find_secret
 from ..secrets.policy import Door, admit_draft
 from ..sessions import Place
@@ -34,6 +34,7 @@ from .uploads import (
     topic_title,
 )
 
+SPARE = 10  # hits that are asked for beside twice as many as are wanted
 TRIES = 20  # how often a change is tried again, because another process was at the same document
 SEARCHED_FOR_SECRETS = 16 * 1024 * 1024  # bytes of a file that is text
 Records: TypeAlias = list[Record]  # inside of Documents, `list` is a verb
@@ -255,16 +256,15 @@ class Documents:
 
     def search(self, place: Place, asked: Asked) -> Answer:
         """The topics of all documents that answer, best first; one that is nothing but a heading answers nothing."""
-        wanted: Filter = Where("data.bare", "!=", True)
-        if asked.filter is not None:
-            wanted = AllOf(wanted, asked.filter)
+        # Left out here, of more than is asked for: a filter on their data would cost a search ten times as much.
         page = self.engine.search(
             Query(
-                asked.text, scope=home(place), kinds=(Kind.TOPIC,), filter=wanted, mode=asked.mode, limit=asked.limit,
-                floor=asked.floor,
+                asked.text, scope=home(place), kinds=(Kind.TOPIC,), filter=asked.filter, mode=asked.mode,
+                limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
-        return Answer([Found(hit.record, score(hit)) for hit in page], page.degraded)
+        found = [Found(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
+        return Answer(found[: asked.limit], page.degraded)
 
     # How it is done.
 
