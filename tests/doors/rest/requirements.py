@@ -201,6 +201,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "issue",
         "for those who take part in the session alone; the seed: whoever asks",
     ),
+    "search.waits": ("issue 14", "a search that finds nothing says so when messages of the user wait"),
     "search.message_hits": ("issue", "include_unprocessed: waiting messages that answer, as message_hits"),
     # /get.
     "get.owner": ("seed get", "exactly one of user_id and agent_id, of at least one character"),
