@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import Invalid, Unavailable
+from ...errors import Invalid, NotFound, Unavailable
 from ...model import Json, check_text
 from ..memory_tool import Result, Tree, dispatch, home, log, restore
 from ..memory_tool.paths import BadPath, canonical
@@ -93,8 +93,13 @@ def _rm(args: Namespace) -> int:
 
 def _restore(args: Namespace) -> int:
     def run(engine: Engine) -> Result:
-        revision = None if args.revision is None else resolve(engine, args.revision).id
-        return restore(engine, home(args.owner), args.path, revision, source=SOURCE)
+        try:
+            revision = None if args.revision is None else resolve(engine, args.revision).id
+            return restore(engine, home(args.owner), args.path, revision, source=SOURCE)
+        except NotFound:
+            which = f" {args.revision}" if args.revision else ""
+            there = f"`cofio files log {args.path}` shows what there is"
+            raise Unavailable(f"{args.path} has no earlier state{which}; {there}") from None
 
     return _changed(args, f"restored {args.path}", run)
 

@@ -99,6 +99,26 @@ def port(written: str) -> int:
 
 
 @_value
+def whole(written: str) -> int:
+    """A whole number."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", written):
+        raise Invalid("number", f"{written!r} is not a whole number")
+    return int(written)
+
+
+@_value
+def share(written: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = float(written)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise Invalid("number", f"{written!r} is not a number from 0 to 1")
+    return number
+
+
+@_value
 def origin(written: str) -> Origin:
     """The origin of a site's pages."""
     from ..origins import Origin
