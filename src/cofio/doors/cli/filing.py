@@ -132,7 +132,9 @@ def _log(args: Namespace) -> int:
             "id": each.id, "path": each.path, "version": each.version, "since": since, "until": until,
             "cause": each.cause, "bytes": size,
         }  # fmt: skip
-        _line(args, facts, short.get(each.id, each.id), f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
+        columns = (f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
+        # People read what it was first; programs find the id where it always was.
+        _line(args, facts, *((*columns, short[each.id]) if short else (each.id, *columns)))
     sys.stdout.flush()
     if not found and not args.json:
         note(f"{args.path} has held nothing else so far")

@@ -50,7 +50,7 @@ def scope(written: str) -> Scope:
 
     if "//" in written:
         meant = "/".join(name for name in written.split("/") if name)
-        raise Invalid("scope", f"{written} has a name without a letter in it; did you mean {meant or '/'}?")
+        raise Invalid("scope", f"{written} has an empty name between its slashes; did you mean {meant or '/'}?")
     return Scope.parse(written)
 
 
