@@ -1,6 +1,6 @@
 """What does a day with the memory cost a model? Characters, as Claude Code, Codex and Gemini CLI pass them on.
 
-usage: python -m benchmarks.mcp.tokens [--before PROGRAM [--before-name NAME]] [--agents claude-code codex gemini-cli] [--write]
+usage: python -m benchmarks.mcp.tokens [--before PROGRAM [--before-name NAME]] [--agents NAME...] [--write]
 
 Each client runs for real, against a scripted model that makes the calls of benchmarks/mcp/day.py, with cofio and with
 agent-memory-store. --before names the `cofio` of another version, which is measured beside this one.
