@@ -102,6 +102,7 @@ def _configure_gemini(home: Path, launch: Launch, address: str) -> dict[str, str
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "mcpServers": {SERVER: _entry(launch) | {"trust": True}},
         "privacy": {"usageStatisticsEnabled": False},
+        "model": {"disableLoopDetection": True},  # thirty calls in a row are what is meant
     }
     _write(home / ".gemini" / "settings.json", settings)
     return {"GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": address, "GEMINI_CLI_TRUST_WORKSPACE": "true"}

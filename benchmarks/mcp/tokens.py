@@ -25,6 +25,7 @@ from cofio import Engine, Settings
 from ..__main__ import RESULTS
 from .clients import AGENTS, Agent, Launch, install
 from .day import NOTES, REST
+from .hints import measure_hints
 from .models import Transcript, render_json
 from .servers import BY_DEFAULT, Product, found_peer, session
 
@@ -122,6 +123,8 @@ def main() -> None:
     ]
     for name in given.agents:
         lines += ["", *_report(names[name], products, node, given.transcripts)]
+    with _scratch() as folder:
+        lines += ["", "## What it costs a write to name its like", "", *measure_hints(folder)]
     text = "\n".join(lines) + "\n"
     print(text)
     if given.write:

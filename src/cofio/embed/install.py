@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -19,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Unavailable
-from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pin, pins
+from ..system.disk import sync_path
+from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, installed, pin
 from .runtime import import_onnxruntime
 from .sources import Package, read_sources
 
@@ -56,15 +56,6 @@ _SENTENCES = ("A man is eating food.", "A man is eating a piece of bread.", "Whe
 # in which processors add them up come within a good hundredth of it.
 _NEARNESS = {(0, 1): 0.7553, (0, 2): -0.0409, (1, 2): -0.0061}
 _TOLERANCE = 0.04
-
-
-def installed(models: Path) -> bool:
-    """Whether the model is there with all its files; does not read the large one."""
-    try:
-        pins(models / ID)
-    except Unavailable:
-        return False
-    return True
 
 
 def install(
@@ -205,7 +196,7 @@ def _check(network: Network) -> None:
 
 def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
     for path in (*ready.iterdir(), ready):
-        _sync(path)
+        sync_path(path)
     # Each turn but the last is lost to another process that published in between.
     for turn in range(100):
         try:
@@ -214,7 +205,7 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         else:
-            _sync(target.parent)
+            sync_path(target.parent)
             return
         if installed(target.parent) and not force:
             return
@@ -223,11 +214,3 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
         except FileNotFoundError:  # another install has just moved it away
             continue
     raise Unavailable(f"{target} is being replaced by other processes all the time")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

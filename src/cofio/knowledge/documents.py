@@ -182,6 +182,13 @@ class Documents:
             raise NotFound(known)
         return found
 
+    def find(self, place: Place, beginning: str, *, limit: int = 10) -> Records:
+        """The project's documents whose ids begin so."""
+        within = AllOf(Where("id", ">=", beginning), Where("id", "<", f"{beginning}\uffff"))
+        return self.engine.list(
+            home(place), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
+        )
+
     def read_whole(self, place: Place, known: str) -> tuple[Record, Records]:
         """A document's record and its topics, in its order, as of one moment.
 

@@ -14,7 +14,7 @@ from cofio import Engine
 from cofio.embed.hashed import Hashed
 from cofio.extract import Message
 from cofio.sessions import Conversations, Place
-from cofio.sessions.quiet import quiet_sessions
+from cofio.sessions.quiet import find_quiet_sessions
 
 from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
 from .test_process import Start, ask, check_whole, start
@@ -87,12 +87,12 @@ def test_which_sessions_are_quiet(tmp_path: Path) -> None:
         keep("b", Place(app="shop", project="web"))
         keep("carved")
         api.carve(Place(), "carved", whole=True)
-        assert list(quiet_sessions(engine, before)) == []
+        assert list(find_quiet_sessions(engine, before)) == []
         after = datetime.now(UTC)
-        assert sorted(session for _, session in quiet_sessions(engine, after)) == ["a", "b"]
-        assert (Place(app="shop", project="web"), "b") in list(quiet_sessions(engine, after))
+        assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
+        assert (Place(app="shop", project="web"), "b") in list(find_quiet_sessions(engine, after))
         keep("a2")
-        assert sorted(session for _, session in quiet_sessions(engine, after)) == ["a", "b"]
+        assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
 
 
 @pytest.mark.requirement("sessions.quiet")

@@ -133,7 +133,7 @@ def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held) -
         ("flush", {}),
     ):
         answer = api.post(call, {"session_id": "s", **body})
-        assert "50 of this session are waiting already" in failed(answer, 429, code="QUEUE_SATURATED")
+        assert "50 requests of this session are waiting already" in failed(answer, 429, code="QUEUE_SATURATED")
         assert int(answer.headers["retry-after"]) > 0
     old = api.client.post("/api/v1/memory/flush", json={"session_id": "s"})
     assert failed(old, 429, code="QUEUE_SATURATED")
@@ -160,7 +160,7 @@ def test_a_body_that_is_too_large_is_a_413_under_either_version(bare: Api) -> No
     for version in ("v1", "v2"):
         sent = {"Content-Type": "application/json"}
         answer = bare.client.post(f"/api/{version}/memory/add", content=body, headers=sent)
-        assert "several requests" in failed(answer, 413, code="PAYLOAD_TOO_LARGE")
+        assert "send less at once" in failed(answer, 413, code="PAYLOAD_TOO_LARGE")
 
 
 @pytest.mark.requirement("tasks.listed")
@@ -220,7 +220,7 @@ def test_tasks_are_kept_for_seven_days(tmp_path: Path) -> None:
     with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
         task = api.queue(said(CLIMBING))
         api.finished(task)
-        kept = api.engine.read(tasks.record_id(task))
+        kept = api.engine.read(tasks.make_record_id(task))
         assert kept.expires_at is not None
         assert abs(kept.expires_at - kept.created_at - timedelta(days=7)) < timedelta(seconds=1)
         api.engine.edit(kept.id, expires_at=datetime.now(UTC) - timedelta(seconds=1))
@@ -265,7 +265,7 @@ def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(tmp_path: P
         task = api.queue(said(CLIMBING))
     with Engine.open(tmp_path / "store") as engine:
         for _ in range(5):
-            engine.apply([tasks.started(engine.read(tasks.record_id(task)))])
+            engine.apply([tasks.mark_started(engine.read(tasks.make_record_id(task)))])
     with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
         api.door.jobs.resume()
         assert api.finished(task)["error_code"] == "attempts_exhausted"

@@ -248,7 +248,8 @@ def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Any) -> Reply:
 
 
 def _documents(verbs: Verbs) -> Documents:
-    return Documents(verbs.engine, verbs.reading, door="rest")
+    summariser = None if verbs.assistant is None else verbs.assistant.summariser
+    return Documents(verbs.engine, verbs.reading, door="rest", summariser=summariser)
 
 
 def _place(asked: Placed) -> Place:
