@@ -10,10 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from httpx2 import Response
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.types import Message, Scope
 from tests.llm.scripted import Manner, Scripted, broken, empty, fails, refusing, right, wrong_types
 
 from cofio import Kind
@@ -478,6 +480,28 @@ def test_a_body_is_read_no_further_than_it_may_go(bare: Api, monkeypatch: pytest
 
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     failed(bare.client.post(DOCUMENTS, content=pieces(), headers=headers), 413)
+
+
+@pytest.mark.requirement("knowledge.forms")
+def test_a_client_that_goes_away_in_the_middle_of_a_file_leaves_nothing(bare: Api) -> None:
+    coming: list[Message] = [
+        {"type": "http.request", "body": form(FILE, end=b"")[:70], "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    answers: list[Message] = []
+
+    async def receive() -> Message:
+        return coming.pop(0)
+
+    async def send_(message: Message) -> None:
+        answers.append(message)
+
+    scope: Scope = {
+        "type": "http", "method": "POST", "path": DOCUMENTS, "raw_path": DOCUMENTS.encode(), "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"multipart/form-data; boundary=x")], "state": {},
+    }  # fmt: skip
+    anyio.run(bare.client.app, scope, receive, send_)
+    assert (coming, answers) == ([], [])
 
 
 @pytest.mark.requirement("knowledge.names")
