@@ -23,6 +23,7 @@ PAGES = {
     "Doors": {
         "mcp": "MCP",
         "rest": "REST",
+        "../clients/typescript/README": "TypeScript client",
         "engine": "Python API",
         "library": "Python library",
         "langgraph": "LangGraph",
@@ -64,20 +65,18 @@ version = release = re.findall(r'^__version__ = "(.+)"', _SOURCE.read_text(), re
 root_doc = "docs/index"
 extensions = ["myst_parser"]
 include_patterns = ["README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-include_patterns += ["docs/*.md", "examples/README.md", "benchmarks/results/*.md"]
-exclude_patterns = [".*", "site", "src", "tests", "clients"]
+include_patterns += ["docs/*.md", "examples/README.md", "clients/typescript/README.md", "benchmarks/results/*.md"]
+exclude_patterns = [".*", "site", "src", "tests", "**/node_modules"]
 
 myst_heading_anchors = 4
-myst_links_external_new_tab = False
-suppress_warnings = ["myst.header"]  # a table of settings may stand under a heading of any level
 highlight_language = "text"
 pygments_style, pygments_dark_style = "tango", "github-dark"
 
 smartquotes = False  # quotes and dashes stay as they were typed
 
 html_theme = "furo"
-html_title = "cofio"
-html_show_sphinx = False
+html_title = f"cofio {version}"
+html_show_sphinx = html_show_copyright = False
 html_copy_source = False
 html_extra_path = ["_site"]
 html_static_path = ["_static"]

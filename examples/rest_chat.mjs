@@ -7,7 +7,7 @@ const token = process.env.COFIO_TOKEN; // of `cofio token add NAME`, where the s
 const user = process.argv[2] ?? "maya";
 
 async function call(verb, body) {
-  const response = await fetch(`${address}/api/v1/memory/${verb}`, {
+  const response = await fetch(`${address}/api/v2/memory/${verb}`, {
     method: "POST",
     headers: { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) },
     body: JSON.stringify(body),

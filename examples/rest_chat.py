@@ -22,7 +22,7 @@ TOKEN = os.environ.get("COFIO_TOKEN", "")  # of `cofio token add NAME`, where th
 def call(verb: str, **body: object) -> Any:
     """The data of an answer."""
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {TOKEN}"} if TOKEN else {})
-    request = urllib.request.Request(f"{ADDRESS}/api/v1/memory/{verb}", json.dumps(body).encode(), headers)
+    request = urllib.request.Request(f"{ADDRESS}/api/v2/memory/{verb}", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)["data"]
 

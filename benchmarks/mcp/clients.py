@@ -91,7 +91,7 @@ def _configure_codex(home: Path, launch: Launch, address: str) -> dict[str, str]
         f'[model_providers.scripted]\nname = "scripted"\nbase_url = "{address}/v1"\nwire_api = "responses"\n'
         f'env_key = "SCRIPTED_KEY"\n\n'
         f"[mcp_servers.{SERVER}]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\n"
-        f"env = {{{variables}}}\n",
+        f"env = {{{variables}}}\nrequired = true\nstartup_timeout_sec = {PATIENCE}\n",
         encoding="utf-8",
     )
     return {"CODEX_HOME": str(home / ".codex"), "SCRIPTED_KEY": "scripted"}
@@ -102,6 +102,7 @@ def _configure_gemini(home: Path, launch: Launch, address: str) -> dict[str, str
         "security": {"auth": {"selectedType": "gemini-api-key"}},
         "mcpServers": {SERVER: _entry(launch) | {"trust": True}},
         "privacy": {"usageStatisticsEnabled": False},
+        "model": {"disableLoopDetection": True},  # thirty calls in a row are what is meant
     }
     _write(home / ".gemini" / "settings.json", settings)
     return {"GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": address, "GEMINI_CLI_TRUST_WORKSPACE": "true"}

@@ -123,6 +123,13 @@ NOTES: tuple[Call, ...] = tuple(
 )
 _RELEASES, _SPRINT, _COLOURS = 1, 8, 13  # which note is meant
 
+RIGHT: tuple[str | None, ...] = (
+    "Bookings API", "Bookings API", "Releases", "Payment callbacks", "Database", "Payment callbacks",
+    "Bookings API|Database|Colour", "Releases", "Database", "Database", "Customer", "Who is who", "Flaky",
+    "Rate limits", None, None, "Sprint 22", "Payment callbacks",
+)  # fmt: skip
+"""How the topic begins that answers each of the first searches; None where nothing does."""
+
 REST: tuple[Call, ...] = (
     ("search_context", {"query": "why did we not use sessions for bookings?"}),
     ("search_context", {"query": "how do customers stay signed in"}),

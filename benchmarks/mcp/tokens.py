@@ -1,6 +1,6 @@
 """What does a day with the memory cost a model? Characters, as Claude Code, Codex and Gemini CLI pass them on.
 
-usage: python -m benchmarks.mcp.tokens [--before PROGRAM] [--agents claude-code codex gemini-cli] [--write]
+usage: python -m benchmarks.mcp.tokens [--before PROGRAM [--before-name NAME]] [--agents NAME...] [--write]
 
 Each client runs for real, against a scripted model that makes the calls of benchmarks/mcp/day.py, with cofio and with
 agent-memory-store. --before names the `cofio` of another version, which is measured beside this one.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,10 +22,12 @@ from pathlib import Path
 
 import cofio
 from cofio import Engine, Settings
+from cofio.doors.mcp import rendering
 
 from ..__main__ import RESULTS
 from .clients import AGENTS, Agent, Launch, install
-from .day import NOTES, REST
+from .day import NOTES, REST, RIGHT
+from .hints import measure_hints
 from .models import Transcript, render_json
 from .servers import BY_DEFAULT, Product, found_peer, session
 
@@ -45,6 +48,8 @@ class Cost:
     """Of tools that the client offers only because the server has resources."""
     instructions: int
     answers: dict[str, int]
+    right: int
+    """How many of the searches with a known answer had it first, or found nothing where there is none."""
 
     @property
     def total(self) -> int:
@@ -77,7 +82,7 @@ def measure(agent: Agent, product: Product, node: Path, scratch: Path) -> tuple[
     declared = sum(len(render_json(each)) for each in day.declarations)
     resources = sum(size for name, size in day.extra.items() if "mcpresource" in name.lower().replace("_", ""))
     shown = len(said) if said and json.dumps(said, ensure_ascii=False)[1:-1] in day.preamble else 0
-    return Cost(declared, resources, shown, answers), day
+    return Cost(declared, resources, shown, answers, _count_right(day)), day
 
 
 _HANDSHAKE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
@@ -87,6 +92,18 @@ def _environment(product: Product, store: Path) -> dict[str, str]:
     """The variables that a client gives the server: all that it needs, for clients pass on few of their own."""
     models = {"COFIO_MODELS": str(Settings().models_folder)} if product.folder_variable == "COFIO_STORE" else {}
     return dict(product.settings) | models | {product.folder_variable: str(store)}
+
+
+def _count_right(day: Transcript) -> int:
+    right = 0
+    for expected, result in zip(RIGHT, day.results, strict=False):
+        if expected is None:
+            right += rendering.NOTHING in result or '"hits":[]' in result
+        else:
+            # The topic of the first hit, in the text or in the data.
+            found = re.search(r'(?:### \[score: [\d.]+\] |"topic":")(.*)', result)
+            right += found is not None and found[1].startswith(tuple(expected.split("|")))
+    return right
 
 
 def find_passed_on(agent: Agent, node: Path, scratch: Path) -> str:
@@ -102,6 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = {agent.package.rpartition("/")[2]: agent for agent in AGENTS}
     parser.add_argument("--before", help="the `cofio` of another version, to be measured beside this one")
+    parser.add_argument("--before-name", default="cofio before", help="what to call that version")
     parser.add_argument("--agents", nargs="+", choices=names, default=list(names), help="the clients to run")
     parser.add_argument("--transcripts", type=Path, help="a folder to keep what the models were shown in")
     parser.add_argument("--write", action="store_true", help="keep the results under benchmarks/results")
@@ -112,7 +130,7 @@ def main() -> None:
     node = Path(peer.command[0])
     products = {"agent-memory-store": peer, "cofio": BY_DEFAULT}
     if given.before:
-        products["cofio before"] = replace(BY_DEFAULT, command=(given.before, "mcp"))
+        products[given.before_name] = replace(BY_DEFAULT, command=(given.before, "mcp"))
     lines = [
         "# What a day costs a model",
         "",
@@ -122,6 +140,8 @@ def main() -> None:
     ]
     for name in given.agents:
         lines += ["", *_report(names[name], products, node, given.transcripts)]
+    with _scratch() as folder:
+        lines += ["", "## What it costs a write to name its like", "", *measure_hints(folder)]
     text = "\n".join(lines) + "\n"
     print(text)
     if given.write:
@@ -151,6 +171,9 @@ def _report(agent: Agent, products: dict[str, Product], node: Path, kept: Path |
     ]  # fmt: skip
     table += [f"| {row} | " + " | ".join(f"{of(cost):,}" for cost in costs.values()) + " |" for row, of in rows.items()]
     table.append("| **together** | " + " | ".join(f"{cost.total:,}" for cost in costs.values()) + " |")
+    table.append(
+        f"| right answers first, of {len(RIGHT)} | " + " | ".join(str(cost.right) for cost in costs.values()) + " |"
+    )
     table.append("| × agent-memory-store | " + " | ".join(f"{cost.total / peer:.2f}" for cost in costs.values()) + " |")
     return table
 
@@ -180,9 +203,10 @@ The same day with each memory, through the clients themselves: {notes} notes are
 of which {searches} are searches; the others list, read, delete, replace, set and get states, and get arguments wrong
 (`benchmarks/mcp/day.py`). The model behind each client is a script that makes those calls over HTTP. Counted is what it
 was sent, once: the tools' declarations, the server's instructions, and the answers. No tokenizer of these models can be
-had offline, so the counts are of characters. Between the notes and the rest cofio makes its vectors, so that every run
-finds the same. The peer searches by words alone; six of the searches it answers with a short error instead of hits,
-which costs little and helps nobody.
+had offline, so the counts are of characters. An answer is right when the note that answers stands first, or when
+nothing is found where nothing answers. Between the notes and the rest cofio makes its vectors, so that every run finds
+the same. The peer searches by words alone; six of the searches it answers with a short error instead of hits, which
+costs little and helps nobody.
 """
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ there would be given our users, so that no text names it."""
 _REQUIREMENT = re.compile(r"""(?P<needed>(?P<name>[A-Za-z0-9._-]+)[^;]*?)\s*;\s*extra == ["'](?P<extra>[\w-]+)["']""")
 """What an extra needs on every system; what it needs on some has more behind the semicolon."""
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./\\~-]+", re.ASCII)
+_FOR_DEVELOPERS = ("dev", "docs")
 _UNKNOWN = "PATH-OF-COFIO"
 _WINDOWS = sys.platform == "win32"
 
@@ -81,7 +82,7 @@ class Installation:
             case Installer.PIPX_RUN:
                 words = ["pipx", "run", "--spec", *wanted, "cofio"]
             case Installer.PIP | Installer.UV:
-                words = [*self._installing(), *self._editable(), *wanted]
+                words = [*self._pip_command(), *self._editable(), *wanted]
         return join_words(words)
 
     def start_command(self) -> list[str]:
@@ -135,18 +136,24 @@ class Installation:
 
     def _is_here(self) -> bool:
         """Whether this is a working copy, with its environment in it, and the folder that the user is in."""
-        return self.checkout and Path.cwd() == Path(self.source or "") and self.prefix.is_relative_to(Path.cwd())
+        if not self.checkout or self.source is None or not self.prefix.is_relative_to(self.source):
+            return False
+        try:
+            return os.getcwd() == self.source
+        except FileNotFoundError:  # it has been deleted
+            return False
 
-    def _installing(self) -> list[str]:
+    def _pip_command(self) -> list[str]:
         """The words before what is to be installed into an environment that is its user's."""
         active = os.environ.get("VIRTUAL_ENV") == str(self.prefix)
         if self.installer is Installer.UV:
-            at = self.prefix.relative_to(Path.cwd()) if self._is_here() else self.prefix
-            return ["uv", "pip", "install", *([] if active else ["--python", str(at)])]
+            return ["uv", "pip", "install", *([] if active else ["--python", self._relative(self.prefix)])]
         if active:
             return ["pip", "install"]
-        python = self.python.relative_to(Path.cwd()) if self._is_here() else self.python
-        return [str(python), "-m", "pip", "install"]
+        return [self._relative(self.python), "-m", "pip", "install"]
+
+    def _relative(self, path: Path) -> str:
+        return str(path.relative_to(self.source or "") if self._is_here() else path)
 
     def _add_packages(self, needed: list[str]) -> str:
         """What to type to have these packages here, where cofio itself cannot be had once more."""
@@ -159,7 +166,7 @@ class Installation:
             case Installer.UV_TOOL | Installer.UV:
                 words = ["uv", "pip", "install", "--python", str(self.prefix), *needed]
             case Installer.PIP:
-                words = [*self._installing(), *needed]
+                words = [*self._pip_command(), *needed]
         return join_words(words)
 
 
@@ -220,9 +227,14 @@ def _find_installer(prefix: Path) -> Installer:
         return Installer.PIPX_RUN if cached else Installer.PIPX
     if (prefix / "uv-receipt.toml").is_file():
         return Installer.UV_TOOL
-    if cached:
+    if cached and _is_made_by_uv(prefix):
         return Installer.UVX
     return Installer.PIP if find_spec("pip") else Installer.UV
+
+
+def _is_made_by_uv(prefix: Path) -> bool:
+    notes = prefix / "pyvenv.cfg"
+    return notes.is_file() and re.search(r"^uv\s*=", notes.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
 def _find_source(found: Distribution | None) -> str | None:
@@ -242,11 +254,11 @@ def _find_source(found: Distribution | None) -> str | None:
 
 
 def _requirements(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """What each extra needs, from the metadata of the package; what only developers need is no extra of a user."""
+    """What each extra of a user needs, from the metadata of the package."""
     needed: dict[str, tuple[str, ...]] = {}
     for line in lines:
         match = _REQUIREMENT.fullmatch(line.strip())
-        if match and match["extra"] != "dev":
+        if match and match["extra"] not in _FOR_DEVELOPERS:
             needed[match["extra"]] = (*needed.get(match["extra"], ()), match["needed"])
     return needed
 
@@ -266,7 +278,7 @@ def _find_program(name: str) -> str:
 def _find_link(script: Path, prefix: Path) -> str | None:
     """The command outside of the environment that its installer has made, and that stays when it is made anew."""
     folders = [os.environ.get("PIPX_BIN_DIR", ""), os.environ.get("UV_TOOL_BIN_DIR", "")]
-    folders += [os.environ.get("XDG_BIN_HOME", ""), str(Path.home() / ".local" / "bin")]
+    folders += [os.environ.get("XDG_BIN_HOME", ""), os.path.expanduser("~/.local/bin")]
     links = [*_noted_links(prefix), *(Path(folder, script.name) for folder in folders if folder)]
     links += [Path(folder, script.name) for folder in os.get_exec_path() if os.path.isabs(folder)]
     for link in links:

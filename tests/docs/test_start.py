@@ -92,6 +92,7 @@ def test_an_app_finds_what_a_user_said(address: str) -> None:
     assert any("allergic to peanuts" in fact for fact in facts)
     assert "Porto" in json.dumps(profile["data"]["profiles"][0])
     assert files["is_error"] is False
+    assert "/api/v2/memory/" in run(f"curl -sS {address}/docs")
 
 
 def test_a_program_finds_what_it_wrote_and_a_graph_has_its_checkpointer() -> None:

@@ -104,12 +104,12 @@ def ask_all(connect: Callable[[], HTTPConnection], token: str) -> None:
     status, said = ask("POST", "/mcp", HELLO, token)
     assert status == 200
     assert '"serverInfo"' in said
-    found = ask("POST", "/api/v1/memory/search", {"user_id": "maya", "query": "peanuts"}, token)
+    found = ask("POST", "/api/v2/memory/search", {"user_id": "maya", "query": "peanuts"}, token)
     assert found[0] == 200
     large = {"session_id": "s", "messages": [
         {"sender_id": "maya", "role": "user", "timestamp": 1779967816, "content": "word " * 200_000},
     ]}  # fmt: skip
-    assert ask("POST", "/api/v1/memory/add", large, token)[0] == 200
+    assert ask("POST", "/api/v2/memory/add", large, token)[0] == 200
 
 
 def test_nginx_passes_every_door_on(port: str, token: str, tmp_path: Path) -> None:

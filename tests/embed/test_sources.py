@@ -116,6 +116,25 @@ def test_uvs_files_count(home: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("platform", "pip", "uv"),
+    [
+        ("darwin", "Library/Application Support/pip/pip.conf", ".config/uv/uv.toml"),
+        ("win32", "Roaming/pip/pip.ini", "Roaming/uv/uv.toml"),
+        ("win32", "Data/pip/pip.ini", "Data/uv/uv.toml"),
+        ("win32", "pip/pip.ini", "Data/uv/uv.toml"),
+    ],
+)
+def test_each_system_has_its_own_places(
+    home: Path, monkeypatch: pytest.MonkeyPatch, platform: str, pip: str, uv: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    write(home / pip, "[global]\nindex-url = https://pip\n")
+    write(home / uv, 'extra-index-url = ["https://uv"]\n')
+    found = read(home, APPDATA=str(home / "Roaming"), PROGRAMDATA=str(home / "Data"))
+    assert found.indexes == ("https://uv", "https://pip")
+
+
 def test_both_count_and_each_place_once(home: Path) -> None:
     found = read(
         home, PIP_CONFIG_FILE=os.devnull, UV_NO_CONFIG="1", PIP_INDEX_URL="https://a", UV_INDEX_URL="https://a",

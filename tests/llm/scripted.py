@@ -206,6 +206,13 @@ def answer(asked: Asked) -> dict[str, Any] | str:
     if asked.task == "rerank":
         count = len(_ITEM.findall(asked.user))
         return {"ranked": [{"item": item, "score": round(1 - item / (count + 1), 3)} for item in range(1, count + 1)]}
+    if asked.task == "document":
+        count = len(_ITEM.findall(asked.user))
+        told = [
+            {"topic": n, "name": f"Name {n}", "summary": f"Gist {n}.", "labels": ["a", "b"]}
+            for n in range(1, count + 1)
+        ]
+        return {"summary": "What it is about.", "category": "Travel", "topics": told}
     others: dict[str, dict[str, Any] | str] = {
         "case": {
             "intent": "Do what was asked.",

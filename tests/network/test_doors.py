@@ -148,6 +148,8 @@ COMMANDS = {
     "export lines.jsonl": "",
     "import lines.jsonl": "",
     "chat import chat.txt --app shop": "",
+    "documents add notes.md": "",
+    "documents list": "",
     "vault status": "",
     "vault sync": "",
     "mcp": "",
@@ -171,6 +173,7 @@ def test_every_command_reaches_nothing(sandbox: Sandbox) -> None:
     known = next(set(action.choices) for action in parser()._actions if action.dest == "command" and action.choices)
     assert known - {command.split()[0] for command in COMMANDS} == {"serve"}  # which has a test of its own
     (sandbox.work / "chat.txt").write_text("Ada: I live in Oslo.\nBob: And I in Bergen.\n")
+    (sandbox.work / "notes.md").write_text("# Notes\n\nWe meet at noon.\n")
     for command, given in COMMANDS.items():
         sandbox.run([*COFIO, *shlex.split(command)], input=given)
     check(sandbox)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
 import sys
+from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
@@ -194,6 +196,58 @@ def test_this_copy_is_a_working_copy_and_says_so(monkeypatch: pytest.MonkeyPatch
     assert here.source == str(ROOT)
     assert {"llm", "redis"} <= {*here.requirements} - {"dev"}
     assert shlex.quote(f"{ROOT}[llm]") in install_command("llm")
+
+
+@pytest.mark.parametrize(
+    ("noted", "source"),
+    [
+        ({"url": "file:///my%20wheels/c.whl", "archive_info": {}}, "/my wheels/c.whl"),
+        ({"url": "file:///home/me/cofio", "dir_info": {}}, "/home/me/cofio"),
+        ({"url": "https://example.org/c.whl", "archive_info": {}}, "https://example.org/c.whl"),
+        (
+            {"url": "https://example.org/c.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+            "git+https://example.org/c.git@abc",
+        ),
+        (None, None),
+    ],
+)
+def test_where_a_copy_came_from_is_what_its_installer_noted(
+    noted: dict[str, object] | None, source: str | None, tmp_path: Path
+) -> None:
+    if noted is not None:
+        (tmp_path / "direct_url.json").write_text(json.dumps(noted))
+    assert installation._find_source(PathDistribution(tmp_path)) == source
+
+
+def test_a_file_on_windows_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installation, "_WINDOWS", True)
+    (tmp_path / "direct_url.json").write_text('{"url": "file:///C:/my%20wheels/c.whl", "archive_info": {}}')
+    assert installation._find_source(PathDistribution(tmp_path)) == str(Path("C:/my wheels/c.whl"))
+
+
+def test_only_an_environment_that_an_installer_keeps_in_its_cache_is_taken_for_one(tmp_path: Path) -> None:
+    prefix = tmp_path / "cache" / "env"
+    prefix.mkdir(parents=True)
+    (prefix / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (prefix / "CACHEDIR.TAG").touch()
+    own = installation._find_installer(prefix)
+    assert own in (Installer.PIP, Installer.UV)
+    (tmp_path / "cache" / "CACHEDIR.TAG").touch()
+    assert installation._find_installer(prefix) == own
+    (prefix / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.13.7\n")
+    assert installation._find_installer(prefix) is Installer.UVX
+    (prefix / "pipx_metadata.json").touch()
+    assert installation._find_installer(prefix) is Installer.PIPX_RUN
+    (tmp_path / "cache" / "CACHEDIR.TAG").unlink()
+    assert installation._find_installer(prefix) is Installer.PIPX
+
+
+def test_what_to_install_is_also_said_in_a_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert "[llm]" in install_command("llm")
 
 
 def test_asking_costs_nothing_before_it_is_asked() -> None:

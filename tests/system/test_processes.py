@@ -8,6 +8,7 @@ import resource
 import socket
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -96,6 +97,44 @@ def test_a_process_of_windows_is_asked_for_without_a_signal() -> None:
     assert [processes.is_running(each) for each in (ENDED, RUNNING, HIDDEN, NONE)] == [False, True, True, False]
     assert Kernel.opened == 0
     assert processes.measure_peak_memory() == 123_456_789
+
+
+def test_a_detached_process_outlives_the_one_that_started_it(tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    child = f"import os; open({str(done)!r}, 'w').write(f'{{os.read(0, 1)}} {{os.getcwd()}}')"
+    starter = (
+        "import sys; from pathlib import Path; from cofio.system.processes import start_detached\n"
+        f"start_detached([sys.executable, '-c', {child!r}], Path({str(tmp_path)!r}))"
+    )
+    ended = subprocess.run([sys.executable, "-W", "error", "-c", starter], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("", "")
+    until = time.monotonic() + 30
+    while not (done.exists() and done.read_text()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert done.read_text() == f"b'' {tmp_path.resolve()}"
+
+
+def test_a_detached_process_of_windows_has_no_window_and_low_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Process:
+        def __init__(self, command: list[str], **options: Any) -> None:
+            asked.append(options)
+
+        def wait(self) -> None:
+            pass
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    monkeypatch.setattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0x200, raising=False)
+    monkeypatch.setattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0x4000, raising=False)
+    processes.start_detached(["python"], tmp_path)
+    processes.lower_process_priority(10)
+    assert (asked[0]["creationflags"], asked[0]["cwd"]) == (0x4200 | processes.NO_WINDOW, tmp_path)
+    assert "start_new_session" not in asked[0]
 
 
 def test_the_peak_of_memory_is_in_bytes() -> None:

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from cofio.model import Kind, Scope
 from cofio.sessions import Place
+from cofio.system.names import is_plain
 from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
 
 from .conftest import DOG, OSLO, Kept, opened
 
 LAYOUT = Layout()
+RESERVED = ("CON", "nul.md", "con.ä", "a.")
 names = st.one_of(
     st.sampled_from(
-        [".", "..", ".state", ".git", "default", "default_app", "default_project", "CON", "a/b", "a\\b", "%2e"]
+        (".", "..", ".state", ".git", "default", "default_app", "default_project", "a/b", "a\\b", "%2e", *RESERVED)
     ),
     st.from_regex(r"[a-zA-Z0-9_.@+-]{1,128}", fullmatch=True),
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=200),
@@ -37,6 +39,7 @@ def test_folders_are_safe_and_two_owners_never_share_one(
             assert name
             assert "/" not in name
             assert not name.startswith(".")
+            assert is_plain(name)
             assert len(name.encode()) <= 255
     shown = [tuple(name.casefold() if folded else name for name in path) for path in paths]
     assert (shown[0] == shown[1]) == (one == other)
@@ -96,6 +99,17 @@ def test_no_app_takes_the_folder_of_another(tmp_path: Path, app: str) -> None:
         kept.say(OSLO, session="other")
         assert len(kept.tree()) == 2 * len(first)
         assert kept.sync().problems == 0
+
+
+def test_a_folder_that_an_earlier_version_gave_a_name_of_a_device_is_known_again(tmp_path: Path) -> None:
+    with opened(tmp_path / "store", Place(app="con")) as kept:
+        assert next(iter(kept.tree()), "") == ""
+        kept.say(OSLO)
+        assert {path.split("/")[0] for path in kept.tree()} == {"%63on"}
+    registry = Registry()
+    Layout(folders=registry).register(("con", "default_project", "users", "a.", "user.md"))
+    assert registry.paths["con"] == "con"
+    assert registry.paths["con\0default\0user\0a."] == "con/default_project/users/a."
 
 
 class Registry:

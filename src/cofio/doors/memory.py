@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from ..errors import CofioError, Unavailable
 from ..loss import find_loss
 from ..settings import Settings
+from ..system.disk import leads_elsewhere
 
 if TYPE_CHECKING:
-    from ..embed.provision import ModelState
     from ..engine import Engine
 
 
@@ -71,21 +71,27 @@ class Memory:
             self._engine.verify()
 
     def _opened(self) -> Engine:
-        from ..embed.provision import read_state
         from ..engine import Engine
         from ..importing import agent_memory_store
 
         engine = Engine.open(self._folder, settings=self._settings)
         if lost := find_loss(self._folder):
             self._say(lost)
-        if self._settings.embedder == "minilm":
-            state = read_state(self._settings.models_folder)
-            if state.kind != "ready":
-                self._say(f"memory is searched by words only: {_tell_plan(state, self._settings)}")
+        self._tell_model()
         if not engine.read_only:
             self._taking = agent_memory_store.take_over(engine, _older_homes(self._say), self._say)
         self._patience = time.monotonic() + PATIENCE
         return engine
+
+    def _tell_model(self) -> None:
+        """Say so if there is no model, unless it is about to be fetched, which is told then."""
+        from ..embed.provision import is_switched_off, read_state
+
+        if self._settings.embedder == "minilm":
+            state = read_state(self._settings.models_folder)
+            is_coming = state.kind == "missing" and self._settings.fetch_model and not is_switched_off()
+            if state.kind != "ready" and not is_coming:
+                self._say(f"memory is searched by words only: {state}")
 
     def prepare(self) -> None:
         """Begin to open the memory, if nobody has."""
@@ -107,15 +113,6 @@ class Memory:
                 self._engine.close()
 
 
-def _tell_plan(state: ModelState, settings: Settings) -> str:
-    """What is being done about a model that is not there."""
-    from ..embed.provision import SIZE, is_switched_off
-
-    if state.kind == "missing" and settings.fetch_model and not is_switched_off():
-        return f"the model is not installed yet, and is fetched in the background ({SIZE}, once)"
-    return str(state)
-
-
 def _older_homes(say: Callable[[str], None]) -> list[Path]:
     """Where agent-memory-store would keep its memory if it were started here."""
     named = os.environ.get("AGENT_STORE_PATH")
@@ -130,6 +127,6 @@ def _holds_link(home: Path) -> bool:
     """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
     try:
         with os.scandir(home) as entries:
-            return home.is_symlink() or any(entry.is_symlink() for entry in entries)
+            return leads_elsewhere(home) or any(map(leads_elsewhere, entries))
     except OSError:
         return False  # there is none, or whoever reads it will say so

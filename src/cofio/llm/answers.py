@@ -39,3 +39,16 @@ SKILL = one(
 SUFFICIENCY = one(sufficient=truth("whether it is enough"), missing=text("what is not there", blank=True))
 QUERIES = one(queries=several(text("a query"), "two or three"))
 RERANK = one(ranked=several(one(item=whole("a memory's number"), score=number("from 0 to 1")), "every memory"))
+DOCUMENT = one(
+    summary=text("two or three sentences"),
+    category=text("one of the categories", blank=True),
+    topics=several(
+        one(
+            topic=whole("a topic's number"),
+            name=text("two to eight words", blank=True),
+            summary=text("one or two sentences", blank=True),
+            labels=several(text("a word or a short term"), "one to five"),
+        ),
+        "every topic",
+    ),
+)

@@ -218,6 +218,8 @@ class Forgetting:
 def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
     """Forget a record or a scope for good, and nothing that is only like it or from it; how many went.
 
+    A document goes with its topics and its file, which are nothing without it.
+
     Raises:
         NotFound: nothing has this id.
     """
@@ -229,7 +231,10 @@ def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
             gone = engine.read(change.id)
             of_it = (gone.scope, gone.kind, gone.key)
             mirror.discard(lambda kept: kept.id == gone.id or (kept.scope, kept.kind, kept.key) == of_it)
-    return cast(int, applied(engine, mirror, [change])[0])
+    changes: list[Change] = [change]
+    if isinstance(change, Delete) and (known := engine.read(change.id)).kind is Kind.DOCUMENT:
+        changes.append(Drop(scope=known.scope / known.id))
+    return sum(cast("list[int]", applied(engine, mirror, changes)))
 
 
 def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:

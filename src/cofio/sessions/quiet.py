@@ -10,7 +10,7 @@ from ..model import Kind, Scope
 from .places import ROOT, Place
 
 
-def quiet_sessions(engine: Engine, since: datetime) -> Iterator[tuple[Place, str]]:
+def find_quiet_sessions(engine: Engine, since: datetime) -> Iterator[tuple[Place, str]]:
     """The sessions with messages that wait, and to which nothing has come since then, whichever server took it in."""
     for scope in engine.scopes(Scope(ROOT), kinds=(Kind.TURN,)):
         if len(scope.names) != 5 or scope.names[3] != "session":

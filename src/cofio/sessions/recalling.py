@@ -70,11 +70,15 @@ def of_agent(engine: Engine, home: Scope, kind: Kind, asked: Asked) -> Answer:
     return Answer([Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)], page.degraded)
 
 
+def is_waiting(engine: Engine, place: Place, user: str) -> bool:
+    """Whether the user has said something that has not been carved yet."""
+    return bool(engine.headings(place.scope / "session", kinds=(Kind.TURN,), filter=_said_by(user), limit=1))
+
+
 def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
     """Messages that have not been carved yet, of the sessions in which the user has a part."""
     sessions = place.scope / "session"
-    said = AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
-    there = engine.list(sessions, kinds=(Kind.TURN,), filter=said, limit=MAX_LIST)
+    there = engine.list(sessions, kinds=(Kind.TURN,), filter=_said_by(user), limit=MAX_LIST)
     mine = list(dict.fromkeys(record.scope for record in there))
     found, degraded = [], None
     for start in range(0, len(mine), AT_ONCE):
@@ -88,6 +92,10 @@ def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
         found += [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
         degraded = degraded or page.degraded
     return Answer(sorted(found, key=lambda each: -each.score)[: asked.limit], degraded)
+
+
+def _said_by(user: str) -> Filter:
+    return AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
 
 
 def score(hit: Hit) -> float:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from .disk import NOFOLLOW, SAFELY, is_link, open_plain, replace, sync
+from .names import is_plain
 
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 _SWAP = 2  # two names change places: the flag has the same number on Linux and macOS
@@ -155,11 +156,16 @@ class PathFolder(OpenFolder):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._path)
 
     def _place(self, name: str) -> str:
-        """The path of an entry, once it is seen that this is the folder that was opened."""
+        """The path of an entry, once it is seen that it is one, and that this is the folder that was opened."""
+        if not is_plain(name):  # `..\\x`, `C:x` and `a:b` lead elsewhere, and `nul` nowhere
+            raise OSError(errno.EINVAL, "Not a name that this system takes", name)
+        self._verify()
+        return os.path.join(self._path, name)
+
+    def _verify(self) -> None:
         found = os.lstat(self._path)
         if is_link(found) or not os.path.samestat(found, self._found):
             raise OSError(errno.ELOOP, "The folder was exchanged meanwhile", self._path)
-        return os.path.join(self._path, name)
 
     def enter(self, name: str) -> OpenFolder:
         return PathFolder(self._place(name))
@@ -198,7 +204,8 @@ class PathFolder(OpenFolder):
         return False
 
     def list(self) -> tuple[list[str], list[str]]:
-        with os.scandir(self._place("")) as entries:
+        self._verify()
+        with os.scandir(self._path) as entries:
             return _divide(entries)
 
     def sync(self) -> None:

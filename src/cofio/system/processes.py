@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +90,35 @@ def lower_priority(nice: int) -> None:
     """Let other threads go before this one. Only Linux gives each thread a priority of its own."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+
+
+def lower_process_priority(nice: int) -> None:
+    """Let other processes go before this one. On Windows, whoever starts a process gives it its priority."""
+    if sys.platform != "win32":
+        os.nice(nice)
+
+
+def start_detached(command: Sequence[str], folder: Path) -> None:
+    """Start a process in a folder, on which nobody waits: it goes on when this one ends, and shows and reads nothing.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    import subprocess
+
+    nowhere = subprocess.DEVNULL
+    if sys.platform == "win32":
+        flags = NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.BELOW_NORMAL_PRIORITY_CLASS
+        process = subprocess.Popen(
+            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=folder, creationflags=flags
+        )
+    else:
+        # A session of its own: Ctrl-C and a terminal that closes are not meant for it.
+        process = subprocess.Popen(
+            command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=folder, start_new_session=True
+        )
+    # Else it would stay a zombie for as long as this one runs. Nobody waits for the thread.
+    threading.Thread(target=process.wait, name="cofio-detached", daemon=True).start()
 
 
 def measure_peak_memory() -> int:

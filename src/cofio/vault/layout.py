@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+from unicodedata import normalize
 from urllib.parse import quote, unquote
 
 from ..errors import Invalid
 from ..model import Kind, Scope
 from ..sessions.places import PREFIXES, ROOT
+from ..system.names import is_device
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the vault to a file."""
@@ -99,7 +101,10 @@ class Layout:
         if self._folders is None or names is None:
             return
         plain = [Layout()._plain(place, name) for place, name in enumerate(names)]
-        if all(found in (name, _make_distinct(name)) for found, name in zip(path, plain, strict=False)):
+        # What Windows has reserved was not always written otherwise.
+        if all(
+            _escape_reserved(found) in (name, _make_distinct(name)) for found, name in zip(path, plain, strict=False)
+        ):
             for place in range(len(names)):
                 self._folders.register("\0".join(names[: place + 1]), written(path[: place + 1]))
 
@@ -123,9 +128,10 @@ class Layout:
         found: dict[str, Path] = {}
         for key in sorted(named, key=order):
             name = skill_name(named[key])
-            if name.casefold() in taken:
+            # Also twins in NFC and NFD are the same to some systems.
+            if (folded := normalize("NFC", name).casefold()) in taken:
                 name = f"{name}-{hashlib.blake2b(key.encode(), digest_size=4).hexdigest()}"
-            taken.add(name.casefold())
+            taken.add(folded)
             found[key] = (*self.under(home), "skills", f"skill_{name}", SKILL)
         return found
 
@@ -159,13 +165,13 @@ class Layout:
     def _segment(self, name: str) -> str:
         """A name as a folder's: itself where that is safe everywhere; a percent sign is in no safe name."""
         if _SAFE.fullmatch(name) and not self._folded and len(name) <= LONGEST_NAME:
-            return name
+            return _escape_reserved(name)
         safe = quote(name, safe="@+")
         if safe.startswith("."):
             safe = "%2E" + safe[1:]
         if self._folded:
             safe = _escape_capitals(safe)
-        return _shorten(safe, name)
+        return _escape_reserved(_shorten(safe, name))
 
 
 def _parse_names(path: Path) -> tuple[str, str, str, str] | None:
@@ -179,6 +185,13 @@ def _parse_names(path: Path) -> tuple[str, str, str, str] | None:
     both = zip((app, project), DEFAULTS, strict=True)
     first, second = ("default" if name == default else unquote(name) for name, default in both)
     return first, second, track, unquote(owner)
+
+
+def _escape_reserved(name: str) -> str:
+    """A folder's name, or another where Windows takes it for a device, or leaves out the dot at its end."""
+    if is_device(name):
+        name = f"%{ord(name[0]):X}{name[1:]}"
+    return f"{name[:-1]}%2E" if name.endswith(".") else name
 
 
 def _escape_capitals(name: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from cofio.doors.cli import main
 from cofio.doors.cli.arguments import IMPORTANCES, KINDS, Parser, parser
-from cofio.embed.install import installed
+from cofio.embed.minilm import installed
 from cofio.model import Importance, Kind
 from cofio.settings import Settings
 

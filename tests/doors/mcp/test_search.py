@@ -198,9 +198,10 @@ def test_without_a_model_words_are_searched_and_that_is_said(folder: Path) -> No
     missed = tools.search_context(query="zebra", search_mode="semantic")
     assert missed.text == NOTHING
     (note,) = missed.notes
-    assert note == "[cofio: nothing was searched: the model for meaning is missing; `cofio doctor` tells what to do]"
+    why = "minilm-l6-v2-int8 is not installed: run `cofio model install`"
+    assert note == f"[cofio: nothing was searched: {why}]"
     (note,) = tools.search_context(query="horse").notes
-    assert note == "[cofio: searched by words only: the model for meaning is missing; `cofio doctor` tells what to do]"
+    assert note == f"[cofio: searched by words only: {why}]"
     assert str(folder) not in str(said.blocks + missed.blocks)
     client.close()
     memory.close()
@@ -340,7 +341,7 @@ def test_everywhere_folds_only_conversations_that_were_made_into_episodes(tools:
         )  # fmt: skip
     said = tools.search_context(query="zebra", everywhere=True)
     assert len(said.data["hits"]) == 3
-    assert said.text.count("] Said by bob\n") == 3
+    assert said.text.count("] Message from bob\n") == 3
 
 
 @pytest.mark.requirement("fence")

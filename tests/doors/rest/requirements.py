@@ -201,6 +201,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "issue",
         "for those who take part in the session alone; the seed: whoever asks",
     ),
+    "search.waits": ("issue 14", "a search that finds nothing says so when messages of the user wait"),
     "search.message_hits": ("issue", "include_unprocessed: waiting messages that answer, as message_hits"),
     # /get.
     "get.owner": ("seed get", "exactly one of user_id and agent_id, of at least one character"),
@@ -300,6 +301,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "knowledge.isolated": ("today knowledge", "no call sees or changes a document of another app or project"),
     "knowledge.tokens": ("issue", "a token is held to its app, its project and reading on every route"),
     "knowledge.secrets": ("issue", "what looks like a secret is masked, and the file that holds it is not kept"),
+    "knowledge.model": ("today knowledge", "a model sums up, labels and files a document; without it nothing is lost"),
     "knowledge.memory": ("issue", "what documents say is found through the other doors"),
     "knowledge.together": ("issue", "documents that come in at once are all there, each whole"),
     "knowledge.forget": ("issue", "forgetting everything of a project forgets its documents"),

@@ -219,7 +219,10 @@ def test_brackets_and_quotes_in_strings_count_for_nothing(api: Api) -> None:
 @pytest.mark.requirement("errors.bounded")
 @calls
 def test_a_body_that_is_too_long_is_refused(bare: Api, call: str) -> None:
-    assert bare.refused(call, b" " * (MAX_BODY + 1), 413) == f"the body is longer than {MAX_BODY:,} bytes"
+    assert (
+        bare.refused(call, b" " * (MAX_BODY + 1), 413)
+        == f"the body is longer than {MAX_BODY:,} bytes; send less at once"
+    )
     lying = bare.client.post(
         f"{PREFIX}/{call}", content=iter([b" " * 1_000_000] * 17), headers={"Content-Type": "application/json"}
     )

@@ -14,6 +14,7 @@ import pytest
 from httpx2 import Response
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.llm.scripted import Manner, Scripted, broken, empty, fails, refusing, right, wrong_types
 
 from cofio import Kind
 from cofio.content import MAX_BYTES
@@ -446,13 +447,13 @@ def test_a_form_that_is_wrong_is_refused_with_what_to_do(
 @pytest.mark.requirement("knowledge.forms")
 @given(st.binary(max_size=300), st.binary(max_size=60))
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_form_is_a_fault_of_the_server(empty: Api, noise: bytes, header: bytes) -> None:
+def test_no_form_is_a_fault_of_the_server(bare: Api, noise: bytes, header: bytes) -> None:
     kept = form((f'; name="file"; filename="{header.decode("latin-1")}"', noise), TITLE)
     for body in (noise, form(FILE, TITLE)[:40] + noise, kept):
-        answer = raw(empty, body)
+        answer = raw(bare, body)
         assert answer.status_code in (201, 415, 422), answer.text
         if answer.status_code == 201:
-            assert empty.client.delete(f"{DOCUMENTS}/{answer.json()['data']['doc_id']}").status_code == 200
+            assert bare.client.delete(f"{DOCUMENTS}/{answer.json()['data']['doc_id']}").status_code == 200
 
 
 @pytest.mark.requirement("knowledge.size")
@@ -547,3 +548,46 @@ def test_forgetting_everything_of_a_project_forgets_its_documents(api: Api) -> N
     api.ok("delete", all=True)
     assert get(api, "documents")["total"] == 0
     assert get(api, "documents", app_id="other")["total"] == 1
+
+
+@pytest.mark.requirement("knowledge.model")
+def test_a_model_sums_up_and_names_what_has_no_heading(tmp_path: Path) -> None:
+    source = f"Some words before. The token is {SECRET} here.\n\n{GUIDE}"
+    with Scripted(right) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+        answer = send(api, source)
+        made = enveloped(answer, 201)
+        assert answer.json()["meta"]["usage"]["calls"] == len(model.calls) == 1
+        assert SECRET not in json.dumps(model.calls[0].body)
+        assert made["category_id"] == "Travel"
+        told = get(api, f"documents/{made['doc_id']}")
+        assert told["summary"] == "What it is about."
+        assert [(each["topic_name"], each["summary"]) for each in told["topics"]] == [
+            ("Name 1", "Gist 1."), ("Deploying", "Gist 2."), ("Rollback", "Gist 3."), ("Checks", "Checks"),
+            ("Smoke tests", "Gist 4."),
+        ]  # fmt: skip
+        assert get(api, f"topics/{made['doc_id']}_1")["content_labels"] == ["a", "b"]
+        assert add(api, category_id="Own")["category_id"] == "Own"
+
+
+@pytest.mark.requirement("knowledge.model")
+@pytest.mark.parametrize("manner", [broken, empty, refusing, wrong_types])
+def test_a_model_that_fails_costs_no_document(tmp_path: Path, manner: Manner) -> None:
+    with Scripted(manner) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+        answer = send(api)
+        made = enveloped(answer, 201)
+        assert "the model could not be asked" in answer.json()["meta"]["notes"][0]
+        assert get(api, f"documents/{made['doc_id']}")["summary"] == "Deploy on Tuesdays. Never on a Friday."
+
+
+@pytest.mark.requirement("knowledge.model")
+def test_a_long_document_is_summed_up_in_a_few_calls(tmp_path: Path) -> None:
+    source = "".join(f"# S{n}\n\nbody {n}\n\n" for n in range(130))
+    with Scripted(right, right, fails(500)) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+        known = add(api, source)["doc_id"]
+        topics = get(api, f"documents/{known}")["topics"]
+        assert [each["summary"] for each in (topics[0], topics[25], topics[49], topics[50])] == [
+            "Gist 1.", "Gist 1.", "Gist 25.", "body 50",
+        ]  # fmt: skip
+    with Scripted(right) as model, serving(tmp_path / "other", model=model.url) as (api, _):
+        add(api, source)
+        assert len(model.calls) == 4

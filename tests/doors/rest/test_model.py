@@ -187,20 +187,21 @@ def test_each_task_of_a_stretch_is_a_case_and_three_are_bettered(wise: Api, mode
     assert {case["id"] for case in wise.get("agent_case", "coder")} == set(skill["source_case_ids"])
 
 
-@pytest.mark.requirement("agentic.model")
-def test_an_agentic_search_asks_the_model_and_says_so(wise: Api, model: Scripted) -> None:
+@pytest.mark.requirement("agentic.model", "method.multiround")
+@pytest.mark.parametrize("method", ["agentic", "llm_multiround"])
+def test_a_search_in_rounds_asks_the_model_and_says_so(wise: Api, model: Scripted, method: str) -> None:
     for number, text in enumerate((CLIMBING, COFFEE, BIKE)):
         wise.add(said(text, T + number * DAY), session=f"s{number}")
         flushed(wise, f"s{number}")
     before = len(model.calls)
-    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": "agentic"}).json()
-    assert "with the model" in answer["meta"]["notes"][0]
+    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": method}).json()
+    assert f"method {method!r} was answered with the model" in answer["meta"]["notes"][0]
     assert answer["meta"]["usage"]["calls"] == len(model.calls) - before
     assert {"sufficiency", "queries", "rerank"} <= set(model.tasks[before:])
     scores = [episode["score"] for episode in answer["data"]["episodes"]]
     assert scores == sorted(scores, reverse=True)
     model.script = [broken]
-    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": "agentic"}).json()
+    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": method}).json()
     assert "without a model" in answer["meta"]["notes"][0]
     assert answer["data"]["episodes"]
 
@@ -216,6 +217,17 @@ def test_an_agentic_search_without_a_model_follows_names_and_days(api: Api) -> N
     told = " ".join(episode["episode"] for episode in answer["data"]["episodes"])
     assert "Tromsø" in told
     assert answer == {**api.post("search", query).json(), "request_id": answer["request_id"]}
+
+
+@pytest.mark.requirement("tasks.order", "model.write-path")
+def test_tasks_are_carried_out_while_a_model_takes_its_time(tmp_path: Path) -> None:
+    with Scripted(slow) as model, serving(tmp_path / "store", embedder=Hashed(), model=model.url) as (api, _):
+        for number in range(8):  # more than there are threads
+            messages = [said(CLIMBING, T + number), said(COFFEE, T + DAY + number)]
+            assert api.add(*messages, session=f"s{number}") == "extracted"
+        while len(model.calls) < 3:
+            assert api.ok("jobs", status="failed")["total_count"] == 0
+        assert api.finished(api.queue(said(BIKE), session="t"))["status"] == "success"
 
 
 @pytest.mark.requirement("rerank.model")

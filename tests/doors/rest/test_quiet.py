@@ -7,14 +7,15 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cofio import Engine
+from cofio import Engine, Unavailable
 from cofio.embed.hashed import Hashed
 from cofio.extract import Message
 from cofio.sessions import Conversations, Place
-from cofio.sessions.quiet import quiet_sessions
+from cofio.sessions.quiet import find_quiet_sessions
 
 from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
 from .test_process import Start, ask, check_whole, start
@@ -73,6 +74,29 @@ def test_of_several_servers_one_carves(tmp_path: Path) -> None:
             assert len(check_whole(one.engine, f"s{number}")) == 1
 
 
+@pytest.mark.requirement("sessions.quiet", "errors.logs")
+@pytest.mark.parametrize("error", [RuntimeError("SECRET"), Unavailable("SECRET")])
+def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    real = Conversations.carve
+
+    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+        if session == "a":
+            raise error
+        return real(conversations, place, session, **more)
+
+    monkeypatch.setattr(Conversations, "carve", carve)
+    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+        for session in ("a", "b"):
+            api.add(said(CLIMBING), session=session, defer_extraction=True)
+        api.door.jobs.resume()
+        until(lambda: not api.waiting("b"))
+        assert len(api.waiting("a")) == 1
+        assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
+    assert "SECRET" not in caplog.text
+
+
 @pytest.mark.requirement("sessions.quiet")
 def test_which_sessions_are_quiet(tmp_path: Path) -> None:
     with Engine.open(tmp_path / "store") as engine:
@@ -87,12 +111,12 @@ def test_which_sessions_are_quiet(tmp_path: Path) -> None:
         keep("b", Place(app="shop", project="web"))
         keep("carved")
         api.carve(Place(), "carved", whole=True)
-        assert list(quiet_sessions(engine, before)) == []
+        assert list(find_quiet_sessions(engine, before)) == []
         after = datetime.now(UTC)
-        assert sorted(session for _, session in quiet_sessions(engine, after)) == ["a", "b"]
-        assert (Place(app="shop", project="web"), "b") in list(quiet_sessions(engine, after))
+        assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
+        assert (Place(app="shop", project="web"), "b") in list(find_quiet_sessions(engine, after))
         keep("a2")
-        assert sorted(session for _, session in quiet_sessions(engine, after)) == ["a", "b"]
+        assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
 
 
 @pytest.mark.requirement("sessions.quiet")

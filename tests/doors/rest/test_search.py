@@ -367,3 +367,16 @@ def test_messages_that_wait_are_found_in_whichever_session(api: Api) -> None:
     for n in (0, 60, 119):
         (hit,) = api.search(f"word{n}", include_unprocessed=True, method="keyword")["message_hits"]
         assert hit["session_id"] == f"s{n:03}"
+
+
+@pytest.mark.requirement("search.waits")
+def test_a_search_that_finds_nothing_says_that_messages_wait(api: Api) -> None:
+    asked = {"user_id": "alice", "query": "Where does Alice climb?"}
+    assert "meta" not in api.post("search", asked).json()
+    api.add(said("I love climbing in Yosemite.", T))
+    (note,) = api.post("search", asked).json()["meta"]["notes"]
+    assert "include_unprocessed" in note
+    for other in ({"user_id": "bob"}, {"app_id": "shop"}, {"include_unprocessed": True}):
+        assert "meta" not in api.post("search", {**asked, **other}).json()
+    api.flush()
+    assert "meta" not in api.post("search", asked).json()

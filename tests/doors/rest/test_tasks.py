@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
 import threading
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Unavailable
 from cofio.doors.rest import tasks
@@ -122,6 +125,39 @@ def test_what_comes_after_a_queued_request_is_queued_behind_it_and_a_flush_takes
     assert api.flush() == "extracted"  # at once: nothing is queued any more
 
 
+@pytest.mark.requirement("tasks.order", "flush.queued", "sessions.model")
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(calls=st.lists(st.sampled_from(["later", "now", "deferred", "flush"]), min_size=1, max_size=10))
+def test_however_calls_are_mixed_each_flush_takes_what_came_before_it(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[str]
+) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        serving(tmp_path_factory.mktemp("mixed"), embedder=Hashed()) as (api, _),
+    ):
+        held = Held(api, patched)
+        sent, flushes, group = [api.queue(said("I like thing0 best."))], 0, {"I like thing0 best.": 0}
+        for number, call in enumerate(calls, 1):
+            text = f"I like thing{number} best."
+            if call == "flush":
+                answer, flushes = api.post("flush", {"session_id": "s"}), flushes + 1
+            else:
+                how = {"async_mode": call == "later", "defer_extraction": call == "deferred"}
+                answer = api.post("add", {"session_id": "s", "messages": [said(text, T + number * 1000)], **how})
+                group[text] = flushes
+            assert enveloped(answer, 202)["pending"] == number + 1
+            sent.append(answer.json()["request_id"])
+        held.let_go()
+        times = [api.finished(task)["finished_at"] for task in sent]
+        assert times == sorted(times)
+        waiting = {each["content"] for each in api.waiting()}
+        assert waiting == {text for text, flush in group.items() if flush == flushes}
+        carved = [set(re.findall(r"thing\d+", each["episode"])) for each in api.get(page_size=100)]
+        of = {text.split()[2]: flush for text, flush in group.items()}
+        assert sum(map(len, carved)) + len(waiting) == len(group)
+        assert all(len({of[thing] for thing in episode}) == 1 for episode in carved)
+
+
 @pytest.mark.requirement("tasks.room")
 def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held) -> None:
     api = held.api
@@ -133,7 +169,7 @@ def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held) -
         ("flush", {}),
     ):
         answer = api.post(call, {"session_id": "s", **body})
-        assert "50 of this session are waiting already" in failed(answer, 429, code="QUEUE_SATURATED")
+        assert "50 requests of this session are waiting already" in failed(answer, 429, code="QUEUE_SATURATED")
         assert int(answer.headers["retry-after"]) > 0
     old = api.client.post("/api/v1/memory/flush", json={"session_id": "s"})
     assert failed(old, 429, code="QUEUE_SATURATED")
@@ -160,7 +196,7 @@ def test_a_body_that_is_too_large_is_a_413_under_either_version(bare: Api) -> No
     for version in ("v1", "v2"):
         sent = {"Content-Type": "application/json"}
         answer = bare.client.post(f"/api/{version}/memory/add", content=body, headers=sent)
-        assert "several requests" in failed(answer, 413, code="PAYLOAD_TOO_LARGE")
+        assert "send less at once" in failed(answer, 413, code="PAYLOAD_TOO_LARGE")
 
 
 @pytest.mark.requirement("tasks.listed")
@@ -220,7 +256,7 @@ def test_tasks_are_kept_for_seven_days(tmp_path: Path) -> None:
     with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
         task = api.queue(said(CLIMBING))
         api.finished(task)
-        kept = api.engine.read(tasks.record_id(task))
+        kept = api.engine.read(tasks.make_record_id(task))
         assert kept.expires_at is not None
         assert abs(kept.expires_at - kept.created_at - timedelta(days=7)) < timedelta(seconds=1)
         api.engine.edit(kept.id, expires_at=datetime.now(UTC) - timedelta(seconds=1))
@@ -265,7 +301,7 @@ def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(tmp_path: P
         task = api.queue(said(CLIMBING))
     with Engine.open(tmp_path / "store") as engine:
         for _ in range(5):
-            engine.apply([tasks.started(engine.read(tasks.record_id(task)))])
+            engine.apply([tasks.mark_started(engine.read(tasks.make_record_id(task)))])
     with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
         api.door.jobs.resume()
         assert api.finished(task)["error_code"] == "attempts_exhausted"

@@ -132,6 +132,7 @@ def parser() -> Parser:
     _finding(command)
     _keeping(command)
     _chatting(command, common)
+    _add_documents(command, common)
     _vaulting(command, common)
     _serving(command, common)
     _filing(command, common)
@@ -365,6 +366,41 @@ def _chatting(command: Callable[[str, str, str], Parser], common: Parser) -> Non
         "--no-flush", action="store_true", help="keep the last messages waiting for more, as a chat that goes on"
     )
     importing.add_argument("--allow-secrets", action="store_true", help=_UNMASKED)
+
+
+def _add_documents(command: Callable[[str, str, str], Parser], common: Parser) -> None:
+    documents = command(
+        "documents",
+        "See to the documents of the knowledge base, which are found topic by topic.",
+        "cofio documents add handbook.docx\ncofio documents list",
+    )
+    verbs = documents.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser, required=True)
+
+    def verb(name_: str, help: str, example: str) -> Parser:
+        made: Parser = verbs.add_parser(name_, help=help, description=help, example=example, parents=[common])
+        made.add_argument("--app", type=name, default="default", help="whose documents (default: default)")
+        made.add_argument("--project", type=name, default="default", help="of which project (default: default)")
+        return made
+
+    add = verb(
+        "add",
+        "Take in files, each as a document: a topic for each of its headings.",
+        "cofio documents add handbook.docx\ncofio documents add notes/*.md --category Meetings",
+    )
+    add.add_argument(
+        "files", metavar="FILE", nargs="+", help="text, Markdown, HTML, an office document, an email or a PDF"
+    )
+    add.add_argument("--title", help="what to call it (default: the file's name)")
+    add.add_argument("--category", help="what to file it under (default: decided by its words)")
+    add.add_argument("--replace", metavar="ID", help="put it in this document's place, under its id")
+    add.add_argument("--allow-secrets", action="store_true", help=_SECRETS)
+    listed = verb("list", "Show the documents by their titles.", "cofio documents list --category Meetings")
+    listed.add_argument("--category", help="only those that are filed under this")
+    show = verb("show", "Show a document's summary and topics, or its text.", "cofio documents show d_3f9c --text")
+    show.add_argument("id", metavar="ID", help="the document's id, or the beginning of it")
+    show.add_argument("--text", action="store_true", help="print all of its text, as Markdown")
+    remove = verb("rm", "Forget documents, with their topics and their files.", "cofio documents rm d_3f9c")
+    remove.add_argument("ids", metavar="ID", nargs="+", help="the documents' ids, or the beginnings of them")
 
 
 def _vaulting(command: Callable[[str, str, str], Parser], common: Parser) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from ...backends import Delete, Drop
 from ...errors import Invalid
+from ...model import Kind
 from ...query import Page, Query
 from ...secrets.policy import admit
 from ...sessions.forgetting import forget
 from ..display import neutralise_line
-from . import chatting, config, editor, filing, keeping, trust, vaulting
+from . import chatting, config, documents, editor, filing, keeping, trust, vaulting
 from .arguments import misused
 from .explanations import explain
 from .identifiers import resolve, shorten
@@ -163,6 +164,10 @@ def rm(args: Namespace) -> int:
         if args.scope is None:
             # All are found first: with a wrong one among them, nothing is forgotten.
             doomed = {record.id: record for record in [resolve(engine, each) for each in args.ids]}
+            for record in doomed.values():
+                if record.kind is Kind.TOPIC:  # whose words would stay in its document's file
+                    whole = record.scope.names[-1]
+                    raise Invalid("id", f"{record.id} is a part of {whole}: `cofio documents rm {whole}` forgets that")
             with vaulting.followed(args, engine) as vault:
                 for each in doomed:
                     forget(engine, vault, Delete(id=each))
@@ -198,6 +203,7 @@ COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "add": add, "search": search, "list": listing, "show": show, "edit": editor.edit, "rm": rm, "scopes": scopes,
     "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
     "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
+    "documents": documents.documents,
     "model": keeping.model, "vault": vaulting.vault, "trust": trust.trust,
     "demo": demo, "config": config.config,
 }  # fmt: skip

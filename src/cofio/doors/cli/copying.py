@@ -33,6 +33,7 @@ _REFUSALS = {
     errno.ELOOP: "stands behind a link, which is not followed",
     errno.ENOTDIR: "stands behind a link or a file, which is no folder",
     errno.EISDIR: "has the name of a folder that is there",
+    errno.EINVAL: "has a name that this system does not take",
     errno.ENAMETOOLONG: "has a name that is too long for this machine",
     errno.EACCES: "may not be read or written by you",
     errno.ENOENT: "has gone meanwhile",

@@ -38,6 +38,8 @@ def resolve(engine: Engine, written: str) -> Record:
     found = engine.ids(written, limit=SHOWN + 1)
     if not found:
         raise NotFound(written)
+    if len(found) > 1 and all(each.startswith(found[0]) for each in found):
+        return engine.read(found[0])  # a document, whose topics have its id and a number
     if len(found) > 1:
         _tell_candidates(engine, written, found)
         raise Invalid("id", f"{written} is not enough of it, so nothing was done: write more characters")

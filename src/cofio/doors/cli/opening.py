@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ...embed.provision import SIZE, read_state
 from ...engine import Engine
 from ...errors import Unavailable
 from ...loss import check_whole, find_loss, find_remains
@@ -44,22 +43,12 @@ def opened(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
             )
         raise Unavailable(f"there is no memory in {folder}: `cofio add` makes one, --store names another folder")
     known = find_loss(folder)
-    fetching = _is_fetching(settings)
     with Engine.open(folder, settings=replace(settings, background=False)) as engine:
         if not known and (lost := find_loss(folder)):
             note(lost)
         elif not there:
             note(f"made a new memory in {folder}")
         yield engine
-    if not fetching and _is_fetching(settings):
-        note(
-            f"the model that finds by meaning is being fetched in the background ({SIZE}, once); until it is there,"
-            " memory is searched by words. COFIO_FETCH_MODEL=off prevents it"
-        )
-
-
-def _is_fetching(settings: Settings) -> bool:
-    return settings.embedder == "minilm" and read_state(settings.models_folder).kind == "fetching"
 
 
 def exists(folder: Path) -> bool:

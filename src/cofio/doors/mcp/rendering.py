@@ -21,6 +21,8 @@ AGENT = "global"
 SEPARATOR = "\n\n---\n\n"
 _SAID = frozenset({Kind.TURN, Kind.FACT, Kind.EPISODE, Kind.CASE})
 """What was said or done at some time, which is not the time that it was taken in."""
+LONGEST_QUOTE = 80
+_BRACKETS = str.maketrans({"[": "(", "]": ")", '"': "'", "`": "'"})
 _JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
 
 
@@ -59,7 +61,7 @@ def render_similar(one: Similar) -> str:
     if one.likeness == 1:
         return f"[cofio: `{one.id}` has the same content already; delete_context one of the two]"
     how = "may contradict" if one.contradicts else "similar:"
-    return f"[cofio: {how} `{one.id}` {render_line(one.title)}]"
+    return f"[cofio: {how} `{one.id}` {_quote(one.title)}]"
 
 
 def render_unknown(record_id: str) -> str:
@@ -96,9 +98,10 @@ def find_topic(record: Record | Heading) -> str:
     if record.title:
         return record.title
     if record.kind in (Kind.FACT, Kind.TURN):
-        return f"{'Said by' if record.kind is Kind.TURN else 'Fact from'} {record.author}" if record.author else ""
-    if record.kind is Kind.PROFILE:
-        return f"Profile of {record.scope.names[-1]}" if record.scope.names else "Profile"
+        what = "Fact" if record.kind is Kind.FACT else "Message"
+        return f"{what} from {record.author}" if record.author else what
+    if record.kind is Kind.PROFILE and record.scope.names:
+        return f"Profile of {record.scope.names[-1]}"
     return record.key or ""
 
 
@@ -162,6 +165,12 @@ def _render_chunk(record: Record, *, origin: bool) -> str:
         facts |= {"kind": record.kind, "scope": render_line(str(record.scope))}
     about = " | ".join(f"**{name}:** {fact}" for name, fact in facts.items())
     return f"{render_line(find_topic(record))}\n{about}\n\n{render_body(record)}"
+
+
+def _quote(title: str) -> str:
+    """A stored title within what cofio says: short, and without what could end the quotation or the note."""
+    shown = render_line(title).translate(_BRACKETS)
+    return f'"{shown if len(shown) <= LONGEST_QUOTE else shown[: LONGEST_QUOTE - 1] + "…"}"'
 
 
 def _tags(record: Record) -> str:

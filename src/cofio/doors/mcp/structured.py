@@ -32,6 +32,16 @@ def describe_record(record: Record) -> dict[str, Json]:
     }  # fmt: skip
 
 
+def describe_written(record: Record) -> dict[str, Json]:
+    """A chunk that was just written, with what it comes near to."""
+    similar: list[Json] = [
+        {"id": one.id, "topic": one.title, "likeness": one.likeness, "contradicts": one.contradicts}
+        for one in record.similar
+    ]
+    expires = format_moment(record.expires_at) if record.expires_at else None
+    return describe_heading(record) | {"expires": expires, "similar": similar}
+
+
 def describe_hits(hits: Sequence[Hit]) -> list[Json]:
     """The hits of a search, with why each was found."""
     return [

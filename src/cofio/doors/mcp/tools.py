@@ -32,6 +32,7 @@ EACH = 6  # of the messages, and of what was made of them, so many are weighed f
 TRIES = 20  # ids that are drawn for a chunk before it is given up
 DAY = 86_400.0
 _SEARCHED_EVERYWHERE = tuple(kind for kind in Kind if kind is not Kind.STATE)  # state is read by its key alone
+_OF_EPISODES = frozenset({Kind.FACT, Kind.TURN})
 _MODES: dict[str, Mode] = {"hybrid": "hybrid", "bm25": "keyword", "semantic": "semantic"}
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _STORED = rendering.render_note(f"stored {rendering.DATA}")
@@ -42,7 +43,8 @@ class Answer:
     """What a tool says: a text for the agent, the same as data for programs, and what is to be said beside it."""
 
     text: str
-    data: dict[str, Json] | None = None
+    describe: Callable[[], dict[str, Json]] | None = None
+    """Makes the data, which most clients do not want."""
     notes: tuple[str, ...] = ()
     is_error: bool = False
     stored: bool = False
@@ -58,8 +60,8 @@ class Answer:
             if note:
                 content.append({"type": "text", "text": note})
         result: dict[str, Json] = {"content": content, "isError": self.is_error}
-        if structured and self.data is not None:
-            result["structuredContent"] = self.data
+        if structured and self.describe is not None:
+            result["structuredContent"] = self.describe()
         return result
 
 
@@ -129,31 +131,43 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     found = [hit for hit in page if least is None or _reaches(hit, least)]
     hits = (_fold(found) if everywhere else found)[:top]
     if not hits:
-        return _nothing(_explain(page), page.degraded)
+        return _nothing(_explain(engine, page), page.degraded)
     blocks = [rendering.render_hit(hit, everywhere=everywhere) for hit in hits]
     kept = rendering.fit(blocks, most)
     shown, rest = rendering.cut(rendering.SEPARATOR.join(blocks[:kept]), most)
     left_off = f"{len(hits) - kept} more left off by max_chars" if kept < len(hits) else ""
     notice = rendering.render_fence(kept, left_off, rest)
-    data: dict[str, Json] = {
-        "notice": notice, "hits": structured.describe_hits(hits[:kept]), "left_off": len(hits) - kept,
-        "degraded": page.degraded,
-    }  # fmt: skip
-    return Answer(shown, data, (notice,), stored=True)
+
+    def describe() -> dict[str, Json]:
+        return {
+            "notice": notice, "hits": structured.describe_hits(hits[:kept]), "left_off": len(hits) - kept,
+            "degraded": page.degraded,
+        }  # fmt: skip
+
+    return Answer(shown, describe, (notice,), stored=True)
 
 
 def _nothing(why: str, degraded: str | None) -> Answer:
     notice = rendering.render_note(why)
     data: dict[str, Json] = {"notice": notice, "hits": [], "left_off": 0, "degraded": degraded}
-    return Answer(rendering.NOTHING, data, (notice,))
+    return Answer(rendering.NOTHING, lambda: data, (notice,))
 
 
-def _explain(page: Page) -> str:
-    """Why more may be there than was found, for an agent: it cannot mend it, but it can tell its user."""
+def _explain(engine: Engine, page: Page) -> str:
+    """Why more may be there than was found, without a path: an agent cannot mend it, but it can tell its user."""
     if page.degraded is None or page.searched.semantic is not None or page.searched.mode == "keyword":
         return page.degraded or ""
     searched = "searched by words only" if page.searched.mode == "hybrid" else "nothing was searched"
-    return f"{searched}: the model for meaning is missing; `cofio doctor` tells what to do"
+    return f"{searched}: {_explain_model(engine)}"
+
+
+def _explain_model(engine: Engine) -> str:
+    from ...embed.provision import read_state  # not before it is needed
+
+    state = read_state(engine.settings.models_folder) if engine.settings.embedder == "minilm" else None
+    if state is None or state.kind == "ready":
+        return "there is no model for meaning; `cofio doctor` tells why"
+    return str(state)
 
 
 def _fold(hits: Iterable[Hit]) -> list[Hit]:
@@ -162,18 +176,14 @@ def _fold(hits: Iterable[Hit]) -> list[Hit]:
 
     conversations, families = Scope(ROOT), dict[str, list[Hit]]()
     for hit in hits:
-        of = hit.record.parent if hit.record.scope in conversations else None
+        of = hit.record.parent if hit.record.kind in _OF_EPISODES and hit.record.scope in conversations else None
         families.setdefault(of or hit.record.id, []).append(hit)
-    folded, texts = [], set[str]()
-    for family in families.values():
+    folded: dict[str, Hit] = {}
+    for name, family in families.items():
         chosen = _choose(family)
-        text = " ".join(chosen.record.text.split())
-        if chosen.record.scope in conversations:
-            if text in texts:  # those who took part in a conversation have a copy of it each
-                continue
-            texts.add(text)
-        folded.append(chosen)
-    return folded
+        is_copied = chosen.record.kind in _OF_EPISODES  # those who took part in a conversation have a copy of it each
+        folded.setdefault(" ".join(chosen.record.text.split()) if is_copied else name, chosen)
+    return list(folded.values())
 
 
 def _choose(family: Sequence[Hit]) -> Hit:
@@ -219,13 +229,8 @@ def _write_context(engine: Engine, given: Arguments) -> Answer:
     else:
         lasting = {"expires_at": None} if ttl is None else {"ttl": ttl}
         record = engine.edit(old, if_version=None, **_content(given), **lasting)
-    similar: list[Json] = [
-        {"id": one.id, "topic": one.title, "likeness": one.likeness, "contradicts": one.contradicts}
-        for one in record.similar
-    ]
-    expires = rendering.format_moment(record.expires_at) if record.expires_at else None
-    data = structured.describe_heading(record) | {"expires": expires, "similar": similar}
-    return Answer(rendering.render_saved(record), data, tuple(rendering.render_similar(one) for one in record.similar))
+    hints = tuple(rendering.render_similar(one) for one in record.similar)
+    return Answer(rendering.render_saved(record), lambda: structured.describe_written(record), hints)
 
 
 def _content(given: Arguments) -> dict[str, object]:
@@ -249,32 +254,40 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
     record = _any(engine, cast(str, given["id"]))
     if record is None:
         missing: dict[str, Json] = {"notice": "", "found": False, "chunk": None}
-        return Answer(rendering.render_unknown(cast(str, given["id"])), missing)
+        return Answer(rendering.render_unknown(cast(str, given["id"])), lambda: missing)
     elsewhere = record.kind is not Kind.NOTE or record.scope not in HOME
     text, rest = rendering.cut(
         rendering.render_record(record, origin=elsewhere), cast("int | None", given.get("max_chars"))
     )
     notice = rendering.render_fence(1, rest)
-    data: dict[str, Json] = {"notice": notice, "found": True, "chunk": structured.describe_record(record)}
-    return Answer(text, data, (notice,), stored=True)
+    return Answer(
+        text,
+        lambda: {"notice": notice, "found": True, "chunk": structured.describe_record(record)},
+        (notice,),
+        stored=True,
+    )
 
 
 def _list_context(engine: Engine, given: Arguments) -> Answer:
     limit, offset = cast(int, given.get("limit", LIMIT)), cast(int, given.get("offset", 0))
-    look = partial(engine.headings, HOME, kinds=(Kind.NOTE,), filter=(only := _filter(given)))
-    found = look(limit=limit + 1, offset=offset)
+    most, only = cast("int | None", given.get("max_chars")), _filter(given)
+    found = engine.headings(HOME, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
     lines = [rendering.render_heading(each) for each in found[:limit]]
-    shown = rendering.fit(lines, cast("int | None", given.get("max_chars")), "\n")
+    head = f"{len(lines)} chunk(s) found:\n\n"
+    shown = rendering.fit(lines, None if most is None else most - len(head), "\n")
     more = shown < len(found)
     total = engine.count(HOME, kinds=(Kind.NOTE,), filter=only) if more else offset + len(found)
-    notice, text = "", rendering.EMPTY
+    text, notice = rendering.EMPTY, ""
     if lines:
-        rest = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
-        notice = rendering.render_note(f"stored {rendering.DATA}", rest)
-        text = "\n".join([f"{shown} chunk(s) found:", "", *lines[:shown]])
-    chunks: list[Json] = [structured.describe_heading(each) for each in found[:shown]]
-    data: dict[str, Json] = {"notice": notice, "chunks": chunks, "total": total, "more": more}
-    return Answer(text, data, (notice,), stored=bool(lines))
+        text, rest = rendering.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
+        where = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
+        notice = rendering.render_note(f"stored {rendering.DATA}", where, rest)
+
+    def describe() -> dict[str, Json]:
+        chunks: list[Json] = [structured.describe_heading(each) for each in found[:shown]]
+        return {"notice": notice, "chunks": chunks, "total": total, "more": more}
+
+    return Answer(text, describe, (notice,), stored=bool(lines))
 
 
 def _delete_context(engine: Engine, given: Arguments) -> Answer:
@@ -284,8 +297,8 @@ def _delete_context(engine: Engine, given: Arguments) -> Answer:
             raise NotFound(record_id)
         engine.delete(record_id)
     except NotFound:
-        return Answer(rendering.render_unknown(record_id), {"id": record_id, "deleted": False})
-    return Answer(f"Chunk `{record_id}` deleted.", {"id": record_id, "deleted": True})
+        return Answer(rendering.render_unknown(record_id), lambda: {"id": record_id, "deleted": False})
+    return Answer(f"Chunk `{record_id}` deleted.", lambda: {"id": record_id, "deleted": True})
 
 
 def _get_state(engine: Engine, given: Arguments) -> Answer:
@@ -293,18 +306,18 @@ def _get_state(engine: Engine, given: Arguments) -> Answer:
     record = engine.get(HOME, key, kind=Kind.STATE)
     if record is None:
         missing: dict[str, Json] = {"notice": "", "key": key, "found": False, "value": None}
-        return Answer(f'State key "{key}" not found.', missing)
+        return Answer(f'State key "{key}" not found.', lambda: missing)
     # A number or a flag has nothing to say to anyone; a text may.
     notice = _STORED if isinstance(record.data, str | list | dict) else ""
     data: dict[str, Json] = {"notice": notice, "key": key, "found": True, "value": record.data}
-    return Answer(rendering.render_value(record.data), data, (notice,), stored=True)
+    return Answer(rendering.render_value(record.data), lambda: data, (notice,), stored=True)
 
 
 def _set_state(engine: Engine, given: Arguments) -> Answer:
     key = cast(str, given["key"])
     record = engine.put(HOME, key, data=given["value"], kind=Kind.STATE, source="mcp")
     at = rendering.format_moment(record.updated_at)
-    return Answer(f'State "{key}" written at {at}.', {"key": key, "written": at})
+    return Answer(f'State "{key}" written at {at}.', lambda: {"key": key, "written": at})
 
 
 def _any(engine: Engine, record_id: str) -> Record | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...engine import Engine
+from ...knowledge import ModelSummariser
 from ...llm import Budget, Model, Prompts, Reader
 from ...sessions.spending import Spending
 from ...settings import Settings, read_claims
@@ -29,6 +30,7 @@ class Assistant:
             spend=self.spending.spend, allowed=self.spending.refusal,
         )  # fmt: skip
         self.reader = Reader(self.model, prompts)
+        self.summariser = ModelSummariser(self.model, prompts)
 
     def close(self) -> None:
         """Let go of connections."""

@@ -36,9 +36,9 @@ async def read_json(scope: Scope, receive: Receive) -> Parse:
     except NotJson as error:
         raise RequestError(415, str(error)) from error
     except TooLong as error:
-        sentence = f"the body is longer than {MAX_BODY:,} bytes; send the messages in several requests"
+        sentence = f"the body is longer than {MAX_BODY:,} bytes; send less at once"
         raise RequestError(413, sentence, code="PAYLOAD_TOO_LARGE") from error
-    fields = path_fields(scope)
+    fields = get_path_fields(scope)
     return partial(parse_json, body, fields) if fields else partial(parse_json, body)
 
 
@@ -52,7 +52,7 @@ async def read_nothing(scope: Scope, receive: Receive) -> Parse:
     return dict
 
 
-def path_fields(scope: Scope) -> dict[str, Any]:
+def get_path_fields(scope: Scope) -> dict[str, Any]:
     """The parts of the path that have a name."""
     return dict(scope.get("path_params", {}))
 
@@ -89,7 +89,7 @@ def _parse_query(scope: Scope) -> object:
     if len(fields) != len(pairs):
         twice = next(name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1)
         raise RequestError(422, f"it is given more than once: {twice}")
-    return {**fields, **path_fields(scope)}
+    return {**fields, **get_path_fields(scope)}
 
 
 class _NotANumber(ValueError):

@@ -23,16 +23,17 @@ from ...model import Json, Kind, Record, Scope
 from ...query import MAX_LIST, AllOf, Where
 from ...sessions import Conversations, Place
 from ...sessions.places import ROOT
-from ...sessions.quiet import quiet_sessions
+from ...sessions.quiet import find_quiet_sessions
 from ...sessions.spending import Spending
 from ...sessions.turns import fields
 from . import tasks
 from .replies import RequestError
 
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
+AT_MODEL = WORKERS - 1  # of them, those that may wait for a model: there is always one for what clients wait for
 LOOK = 60.0  # seconds between looks for what other servers left
 QUIET_LOOKS = 4  # looks for silent sessions within the time after which one counts as silent
-LONGEST_QUIET = 300.0  # seconds between them, at most
+SHORTEST_QUIET, LONGEST_QUIET = 0.1, 300.0  # seconds between them, at least and at most
 FIRST, LONGEST = 5.0, 3600.0  # seconds until a job that failed is tried again: at first, and at most
 ATTEMPTS = 5  # at a task, before it counts as failed
 TRIES = 50  # at taking down how a task went, while other servers take down that they begin it
@@ -84,6 +85,8 @@ class Jobs:
         self._quiet = quiet
         self._clock = clock
         self._due: list[tuple[float, int, _Job]] = []
+        self._due_lines: list[tuple[float, int, _Job]] = []
+        self._at_model = 0
         self._numbers = count()
         self._known: set[_Job] = set()
         self._again: set[_Job] = set()
@@ -125,7 +128,11 @@ class Jobs:
         with self._changed:
             known = sum(map(len, self._lines.values()))
         if ahead >= tasks.MAX_LINE or known >= tasks.MAX_OPEN:
-            most = f"{tasks.MAX_LINE} of this session" if ahead >= tasks.MAX_LINE else f"{tasks.MAX_OPEN}"
+            most = (
+                f"{tasks.MAX_LINE} requests of this session"
+                if ahead >= tasks.MAX_LINE
+                else f"{tasks.MAX_OPEN} requests"
+            )
             raise RequestError(
                 429,
                 f"{most} are waiting already, so this was not accepted; send it again in a moment",
@@ -207,7 +214,8 @@ class Jobs:
         thread.start()
 
     def _push(self, job: _Job, after: float) -> None:
-        heapq.heappush(self._due, (time.monotonic() + after, next(self._numbers), job))
+        due = self._due_lines if job.id is None else self._due
+        heapq.heappush(due, (time.monotonic() + after, next(self._numbers), job))
         self._changed.notify_all()
 
     def _work(self) -> None:
@@ -220,6 +228,7 @@ class Jobs:
             except Exception as error:  # a thread that ended would do no more jobs
                 _log.error("the job %s failed with %s", job.id or "of a session", type(error).__name__)
             with self._changed:
+                self._at_model -= job.id is not None
                 if again is None and job in self._again:
                     again = 0.0
                 self._again.discard(job)
@@ -227,9 +236,9 @@ class Jobs:
                     self._known.discard(job)
                     self._open[(job.place, job.session)] -= 1
                     self._open += Counter()  # what is at 0 is not kept
-                    self._changed.notify_all()
                 else:
                     self._push(job, again)
+                self._changed.notify_all()
 
     def _next(self) -> _Job | None:
         while True:
@@ -237,20 +246,31 @@ class Jobs:
                 if self._closing:
                     return None
                 now = time.monotonic()
-                if self._due and self._due[0][0] <= now:
-                    return heapq.heappop(self._due)[2]
+                if (job := self._pop(now)) is not None:
+                    return job
                 if now >= self._look:
                     self._look = now + LOOK
                     look = self._look_for_jobs
                 elif now >= self._quiet_look:
-                    self._quiet_look = now + min(LONGEST_QUIET, self._quiet.total_seconds() / QUIET_LOOKS)
+                    often = self._quiet.total_seconds() / QUIET_LOOKS
+                    self._quiet_look = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
                     look = self._carve_quiet
                 else:
-                    due = [each for each, _, _ in self._due[:1]]
+                    able = [self._due_lines, *([self._due] if self._at_model < AT_MODEL else [])]
+                    due = [queue[0][0] for queue in able if queue]
                     self._changed.wait(min([self._look, self._quiet_look, *due]) - now)
                     continue
             with suppress(CofioError):  # the store may be busy, or about to be closed
                 look()
+
+    def _pop(self, now: float) -> _Job | None:
+        """What is due and can be done: tasks first, for clients wait for them."""
+        if self._due_lines and self._due_lines[0][0] <= now:
+            return heapq.heappop(self._due_lines)[2]
+        if self._due and self._due[0][0] <= now and self._at_model < AT_MODEL:
+            self._at_model += 1
+            return heapq.heappop(self._due)[2]
+        return None
 
     def _look_for_jobs(self) -> None:
         self._take_all(Scope(ROOT), UNFINISHED)
@@ -258,11 +278,16 @@ class Jobs:
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
         conversations = self._conversations()
-        for place, session in quiet_sessions(conversations.engine, self._clock() - self._quiet):
+        for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
-            if conversations.carve(place, session, whole=True) and self._spending is not None:
-                self.take_up(place, session)
+            try:
+                if conversations.carve(place, session, whole=True) and self._spending is not None:
+                    self.take_up(place, session)
+            except CofioError:  # it is looked at again later
+                continue
+            except Exception as error:  # one that cannot be carved must not keep the others, nor end the thread
+                _log.error("a session that has fallen silent could not be carved: %s", type(error).__name__)
 
     def _carry_out_all(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
@@ -270,7 +295,7 @@ class Jobs:
         while not self._closing:
             with self._changed:
                 before = set(self._lines.get(place, ()))
-            waiting = tasks.waiting(engine, *place)
+            waiting = tasks.list_waiting(engine, *place)
             with self._changed:
                 line = self._lines.setdefault(place, {})
                 for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
@@ -300,7 +325,7 @@ class Jobs:
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
             self._fail(place, task, "no server could finish it", "attempts_exhausted")
             return None
-        (begun,) = engine.apply([tasks.started(task)])
+        (begun,) = engine.apply([tasks.mark_started(task)])
         assert isinstance(begun, Record)
         try:
             result = self._carve_for(conversations, place, session, begun)
@@ -308,7 +333,7 @@ class Jobs:
             if engine.closed:
                 raise Unavailable("the store was closed") from error
             if attempts < ATTEMPTS:
-                engine.apply([tasks.put_back(begun)])
+                engine.apply([tasks.mark_queued(begun)])
                 return min(LONGEST, FIRST * 2.0 ** (attempts - 1))
             self._fail(place, begun, str(error), type(error).__name__)
         except CofioError as error:
@@ -340,7 +365,7 @@ class Jobs:
         engine = self._conversations().engine
         for _ in range(TRIES):
             try:
-                engine.apply([tasks.finished(place, task, result=result, error=error, code=code)])
+                engine.apply([tasks.mark_finished(place, task, result=result, error=error, code=code)])
             except Conflict:
                 task = engine.read(task.id)
                 if fields(task)["status"] in ("done", "failed"):

@@ -88,7 +88,7 @@ def routes(*, shown: bool = True) -> list[Route]:
         return JSONResponse(document())
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(_page(), headers={"Content-Security-Policy": POLICY})
+        return HTMLResponse(_render(), headers={"Content-Security-Policy": POLICY})
 
     async def off(_: Request) -> Response:
         raise HTTPException(404, OFF)
@@ -97,7 +97,7 @@ def routes(*, shown: bool = True) -> list[Route]:
 
 
 @lru_cache(maxsize=1)
-def _page() -> str:
+def _render() -> str:
     return render_page(document(), SCHEMA)
 
 
@@ -108,13 +108,13 @@ def document() -> dict[str, Any]:
     given = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]
     others = [(ErrorEnvelope, "serialization"), (Health, "serialization")]
     names, schemas = models_json_schema([*taken, *given, *others], ref_template=REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
-    parts = {name: _described(schema) for name, schema in _without_titles(schemas["$defs"]).items()}
+    parts = {name: _add_meanings(schema) for name, schema in _drop_titles(schemas["$defs"]).items()}
     by_model = {model.__name__: reference["$ref"] for (model, _), reference in names.items()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "cofio", "version": __version__, "description": DESCRIPTION},
         "servers": [{"url": "/", "description": "The server that this document came from."}],
-        "paths": {**_paths(by_model, parts), "/health": {"get": _health(by_model)}},
+        "paths": {**_describe_paths(by_model, parts), "/health": {"get": _describe_health(by_model)}},
         "components": {
             "schemas": parts,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -123,22 +123,20 @@ def document() -> dict[str, Any]:
     }
 
 
-def _without_titles(part: Any) -> Any:
+def _drop_titles(part: Any) -> Any:
     """The same without the titles that say each name a second time."""
     if isinstance(part, list):
-        return [_without_titles(each) for each in part]
+        return [_drop_titles(each) for each in part]
     if not isinstance(part, dict):
         return part
     return {
-        name: {key: _without_titles(value) for key, value in of.items()}
-        if name == "properties"
-        else _without_titles(of)
+        name: {key: _drop_titles(value) for key, value in of.items()} if name == "properties" else _drop_titles(of)
         for name, of in part.items()
         if name != "title" or not isinstance(of, str)
     }
 
 
-def _described(schema: dict[str, Any]) -> dict[str, Any]:
+def _add_meanings(schema: dict[str, Any]) -> dict[str, Any]:
     """The same with what its fields mean, where they do not say so themselves."""
     if "properties" not in schema:
         return schema
@@ -149,14 +147,14 @@ def _described(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": fields}
 
 
-def _paths(names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _describe_paths(names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     paths: dict[str, dict[str, Any]] = {}
     for call in CALLS:
-        paths.setdefault(call.addresses[0], {})[call.method.lower()] = _operation(call, names, parts)
+        paths.setdefault(call.addresses[0], {})[call.method.lower()] = _describe_operation(call, names, parts)
     return paths
 
 
-def _operation(call: Call, names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, Any]:
     told = (call.does.__doc__ or "").strip()
     summary, _, more = told.partition("\n\n")
     operation: dict[str, Any] = {
@@ -168,39 +166,39 @@ def _operation(call: Call, names: Mapping[str, str], parts: Mapping[str, Any]) -
     in_path = set(re.findall(r"\{(\w+)\}", call.path))
     in_query = set() if call.has_body else set(schema.get("properties", {})) - in_path
     if in_path or in_query:
-        operation["parameters"] = [_parameter(call, name, in_path, schema) for name in schema["properties"]
+        operation["parameters"] = [_describe_parameter(call, name, in_path, schema) for name in schema["properties"]
                                    if name in in_path | in_query]  # fmt: skip
     if call.has_body:
-        body: dict[str, Any] = {"schema": _body(call, schema, in_path, names)}
+        body: dict[str, Any] = {"schema": _describe_body(call, schema, in_path, names)}
         asked = {name: value for name, value in call.example.asked.items() if name not in in_path}
         if asked:
             body["example"] = asked
         operation["requestBody"] = {"required": bool(schema.get("required")), "content": {call.media: body}}
     operation["responses"] = {
         **{
-            str(status): _answer(call, status, names[model.__name__]) if model else _FILES[status]
+            str(status): _describe_answer(call, status, names[model.__name__]) if model else _FILES[status]
             for status, model in call.gives.items()
         },
-        **_failures(call, names),
+        **_describe_failures(call, names),
     }
     return operation
 
 
-def _parameter(call: Call, name: str, in_path: set[str], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_parameter(call: Call, name: str, in_path: set[str], schema: Mapping[str, Any]) -> dict[str, Any]:
     field = dict(schema["properties"][name])
     described: dict[str, Any] = {
         "name": name,
         "in": "path" if name in in_path else "query",
         "required": name in in_path or name in schema.get("required", ()),
         "description": field.pop("description", ""),
-        "schema": _given(field),
+        "schema": _drop_null(field),
     }
     if name in call.example.asked:
         described["example"] = call.example.asked[name]
     return described
 
 
-def _given(field: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_null(field: Mapping[str, Any]) -> dict[str, Any]:
     """A field of a query string, which can be left out and not be null."""
     choices = [each for each in field.get("anyOf", ()) if each != {"type": "null"}]
     if len(choices) != 1:
@@ -208,7 +206,9 @@ def _given(field: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: value for name, value in field.items() if name not in ("anyOf", "default")}, **choices[0]}
 
 
-def _body(call: Call, schema: Mapping[str, Any], in_path: set[str], names: Mapping[str, str]) -> dict[str, Any]:
+def _describe_body(
+    call: Call, schema: Mapping[str, Any], in_path: set[str], names: Mapping[str, str]
+) -> dict[str, Any]:
     """What a body holds: all that the call takes but for what stands in its address."""
     if not in_path:
         return {"$ref": names[call.takes.__name__]}
@@ -216,13 +216,13 @@ def _body(call: Call, schema: Mapping[str, Any], in_path: set[str], names: Mappi
     return {**schema, "properties": fields, "required": [name for name in schema.get("required", ()) if name in fields]}
 
 
-def _answer(call: Call, status: int, reference: str) -> dict[str, Any]:
+def _describe_answer(call: Call, status: int, reference: str) -> dict[str, Any]:
     data = call.example.answered.get(status)
     if call.bare:
         content: dict[str, Any] = {"schema": {"$ref": reference}}
         shown = data
     else:
-        content = {"schema": _envelope(reference)}
+        content = {"schema": _describe_envelope(reference)}
         shown = None if data is None else {"request_id": "5d2c8f0e4b6a4c1f9e7d3a2b1c0f8e6d", "data": data}
     if shown is not None:
         content["example"] = shown
@@ -230,7 +230,7 @@ def _answer(call: Call, status: int, reference: str) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": content}}
 
 
-def _envelope(reference: str) -> dict[str, Any]:
+def _describe_envelope(reference: str) -> dict[str, Any]:
     meta = {
         "type": "object",
         "description": "Only where there is something to tell of how the answer came about.",
@@ -263,7 +263,7 @@ def _envelope(reference: str) -> dict[str, Any]:
     }
 
 
-def _failures(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
+def _describe_failures(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": names["ErrorEnvelope"]}}}
     left_out = set() if 202 in call.gives else {"429"}
     return {
@@ -273,7 +273,7 @@ def _failures(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _health(names: Mapping[str, str]) -> dict[str, Any]:
+def _describe_health(names: Mapping[str, str]) -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": names["Health"]}}}
     down = {"type": "object", "properties": {"status": {"const": "unavailable"}, "reason": {"type": "string"}}}
     return {

@@ -22,23 +22,23 @@ TaskType = Literal["memory_add", "memory_flush"]
 TASK_TYPES: tuple[str, ...] = get_args(TaskType)
 
 
-def line(place: Place, session: str) -> Scope:
+def line_scope(place: Place, session: str) -> Scope:
     """Where the tasks of a session wait."""
     return place.scope / "job" / session
 
 
-def record_id(task: str) -> str:
+def make_record_id(task: str) -> str:
     """The id of a task's record, by that of its request."""
     return f"task-{task}"
 
 
-def place_of(record: Record) -> Place:
+def get_place(record: Record) -> Place:
     """The project that a job or a task is of."""
     _, app, project, *_ = record.scope.names
     return Place(app=app, project=project)
 
 
-def new_task(
+def make_task(
     engine: Engine,
     place: Place,
     session: str,
@@ -58,37 +58,37 @@ def new_task(
         "carves": list(carves), "result": None, "error": None, "error_code": None, "attempts": 0,
     }  # fmt: skip
     made = Draft(
-        scope=line(place, session), kind=Kind.LEDGER, id=record_id(request), key=request, data=data, source=SOURCE,
-        expires_at=engine.expiry(KEPT),
+        scope=line_scope(place, session), kind=Kind.LEDGER, id=make_record_id(request), key=request, data=data,
+        source=SOURCE, expires_at=engine.expiry(KEPT),
     )  # fmt: skip
     return Put(draft=made, how="key", if_version=0)
 
 
-def waiting(engine: Engine, place: Place, session: str) -> list[Record]:
+def list_waiting(engine: Engine, place: Place, session: str) -> list[Record]:
     """The tasks of a session that are not finished, in the order in which they came in."""
     return engine.list(
-        line(place, session), exact=True, kinds=(Kind.LEDGER,), limit=2 * MAX_LINE, newest=False, order="created"
+        line_scope(place, session), exact=True, kinds=(Kind.LEDGER,), limit=2 * MAX_LINE, newest=False, order="created"
     )
 
 
 def count_waiting(engine: Engine, place: Place, session: str) -> int:
     """How many tasks of a session are not finished."""
-    return engine.count(line(place, session), exact=True, kinds=(Kind.LEDGER,))
+    return engine.count(line_scope(place, session), exact=True, kinds=(Kind.LEDGER,))
 
 
-def started(task: Record) -> Edit:
+def mark_started(task: Record) -> Edit:
     """The change that takes down that a task is about to be carried out."""
     attempts = int(str(fields(task)["attempts"])) + 1
     data = {**fields(task), "status": "running", "attempts": attempts}
     return Edit(id=task.id, fields={"data": data}, if_version=task.version)
 
 
-def put_back(task: Record) -> Edit:
+def mark_queued(task: Record) -> Edit:
     """The change that takes down that a task is to be tried again."""
     return Edit(id=task.id, fields={"data": {**fields(task), "status": "queued"}}, if_version=task.version)
 
 
-def finished(
+def mark_finished(
     place: Place, task: Record, *, result: str | None = None, error: str | None = None, code: str | None = None
 ) -> Edit:
     """The change that takes down how a task went, and takes it out of its line."""

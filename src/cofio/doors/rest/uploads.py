@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope
 
 from ...content import MAX_BYTES
 from ..http import TooLong
-from .calls import Parse, path_fields
+from .calls import Parse, get_path_fields
 from .replies import RequestError
 
 MAX_FIELDS = 20
@@ -70,7 +70,7 @@ async def read_upload(scope: Scope, receive: Receive) -> Parse:
     if not parser.ended:
         await form.close()
         raise RequestError(422, "the form was cut off before its end: send it again, whole")
-    return partial(_parse_form, form, path_fields(scope))
+    return partial(_parse_form, form, get_path_fields(scope))
 
 
 def _too_large() -> RequestError:

@@ -23,7 +23,7 @@ from ...sessions.asking import Search, in_rounds, reranked
 from ...sessions.carving import profile_put
 from ...sessions.editing import EDITABLE, edited, edited_profile
 from ...sessions.places import Track, named
-from ...sessions.recalling import Asked, Found, episodes, of_agent, waiting
+from ...sessions.recalling import Asked, Found, episodes, is_waiting, of_agent, waiting
 from .answers import Rendering
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
@@ -46,8 +46,7 @@ from .requests import (
     TriggerRequest,
     UpdateRequest,
 )
-from .tasks import KEPT, TASK_TYPES, new_task, place_of
-from .tasks import record_id as task_record
+from .tasks import KEPT, TASK_TYPES, get_place, make_record_id, make_task
 
 ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
@@ -61,6 +60,10 @@ FORGOTTEN = {
 }  # fmt: skip
 LISTED = {**KINDS, "atomic_fact": Kind.FACT}
 TYPES = {kind: name for name, kind in LISTED.items()}
+WAITS = (
+    "messages of this user are waiting to become memory, and were not searched: flush their session, or search them,"
+    " too, with include_unprocessed"
+)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -93,7 +96,7 @@ class Verbs:
         messages = self._messages(asked.messages)
         count: Data = {"message_count": len(messages)}
         if is_queued:
-            task = new_task(
+            task = make_task(
                 self.engine, place, session, caller.request_id, "memory_add", messages=len(messages),
                 defers=asked.defer_extraction,
             )  # fmt: skip
@@ -121,7 +124,7 @@ class Verbs:
         """Make memory of all the messages that wait in a session."""
         place = _place(asked)
         if ahead := self.jobs_.count_waiting(place, asked.session_id):
-            return self._flush_later(place, asked.session_id, caller, ahead)
+            return self._queue_flush(place, asked.session_id, caller, ahead)
         carved = self.conversations.carve(place, asked.session_id, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
         if not carved or self.assistant is None:
@@ -132,10 +135,10 @@ class Verbs:
         late = self.jobs_.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def _flush_later(self, place: Place, session: str, caller: Caller, ahead: int) -> Reply:
+    def _queue_flush(self, place: Place, session: str, caller: Caller, ahead: int) -> Reply:
         self.jobs_.check_room(ahead)
         there = [turn.id for turn in self.conversations.buffered(place, session)]
-        task = new_task(self.engine, place, session, caller.request_id, "memory_flush", carves=there)
+        task = make_task(self.engine, place, session, caller.request_id, "memory_flush", carves=there)
         self.engine.apply([task])
         self.jobs_.carry_out(place, session, caller.request_id)
         return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)
@@ -162,8 +165,10 @@ class Verbs:
             if asked.include_unprocessed:
                 answer = waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
                 looking.degraded.append(answer.degraded)
-                hits = looking.above(answer.found)
+                hits = looking.drop_below(answer.found)
                 data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
+            elif not found and is_waiting(engine, place, asked.user_id):
+                looking.notes.append(WAITS)
         elif asked.agent_id is not None:
             home = place.owner("agent", asked.agent_id)
             for name, kind, show in (
@@ -263,22 +268,22 @@ class Verbs:
     def jobs(self, asked: JobsRequest, _: Caller) -> Reply:
         """Say how deferred work is getting on: requests that were answered with 202, and the model's part."""
         if asked.job_id is not None:
-            found = self._job(_place(asked), asked.job_id)
+            found = self._find_job(_place(asked), asked.job_id)
             return Reply({"jobs": [self.show.job(found)], "total_count": 1, "count": 1})
         wanted = None if asked.status is None else Where("data.status", "=", asked.status)
-        listed, total = self._listed_jobs(_place(asked), wanted, asked.page, asked.page_size)
+        listed, total = self._list_jobs(_place(asked), wanted, asked.page, asked.page_size)
         return Reply({"jobs": [*map(self.show.job, listed)], "total_count": total, "count": len(listed)})
 
-    def _job(self, place: Place, job: str) -> Record:
+    def _find_job(self, place: Place, job: str) -> Record:
         found = self.engine.get(place.scope / "job", job, kind=Kind.LEDGER)
         if found is None:  # or else it is a task that is not finished
             with suppress(Invalid, NotFound):
-                found = self.engine.read(task_record(job))
-        if found is None or place_of(found) != place:
+                found = self.engine.read(make_record_id(job))
+        if found is None or get_place(found) != place:
             raise NotFound(job)
         return found
 
-    def _listed_jobs(self, place: Place, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
+    def _list_jobs(self, place: Place, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
         home, kinds = place.scope / "job", (Kind.LEDGER,)
         listed = self.engine.list(
             home, kinds=kinds, filter=wanted, order="created", limit=size, offset=(page - 1) * size
@@ -289,10 +294,10 @@ class Verbs:
         """Say how a request that was answered with 202 is getting on."""
         missing = RequestError(404, f"no task has the id {asked.task_id!r}; tasks are kept for {KEPT.days} days")
         try:
-            found = self.engine.read(task_record(asked.task_id))
+            found = self.engine.read(make_record_id(asked.task_id))
         except (Invalid, NotFound) as error:
             raise missing from error
-        place = place_of(found)
+        place = get_place(found)
         # Whoever may not know of it is not told that it is there.
         if caller.token and caller.token.refuses(app=place.app, project=place.project, writes=False):
             raise missing
@@ -307,7 +312,7 @@ class Verbs:
             wanted.append(
                 Where("data.status", "=", {"processing": "running", "success": "done"}.get(asked.status, asked.status))
             )
-        listed, total = self._listed_jobs(_place(asked), AllOf(*wanted), asked.page, asked.page_size)
+        listed, total = self._list_jobs(_place(asked), AllOf(*wanted), asked.page, asked.page_size)
         items = [*map(self.show.task, listed)]
         return Reply({"total": total, "page": asked.page, "page_size": asked.page_size, "items": items})
 
@@ -340,10 +345,10 @@ class _Looking:
             answer = search(asked)
         self.degraded.append(answer.degraded)
         if self._asked.enable_llm_rerank and self._asked.method == "hybrid" and kind is not Kind.EPISODE:
-            return self.above(self._reranked(answer.found))
-        return self.above(answer.found)
+            return self.drop_below(self._reranked(answer.found))
+        return self.drop_below(answer.found)
 
-    def above(self, found: list[Found]) -> list[Found]:
+    def drop_below(self, found: list[Found]) -> list[Found]:
         """Those that score as much as was asked for."""
         least = self._asked.min_score
         return found if least is None else [each for each in found if each.score >= least]

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ...system.disk import replace, sync, sync_path
+from ...system.names import make_folder_name
 from ..checkpointer import CheckpointerCapabilities
 from ..crossing import across
 from .names import NamesCheckpointer, spelled
@@ -73,7 +74,7 @@ class FileCheckpointer(NamesCheckpointer):
         total = 0
         for place, name in self._names(folder, None):
             try:
-                total += (self.base_dir / place / name).stat().st_size
+                total += (self._place(place) / name).stat().st_size
             except FileNotFoundError:
                 continue  # removed meanwhile
         return total
@@ -82,7 +83,7 @@ class FileCheckpointer(NamesCheckpointer):
         """Remove unfinished files that nobody has written to for a day, and folders without any."""
         day_ago = self._now().timestamp() - 86_400
         for folder in self._folders():
-            for path in (self.base_dir / folder).glob("*" + _PART):
+            for path in self._place(folder).glob("*" + _PART):
                 try:
                     if path.stat().st_mtime < day_ago:
                         path.unlink()
@@ -99,20 +100,23 @@ class FileCheckpointer(NamesCheckpointer):
     def _names(self, folder: str | None, few: int | None) -> Iterator[tuple[str, str]]:
         for place in self._folders() if folder is None else [folder]:
             try:
-                names = sorted(name for name in os.listdir(self.base_dir / place) if name.endswith(".json"))
+                names = sorted(name for name in os.listdir(self._place(place)) if name.endswith(".json"))
             except FileNotFoundError:
                 continue
             for name in names:
                 yield place, name
 
+    def _place(self, folder: str) -> Path:
+        return self.base_dir / make_folder_name(folder)
+
     def _read(self, folder: str, name: str) -> bytes | None:
         try:
-            return (self.base_dir / folder / name).read_bytes()
+            return (self._place(folder) / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def _write(self, folder: str, name: str, content: bytes) -> None:
-        place = self.base_dir / folder
+        place = self._place(folder)
         part = place / (uuid4().hex + _PART)
         for attempt in range(_PATIENCE):
             try:
@@ -136,17 +140,17 @@ class FileCheckpointer(NamesCheckpointer):
 
     def _erase(self, folder: str, name: str) -> bool:
         try:
-            (self.base_dir / folder / name).unlink()
+            (self._place(folder) / name).unlink()
         except FileNotFoundError:
             return False
-        _sync(self.base_dir / folder)
+        _sync(self._place(folder))
         self._fold(folder)
         return True
 
     def _fold(self, folder: str) -> None:
         """Remove a folder that holds nothing any more."""
         try:
-            (self.base_dir / folder).rmdir()
+            self._place(folder).rmdir()
         except OSError:  # it holds something, or is gone: both are well
             return
 

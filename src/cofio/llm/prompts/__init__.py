@@ -20,6 +20,7 @@ NEEDED: Mapping[str, frozenset[str]] = {
     "sufficiency": frozenset({"question", "memories"}),
     "queries": frozenset({"question", "memories", "missing"}),
     "rerank": frozenset({"question", "memories"}),
+    "document": frozenset({"title", "categories", "topics"}),
     "image": frozenset({"about"}),
     "recording": frozenset({"about"}),
 }

@@ -1,0 +1,92 @@
+"""What a model makes of a document: it is shown some topics at a time, and what it says is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..errors import Unavailable
+from ..llm import Model, Prompts
+from ..llm.answers import DOCUMENT
+from ..llm.prompts import fenced
+from ..llm.telling import numbered
+from ..secrets import mask_secrets
+from .categories import Category
+from .topics import LONGEST_LINE, Topic, shorten
+from .uploads import Gist
+
+AT_ONCE = 25
+"""Topics that the model is shown in one call; each has at most 2,000 characters."""
+MOST_CALLS = 4
+"""Calls for one document; the topics after them have their first sentences for a summary."""
+LONGEST_SUMMARY, LONGEST_GIST = 300, 1000
+MOST_LABELS, LONGEST_LABEL = 5, 40
+_TOKENS = 16_000  # that the topics of one call may have
+
+
+class ModelSummariser:
+    """Has documents summed up by a model."""
+
+    def __init__(self, model: Model, prompts: Prompts) -> None:
+        self._model = model
+        self._prompts = prompts
+
+    def summarise(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> Gist:
+        """What a document is about. Where a later call fails, what the earlier ones gave stands.
+
+        Raises:
+            Unavailable: the model could not be asked, or made no sense.
+        """
+        told: list[tuple[Sequence[Topic], Mapping[str, Any]]] = []
+        worth = [topic for topic in topics if not topic.bare]
+        for start in range(0, min(len(worth), AT_ONCE * MOST_CALLS), AT_ONCE):
+            shown = worth[start : start + AT_ONCE]
+            try:
+                told.append((shown, self._ask(title, shown, categories)))
+            except Unavailable:
+                if not told:
+                    raise
+                break
+        if not told:
+            return Gist()
+        entries = [(topic, entry) for shown, answer in told for topic, entry in _matched(shown, answer["topics"])]
+        return Gist(
+            summary=shorten(_line(told[0][1]["summary"]), LONGEST_GIST),
+            category=_line(told[0][1]["category"]),
+            summaries={topic.index: shorten(_line(entry["summary"]), LONGEST_SUMMARY) for topic, entry in entries},
+            names={
+                topic.index: shorten(_line(entry["name"]), LONGEST_LINE)
+                for topic, entry in entries
+                if not topic.headed and any(map(str.isalnum, entry["name"]))
+            },
+            labels={topic.index: _labels(entry["labels"]) for topic, entry in entries},
+        )
+
+    def _ask(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> Mapping[str, Any]:
+        texts = [mask_secrets(f"{topic.name}\n{topic.content}") for topic in topics]
+        system, user = self._prompts.fill(
+            "document",
+            title=fenced(mask_secrets(title)),
+            categories="\n".join(f"- {category.id}: {category.description}" for category in categories),
+            topics=fenced(numbered(texts, _TOKENS)),
+        )
+        return self._model.ask(system, user, schema=DOCUMENT, name="document")
+
+
+def _matched(shown: Sequence[Topic], entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Topic, Mapping[str, Any]]]:
+    """Each entry with the topic that it names; numbers that do not exist, and those that come again, are dropped."""
+    seen: set[int] = set()
+    for entry in entries:
+        number = entry["topic"]
+        if 1 <= number <= len(shown) and number not in seen and _line(entry["summary"]):
+            seen.add(number)
+            yield shown[number - 1], entry
+
+
+def _labels(told: Sequence[str]) -> tuple[str, ...]:
+    lines = (shorten(_line(each), LONGEST_LABEL) for each in told)
+    return tuple(dict.fromkeys(line for line in lines if line))[:MOST_LABELS]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.replace("\0", "").split())
