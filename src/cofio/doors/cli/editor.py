@@ -45,8 +45,8 @@ _REFUSALS = {
     Kind.PROFILE: "a profile is edited in its file of the vault: see `cofio vault --help`",
     Kind.CASE: "a case is edited in its file of the vault: see `cofio vault --help`",
     Kind.SKILL: "a skill is edited in its file of the vault: see `cofio vault --help`",
-    Kind.DOCUMENT: "a document is replaced as a whole, over REST",
-    Kind.TOPIC: "a topic is a part of a document, which is replaced as a whole, over REST",
+    Kind.DOCUMENT: "a document is replaced as a whole, with `cofio documents add --replace`",
+    Kind.TOPIC: "a topic is a part of a document, which `cofio documents add --replace` replaces as a whole",
     Kind.REVISION: "an earlier state stays as it was",
     Kind.LEDGER: "what cofio keeps for its own use is not edited",
 }
