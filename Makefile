@@ -52,12 +52,12 @@ clean:
 	@$(PYTHON) -m venv .venv
 
 .venv/.base: pyproject.toml constraints.txt | .venv/bin/python
-	@echo "Installing cofio and what it stands on (once; about 65 MB to fetch, 280 MB on the disk) ..."
+	@echo "Installing cofio and what it stands on (once; about 65 MB to fetch, 300 MB on the disk) ..."
 	@{ $(PIP) install -c constraints.txt -e '.[server]'; echo "exit $$?"; } | $(SHOW)
 	@touch $@
 
 .venv/.dev: .venv/.base
-	@echo "Installing the tools for tests and checks (once; about 250 MB to fetch) ..."
+	@echo "Installing the tools for tests and checks (once; a minute or two) ..."
 	@{ $(PIP) install -c constraints.txt -e '.[server,dev]'; echo "exit $$?"; } | $(SHOW)
 	@touch $@
 

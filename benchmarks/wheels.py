@@ -188,7 +188,7 @@ def main() -> None:
         Requirement(line)
         for name, lines in project["optional-dependencies"].items()
         for line in lines
-        if name != "dev" and Requirement(line).name != project["name"]
+        if name not in ("dev", "docs") and Requirement(line).name != project["name"]
     ]
     found = look(plain)
     lines = [

@@ -69,15 +69,13 @@ include_patterns += ["docs/*.md", "examples/README.md", "clients/typescript/READ
 exclude_patterns = [".*", "site", "src", "tests", "**/node_modules"]
 
 myst_heading_anchors = 4
-myst_links_external_new_tab = False
-suppress_warnings = ["myst.header"]  # a table of settings may stand under a heading of any level
 highlight_language = "text"
 pygments_style, pygments_dark_style = "tango", "github-dark"
 
 smartquotes = False  # quotes and dashes stay as they were typed
 
 html_theme = "furo"
-html_title = "cofio"
+html_title = f"cofio {version}"
 html_show_sphinx = html_show_copyright = False
 html_copy_source = False
 html_extra_path = ["_site"]

@@ -82,7 +82,7 @@ class Installation:
             case Installer.PIPX_RUN:
                 words = ["pipx", "run", "--spec", *wanted, "cofio"]
             case Installer.PIP | Installer.UV:
-                words = [*self._installing(), *self._editable(), *wanted]
+                words = [*self._pip_command(), *self._editable(), *wanted]
         return join_words(words)
 
     def start_command(self) -> list[str]:
@@ -143,7 +143,7 @@ class Installation:
         except FileNotFoundError:  # it has been deleted
             return False
 
-    def _installing(self) -> list[str]:
+    def _pip_command(self) -> list[str]:
         """The words before what is to be installed into an environment that is its user's."""
         active = os.environ.get("VIRTUAL_ENV") == str(self.prefix)
         if self.installer is Installer.UV:
@@ -166,7 +166,7 @@ class Installation:
             case Installer.UV_TOOL | Installer.UV:
                 words = ["uv", "pip", "install", "--python", str(self.prefix), *needed]
             case Installer.PIP:
-                words = [*self._installing(), *needed]
+                words = [*self._pip_command(), *needed]
         return join_words(words)
 
 

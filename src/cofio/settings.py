@@ -13,6 +13,7 @@ from pathlib import Path
 from .configuration import FILE, convert, read_settings
 from .errors import Invalid
 from .model import check_text
+from .system.disk import leads_elsewhere
 from .system.places import find_cache_folder, find_config_folder
 from .trust import Claims, find_doubt, is_marked, is_versioned, warn_once
 
@@ -284,7 +285,7 @@ def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | Non
     for folder in (here, *here.parents):
         if folder == _home() and folder != here:
             break
-        if (folder / STORE_FOLDER).is_symlink():
+        if leads_elsewhere(folder / STORE_FOLDER):
             _check_link(folder)
         if (folder / STORE_FOLDER).is_dir():
             return folder / STORE_FOLDER

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .errors import Unavailable
 from .links import read_file
-from .system.disk import open_plain, replace, set_mode, sync
+from .system.disk import leads_elsewhere, open_plain, replace, set_mode, sync
 from .system.places import find_config_folder
 
 MARK = "trusted"
@@ -65,7 +65,9 @@ class Claims:
             pass
         except OSError as error:
             raise Unavailable(f"{store / PROMPTS} cannot be read: {error.strerror}") from error
-        vault, file = (os.readlink(path) if path.is_symlink() else None for path in (store / VAULT, store / _SETTINGS))
+        vault, file = (
+            os.readlink(path) if leads_elsewhere(path) else None for path in (store / VAULT, store / _SETTINGS)
+        )
         return cls(settings=settings, prompts=prompts, vault=vault, link=file)
 
     def __bool__(self) -> bool:

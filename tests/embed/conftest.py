@@ -2,11 +2,13 @@
 
 import json
 import os
+import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,13 @@ class Index:
 @pytest.fixture
 def index() -> Iterator[Index]:
     """A server that has nothing yet."""
+    with serve() as served:
+        yield served
+
+
+@contextmanager
+def serve(certificate: Path | None = None) -> Iterator[Index]:
+    """An index, over TLS if there is a file with a certificate and its key."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:  # the base class calls it
@@ -59,19 +68,29 @@ def index() -> Iterator[Index]:
                     served.gate.wait(60)
                 self.wfile.write(body[half:])
 
+        def handle(self) -> None:
+            with suppress(ssl.SSLError):  # whoever asked does not trust us
+                super().handle()
+
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served = Index(f"http://127.0.0.1:{server.server_port}")
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    served = Index(f"{'http' if certificate is None else 'https'}://127.0.0.1:{server.server_port}")
     served.gate.set()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield served
-    served.gate.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield served
+    finally:
+        served.gate.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @pytest.fixture

@@ -4,16 +4,24 @@ import hashlib
 import json
 import socket
 from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cofio.embed.download import fetch
+from cofio.embed.download import _Failure, _name, _read_links, fetch
 from cofio.embed.minilm import Pin
 from cofio.embed.sources import Package, Sources
 from cofio.errors import Unavailable
 
-from .conftest import Index
+from .conftest import Index, serve
 
 CONTENT = bytes(range(256)) * 1000
 PACKAGE = Package(
@@ -168,9 +176,20 @@ def test_a_refusal_is_told_without_what_may_be_secret(index: Index, tmp_path: Pa
     )
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"files": [1]}', b"[" * 100_000])
-def test_a_page_that_is_no_listing_is_told(index: Index, tmp_path: Path, body: bytes) -> None:
-    index.answer(PAGE, body, Content_Type=JSON)
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (JSON, b"{"),
+        (JSON, b"[]"),
+        (JSON, b'{"files": [1]}'),
+        (JSON, b'{"files": [{"url": "http://[x"}]}'),
+        (JSON, b"[" * 100_000),
+        ("text/html", b'<a href="http://[x">'),
+        ("text/html", b'<base href="http://[x"><a href="y">'),
+    ],
+)
+def test_a_page_that_is_no_listing_is_told(index: Index, tmp_path: Path, kind: str, body: bytes) -> None:
+    index.answer(PAGE, body, Content_Type=kind)
     assert "something else than a list of files" in failure(tmp_path, f"{index.address}/simple")
 
 
@@ -189,7 +208,29 @@ def test_redirects_come_to_an_end(index: Index, tmp_path: Path) -> None:
 def test_a_download_that_breaks_off_is_told(index: Index, tmp_path: Path) -> None:
     index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
     index.answer(f"{PAGE}{PACKAGE.file}", CONTENT[:1000], Content_Length=str(len(CONTENT)), Connection="close")
+    assert "broke the connection off" in failure(tmp_path, f"{index.address}/simple")
+
+
+@given(st.binary() | st.text(st.sampled_from("<>![]-/=\"'# abhref?&;x:")).map(str.encode))
+def test_any_page_gives_links_or_a_reason(content: bytes) -> None:
+    for kind in ("text/html", JSON):
+        try:
+            links = _read_links(content, kind, "http://h/simple/")
+        except _Failure:
+            continue
+        assert all(isinstance(_name(link), str) for link in links)
+
+
+def test_a_link_to_a_file_of_this_machine_is_not_followed(index: Index, tmp_path: Path) -> None:
+    (tmp_path / PACKAGE.file).write_bytes(CONTENT)
+    index.answer(PAGE, listing((tmp_path / PACKAGE.file).as_uri()), Content_Type=JSON)
     assert "cannot be reached" in failure(tmp_path, f"{index.address}/simple")
+
+
+def test_a_server_that_never_ends_is_given_up(index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofio.embed.download._LONGEST", -1.0)
+    index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
+    assert "takes more than an hour" in failure(tmp_path, f"{index.address}/simple")
 
 
 def test_an_index_that_cannot_be_reached_or_asked_is_told(tmp_path: Path) -> None:
@@ -204,6 +245,50 @@ def test_an_index_that_cannot_be_reached_or_asked_is_told(tmp_path: Path) -> Non
 @pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:9", "gopher://secret", "http://me:secret@127.0.0.1:9"])
 def test_a_proxy_that_does_not_work_is_told(tmp_path: Path, proxy: str) -> None:
     assert "some-weights==1.0 could not be fetched: h.invalid " in failure(tmp_path, "http://h.invalid", proxy=proxy)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate for this machine that nobody vouches for, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an index")])
+    now = datetime.now(UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path / "certificate.pem"
+    pem = serialization.Encoding.PEM
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    path.write_bytes(signed.public_bytes(pem) + key.private_bytes(pem, *plain))
+    return path
+
+
+def test_certificates_count_as_the_user_says(
+    certificate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    with serve(certificate) as index:
+        index.answer(PAGE, listing(PACKAGE.file), Content_Type=JSON)
+        index.answer(f"{PAGE}{PACKAGE.file}", CONTENT)
+        address = f"{index.address}/simple"
+        assert "has a certificate that is not trusted here" in failure(tmp_path, address)
+        get(tmp_path, address, certificates=str(certificate))
+        for host in ("127.0.0.1", index.address.removeprefix("https://")):
+            fetch(
+                PACKAGE, tmp_path / "insecure", Sources(indexes=(address,), insecure=frozenset({host})), lambda _: None
+            )  # fmt: skip
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        get(tmp_path, address)
 
 
 def test_certificates_that_are_none_are_told(tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,8 +254,16 @@ def test_many_who_change_one_document_leave_one_whole_version(documents: Documen
         documents.replace(HERE, known, upload(source))
         documents.edit(HERE, known, title=f"T{len(source)}")
 
-    with ThreadPoolExecutor(6) as pool:
+    def look(_: int) -> None:
+        whole = "".join(topic.text for topic in documents.read_whole(HERE, known)[1])
+        assert whole in {version.strip() for version in versions} | {GUIDE.strip()}
+        assert documents.read_original(HERE, known).data.decode() in versions | {GUIDE}
+
+    with ThreadPoolExecutor(8) as pool:
+        looks = [pool.submit(look, number) for number in range(30)]
         list(pool.map(change, versions))
+        for each in looks:
+            each.result()
     record, topics = documents.read_whole(HERE, known)
     text = "".join(topic.text for topic in topics)
     assert text in {version.strip() for version in versions}

@@ -213,9 +213,7 @@ def test_headings_of_html_are_marked() -> None:
     assert [(heading.level, heading.title) for heading in outline.headings] == [
         (1, "One bold line"), (3, "In a list"), (2, "Two"),
     ]  # fmt: skip
-    assert outline.text == (
-        "Page\n\n# One bold line\n\nText.\n\n### In a list\n\nentry\n\n# code\n  more\n\n## Two\n\nEnd"
-    )
+    assert outline.text == ("# One bold line\n\nText.\n\n### In a list\n\nentry\n\n# code\n  more\n\n## Two\n\nEnd")
 
 
 def test_headings_of_word_are_known_by_their_styles_in_any_language() -> None:

@@ -88,9 +88,13 @@ def test_the_vault_is_written_and_what_people_change_is_taken_in(tmp_path: Path)
     for each in written:
         assert b"\r" not in each.read_bytes()
         each.write_bytes(each.read_bytes().replace(b"Oslo", b"Bergen"))
+    state = tmp_path / ".cofio" / "vault" / ".state" / "state.db"
     synced, found, _ = run(tmp_path, ["vault", "sync"], ["search", "Bergen"])
     assert b"taken in" in synced
     assert b"Bergen" in found
+    state.write_bytes(b"no database " * 1000)
+    (status, _) = run(tmp_path, ["vault", "status"])
+    assert b"entr" in status
 
 
 def test_a_client_of_mcp_is_answered_in_utf8_and_plain_lines(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def test_an_edit_by_another_program_is_taken_in(watched: Watched, script: str) -
     assert (done.deleted, done.problems) == ([], 0)
     assert "Bergen" in kept.records(Kind.EPISODE)[0].text
     assert kept.vault.conflicts() == []
+    assert kept.vault.state.files() == kept.vault.stamps()  # `cofio vault status` has nothing to look at
 
 
 def test_a_removal_by_another_program_is_taken_in_after_a_minute(watched: Watched) -> None:

@@ -125,11 +125,11 @@ class _Page:
         return self._raw(source, tag.end(), name) if name in _RAW else tag.end()
 
     def _raw(self, source: str, start: int, name: str) -> int:
-        """Pass over what is no markup; a page's title is its first line."""
+        """Pass over what is no markup; a page's title is its first line, unless its headings are marked."""
         end = _RAW[name].search(source, start)
         if end is None:
             return -1
-        if name == "title":
+        if name == "title" and not self._marked:
             self._say(source[start : end.start()])
         return end.start()
 

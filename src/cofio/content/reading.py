@@ -94,7 +94,7 @@ class Reading:
         deadline, ext = time.monotonic() + SECONDS, (extension(name) or "").lower()
         kind = kind_of("doc", data, mime=mime, ext=ext)
         if kind is Kind.TEXT:
-            return outline_text(plain(data), ext if mime != "text/markdown" else "md")
+            return outline_text(plain(data), "md" if mime in ("text/markdown", "text/x-markdown") else ext)
         if kind in (Kind.IMAGE, Kind.AUDIO):
             return Outline(self._described(Item(type="doc", name=name), data))
         if kind is Kind.HTML and len(data) <= SMALL_PAGE:

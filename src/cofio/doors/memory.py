@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import CofioError, Unavailable
 from ..loss import find_loss
 from ..settings import Settings
+from ..system.disk import leads_elsewhere
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -126,6 +127,6 @@ def _holds_link(home: Path) -> bool:
     """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
     try:
         with os.scandir(home) as entries:
-            return home.is_symlink() or any(entry.is_symlink() for entry in entries)
+            return leads_elsewhere(home) or any(map(leads_elsewhere, entries))
     except OSError:
         return False  # there is none, or whoever reads it will say so

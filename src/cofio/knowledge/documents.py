@@ -13,7 +13,7 @@ from ..content import Reading
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
 from ..model import Draft, Kind, Record
-from ..query import MAX_LIST, AllOf, Filter, Query, Where
+from ..query import MAX_LIMIT, MAX_LIST, AllOf, Filter, Query, Where
 from ..secrets import find_secret
 from ..secrets.policy import Door, admit_draft
 from ..sessions import Place
@@ -22,23 +22,24 @@ from .categories import CATEGORIES, Category, choose_category
 from .originals import Original, digest_file, join_original
 from .topics import Topic, divide_document
 from .uploads import (
-    SOURCE,
     Gist,
     PreparedDocument,
     Summariser,
     Upload,
     check_category,
+    check_title,
     fields,
     home,
     topic_path,
     topic_title,
 )
 
+SPARE = 10  # hits that are asked for beside twice as many as are wanted
 TRIES = 20  # how often a change is tried again, because another process was at the same document
 SEARCHED_FOR_SECRETS = 16 * 1024 * 1024  # bytes of a file that is text
 Records: TypeAlias = list[Record]  # inside of Documents, `list` is a verb
 Counts: TypeAlias = list[tuple[Category, int]]
-Changed: TypeAlias = list[str]
+Names: TypeAlias = list[str]
 Sort: TypeAlias = Literal["created_at", "updated_at", "title"]
 
 
@@ -113,11 +114,11 @@ class Documents:
                 continue
             assert isinstance(record, Record)
             return Stored(record=record, notes=(*made.notes, *changes.notes))
-        raise Unavailable("too many are changing this document at once; try again")
+        raise _busy()
 
     def edit(
         self, place: Place, known: str, *, title: str | None = None, category: str | None = None
-    ) -> tuple[Record, Changed]:
+    ) -> tuple[Record, Names]:
         """Give a document another title or category; the document, and what has changed of it.
 
         Raises:
@@ -126,10 +127,11 @@ class Documents:
         if category is not None:
             check_category(category)
         if title is not None:
-            Upload(data=b"", title=title)
+            check_title(title)
+        scope = home(place) / known
         for _ in range(TRIES):
             before = self.read(place, known)
-            changed: list[str] = []
+            changed: Names = []
             data = dict(fields(before))
             draft = replace(_draft_of(before), title=before.title if title is None else title)
             draft = self._admitted(draft)
@@ -146,7 +148,7 @@ class Documents:
             if "title" in changed:
                 changes += [
                     Edit(id=topic.id, fields={"title": topic_title(draft.title, topic_path(topic))})
-                    for topic in self._topics(place, known)
+                    for topic in self.engine.list(scope, exact=True, kinds=(Kind.TOPIC,), limit=MAX_LIST)
                 ]
             try:
                 record = self.engine.apply(changes)[0]
@@ -154,7 +156,7 @@ class Documents:
                 continue
             assert isinstance(record, Record)
             return record, changed
-        raise Unavailable("too many are changing this document at once; try again")
+        raise _busy()
 
     def delete(self, place: Place, known: str) -> int | None:
         """Forget a document with its topics and its file; how many topics it had, None when there was no such one."""
@@ -167,7 +169,7 @@ class Documents:
             except Conflict:
                 continue
             return cast(int, fields(before)["topic_count"])
-        raise Unavailable("too many are changing this document at once; try again")
+        raise _busy()
 
     # Reading.
 
@@ -195,13 +197,8 @@ class Documents:
         Raises:
             NotFound: there is none with this id in the project.
         """
-        record = self.read(place, known)
-        for _ in range(TRIES):
-            topics, again = self._topics(place, known), self.read(place, known)
-            if again.version == record.version:
-                return record, topics
-            record = again
-        raise Unavailable("the document is being changed over and over; try again")
+        record, topics = self._read_with(place, known, Kind.TOPIC)
+        return record, sorted(topics, key=lambda topic: topic.position or 0)
 
     def read_topic(self, place: Place, known: str) -> tuple[Record, Record]:
         """A topic's record and that of its document.
@@ -243,11 +240,8 @@ class Documents:
         Raises:
             NotFound: there is no such document, or its file is not kept.
         """
-        record = self.read(place, known)
+        record, parts = self._read_with(place, known, Kind.LEDGER)
         described = fields(record).get("original")
-        parts = self.engine.list(
-            home(place) / known, exact=True, kinds=(Kind.LEDGER,), filter=Where("source", "=", SOURCE), limit=MAX_LIST
-        )
         data = join_original(parts, described) if isinstance(described, dict) else None
         if data is None or not isinstance(described, dict):
             raise NotFound(known)
@@ -255,22 +249,28 @@ class Documents:
 
     def search(self, place: Place, asked: Asked) -> Answer:
         """The topics of all documents that answer, best first; one that is nothing but a heading answers nothing."""
-        wanted: Filter = Where("data.bare", "!=", True)
-        if asked.filter is not None:
-            wanted = AllOf(wanted, asked.filter)
+        # Left out here, of more than is asked for: a filter on their data would cost a search ten times as much.
         page = self.engine.search(
             Query(
-                asked.text, scope=home(place), kinds=(Kind.TOPIC,), filter=wanted, mode=asked.mode, limit=asked.limit,
-                floor=asked.floor,
+                asked.text, scope=home(place), kinds=(Kind.TOPIC,), filter=asked.filter, mode=asked.mode,
+                limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
-        return Answer([Found(hit.record, score(hit)) for hit in page], page.degraded)
+        found = [Found(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
+        return Answer(found[: asked.limit], page.degraded)
 
     # How it is done.
 
-    def _topics(self, place: Place, known: str) -> Records:
-        found = self.engine.list(home(place) / known, exact=True, kinds=(Kind.TOPIC,), limit=MAX_LIST)
-        return sorted(found, key=lambda topic: topic.position or 0)
+    def _read_with(self, place: Place, known: str, kind: Kind) -> tuple[Record, Records]:
+        """A document's record and what it has of a kind, as of one moment."""
+        record = self.read(place, known)
+        for _ in range(TRIES):
+            found = self.engine.list(home(place) / known, exact=True, kinds=(kind,), limit=MAX_LIST)
+            again = self.read(place, known)
+            if again.version == record.version:
+                return record, found
+            record = again
+        raise _busy()
 
     def _all(self, place: Place, wanted: Filter | None) -> Iterator[Record]:
         for start in range(0, 2**53, MAX_LIST):
@@ -295,7 +295,7 @@ class Documents:
         outline = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
         topics = divide_document(outline, upload.title)
         gist = Gist()
-        notes: Changed = []
+        notes: Names = []
         if self._summariser is not None:
             try:
                 gist = self._summariser.summarise(upload.title, topics, CATEGORIES)
@@ -311,6 +311,11 @@ class Documents:
             upload=upload, topics=topics, gist=gist, category=chosen, category_by=by, digest=digest_file(upload.data),
             keeps_file=keeps, notes=tuple(notes),
         )  # fmt: skip
+
+
+def _busy() -> Unavailable:
+    sentence = "too many are changing this document at once; try again"
+    return Unavailable(sentence, public=sentence)
 
 
 def _in_category(category: str | None) -> Filter | None:

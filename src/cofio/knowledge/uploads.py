@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from ..backends import Change, Put
@@ -35,9 +35,7 @@ class Upload:
     category: str | None = None
 
     def __post_init__(self) -> None:
-        check_text("title", self.title, MAX_TITLE, empty=False)
-        if not any(map(str.isalnum, self.title)):
-            raise Invalid("title", "has no letter or digit in it")
+        check_title(self.title)
         if self.category is not None:
             check_category(self.category)
         if self.source_type is not None:
@@ -98,17 +96,18 @@ class PreparedDocument:
         kept = [admitted(draft) for draft in drafts]
         masked = any(draft is not before for draft, before in zip(kept, drafts, strict=True))
         keeps = self.keeps_file and not masked
-        mime = upload.mime or "application/octet-stream"
+        original = describe_original(upload.data, upload.mime or "application/octet-stream") if keeps else None
         document = Draft(
             scope=home(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
             text=self.gist.summary or summarise_document(self.topics) or upload.title,
             data={
                 "category_id": self.category, "category_by": self.category_by, "source_name": upload.name or None,
                 "source_type": upload.source_type, "topic_count": len(self.topics),
-                "original": describe_original(upload.data, mime) if keeps else None,
             },
         )  # fmt: skip
         document = admitted(document)
+        # After that: a digest looks as random as a key.
+        document = replace(document, data={**cast("dict[str, Json]", document.data), "original": original})
         rest: list[Change] = [Put(draft=draft) for draft in kept]
         if keeps:
             rest += [Put(draft=draft, how="key") for draft in original_drafts(below, upload.data, SOURCE)]
@@ -156,6 +155,13 @@ def topic_summary(topic: Record) -> str:
 def fields(record: Record) -> dict[str, Json]:
     """A record's data, which is always an object where documents are kept."""
     return cast("dict[str, Json]", record.data)
+
+
+def check_title(title: str) -> None:
+    """Raise Invalid unless this can be the title of a document."""
+    check_text("title", title, MAX_TITLE, empty=False)
+    if not any(map(str.isalnum, title)):
+        raise Invalid("title", "has no letter or digit in it")
 
 
 def check_category(name: str) -> None:

@@ -1,4 +1,5 @@
-"""What differs between Linux, macOS and Windows. Nothing outside of this package asks which system it runs on.
+"""What differs between Linux, macOS and Windows: files, folders, locks, processes, streams, and the user's places.
 
-Each module is imported by whoever needs it, and imports what only one system has where it is used.
+Where other programs keep their files on each system, the modules know that have to do with those programs. Each module
+here is imported by whoever needs it, and imports what only one system has where it is used.
 """

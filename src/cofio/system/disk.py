@@ -60,6 +60,14 @@ def is_link(found: os.stat_result) -> bool:
     return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == _JUNCTION
 
 
+def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a link; False when there is nothing, or it cannot be looked at."""
+    try:
+        return is_link(os.lstat(path))
+    except OSError:
+        return False
+
+
 def number_of(found: os.stat_result) -> int:
     """What tells a file from the others of its disk."""
     return found.st_ino & _INODE

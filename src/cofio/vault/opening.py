@@ -14,6 +14,7 @@ from ..errors import Unavailable
 from ..links import check_entries
 from ..sessions import Conversations
 from ..settings import Settings, read_claims
+from ..system.disk import leads_elsewhere
 from ..trust import is_trusted
 from . import FOLDER, Vault
 from .attachment import Attachment
@@ -86,7 +87,7 @@ def find_detachment(engine: Engine, store: Path) -> str:
 
 def _check_links(store: Path, folder: Path) -> None:
     """Raise Unavailable if the vault is, or begins with, a link that the user has not vouched for."""
-    if folder.is_symlink() and not is_trusted(store, read_claims(store)):
+    if leads_elsewhere(folder) and not is_trusted(store, read_claims(store)):
         raise Unavailable(
             f"{folder} is a link, and this memory was not made here, was moved, or its project brings the link:"
             " remove it, or let it count with `cofio trust`"

@@ -91,6 +91,7 @@ class State:
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):  # it cannot be used now; it is not broken
                 raise
+            self._database.close()  # what is open cannot be removed on Windows
             for name in ("state.db", "state.db-wal", "state.db-shm"):
                 (folder / name).unlink(missing_ok=True)
             self._open()

@@ -27,6 +27,7 @@ from ..sessions.carving import profile_put
 from ..sessions.forgetting import KEPT
 from ..sessions.mirroring import Seen
 from ..sessions.turns import fields
+from ..system.disk import leads_elsewhere
 from .folders import Tree
 from .layout import STATE, Path
 
@@ -102,7 +103,7 @@ class Trash:
 
     def _list_items(self) -> Iterator[tuple[Path, float]]:
         folder = self._tree.folder / STATE / FOLDER
-        if folder.is_dir() and not folder.is_symlink():
+        if folder.is_dir() and not leads_elsewhere(folder):
             with os.scandir(folder) as found:
                 items = [((STATE, FOLDER, each.name), each.stat(follow_symlinks=False).st_mtime) for each in found]
             yield from items

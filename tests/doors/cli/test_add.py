@@ -143,7 +143,7 @@ def test_a_model_that_refuses_keeps_nothing_from_being_added_and_found(
         (["--importance", "huge"], "huge is not an importance; use low, medium, high or critical"),
         (["--scope", "/".join("abcdefghijklmnopq")], "longer than the limit of 16 names"),
         (["--scope", "a\0b"], "holds a NUL character"),
-        (["--scope", "a//b"], "a//b has a name without a letter in it; did you mean a/b?"),
+        (["--scope", "a//b"], "a//b has an empty name between its slashes; did you mean a/b?"),
         (["--tag", ""], "argument --tag: is empty"),
         (["--tag", " , "], "argument --tag: is empty"),
         (["--ttl", "0d"], "0d is no time at all"),

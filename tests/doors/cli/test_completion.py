@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import select
 import shutil
 import subprocess
@@ -60,15 +61,15 @@ def interactive(shell: str) -> Iterator[Callable[[str, str], str]]:
     def type_(keys: str, expected: str) -> str:
         os.write(screen, keys.encode())
         shown, end = "", time.monotonic() + TIMEOUT
-        while expected not in shown and time.monotonic() < end:
+        while not re.search(expected, shown) and time.monotonic() < end:
             if select.select([screen], [], [], 1)[0]:
                 shown += os.read(screen, 65536).decode(errors="replace")
-        assert expected in shown, f"{shell} showed {shown!r}"
+        assert re.search(expected, shown), f"{shell} showed {shown!r}"
         return shown
 
     try:
-        # The words are joined by the shell, so that they are not taken for what was typed.
-        type_(f"{setup}; eval \"$(cofio completion {shell})\"; echo rea''dy\n", "ready")
+        # The word is joined by the shell, so that it is not taken for what was typed; at the prompt it takes keys.
+        type_(f"{setup}; eval \"$(cofio completion {shell})\"; echo rea''dy\n", r"ready\s[^>]*> ")
         yield type_
     finally:
         os.write(screen, b"\x03exit\n")

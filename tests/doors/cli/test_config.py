@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,10 +81,13 @@ def test_the_sample_parses_and_its_defaults_are_true(cofio: Cofio, folder: Path)
     uncommented = "\n".join(
         line.removeprefix("# ") for line in sample.splitlines() if line.split(" = ")[0].removeprefix("# ") in MEANINGS
     )
-    assert tomllib.loads(uncommented) == {each.name: each.default for each in fields(Settings)}
+    read = tomllib.loads(uncommented)
+    assert {name: read[name] for name in read if "unset" not in MEANINGS[name]} == {
+        each.name: each.default for each in fields(Settings) if each.default is not None
+    }
     cofio("add", "x")
     (folder / ".cofio" / "cofio.toml").write_text(uncommented)
-    assert Settings.load(folder / ".cofio", {}) == Settings()
+    assert replace(Settings.load(folder / ".cofio", {}), docs=None) == Settings()
 
 
 def test_a_file_with_a_mistake_is_told_with_its_line_and_what_was_meant(cofio: Cofio, folder: Path, own: Path) -> None:

@@ -82,6 +82,7 @@ def test_the_help_of_every_verb_has_an_example(verb: str, capsys: pytest.Capture
 def test_the_help_names_every_kind_and_importance() -> None:
     assert KINDS.replace(" or ", ", ").split(", ") == list(Kind)
     assert IMPORTANCES.replace(" or ", ", ").split(", ") == list(Importance)
+    assert f"| `--kind KIND` | {KINDS}; " in sections()["add"]
 
 
 def test_the_examples_print_what_the_page_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,6 +133,27 @@ def test_what_cannot_be_taken_is_told_and_kept(
     assert cofio("export").out == before
 
 
+@pytest.mark.parametrize(
+    ("text", "script", "after"),
+    [
+        ("one\r\ntwo\r\n", "true", None),
+        ("one\ntwo", "sed -i 's/$/\\r/' \"$file\"", None),
+        ("one\ntwo", "sed -i 's/two$/three\\r/' \"$file\"", "one\nthree"),
+        ("tags\n", "true", None),
+    ],
+)
+def test_line_ends_are_nobody_s_words(
+    cofio: Cofio, memory: Engine, editor: Path, text: str, script: str, after: str | None
+) -> None:
+    record = memory.write(Scope("mcp"), text=text, title="two\nlines", tags=["a\nb", "c"])
+    use(editor, script)
+    ran = cofio("edit", record.id)
+    assert ran.code == 0
+    assert memory.read(record.id).text == (after or text)
+    assert (memory.read(record.id).title, memory.read(record.id).tags) == (record.title, record.tags)
+    assert ("nothing was changed" in ran.err) == (after is None)
+
+
 def test_an_editor_that_is_not_there_is_told(
     cofio: Cofio, note: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +174,15 @@ def test_without_an_editor_it_wants_to_be_told_what_to_change(
     assert "say what to change: --title, --text" in ran.err
 
 
-@pytest.mark.parametrize("argv", [[], ["some-id", "--key", "k"], ["some-id", "--text", "x", "--stdin"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["some-id", "--key", "k"],
+        ["some-id", "--text", "x", "--stdin"],
+        ["some-id", "--tag", "x", "--no-tags"],
+    ],
+)
 def test_wrong_usage_is_told(cofio: Cofio, argv: list[str]) -> None:
     assert cofio("edit", *argv).code == 2
 

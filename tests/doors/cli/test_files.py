@@ -80,7 +80,7 @@ def test_files_are_edited_moved_and_removed(cofio: Cofio, memory: Engine) -> Non
         (("cat", "../x"), "path: Path ../x would escape /memories directory"),
         (("write", "/etc/passwd", "x"), "Path must start with /memories, got: /etc/passwd"),
         (("log", "a\\b"), "path: Path a\\b is not valid: it holds a backslash"),
-        (("restore", "a.md"), "nothing found with id 'a.md'; `cofio list` shows what there is"),
+        (("restore", "a.md"), "a.md has no earlier state; `cofio files log a.md` shows what there is"),
         (("push", "none"), "there is no folder none"),
     ],
 )  # fmt: skip

@@ -88,3 +88,13 @@ def test_a_terminal_shows_ids_that_can_be_typed(cofio: Cofio, terminal: Callable
 def test_pipes_and_json_get_ids_whole(cofio: Cofio) -> None:
     assert sorted(row[0] for row in cofio("list").rows) == sorted(IDS)
     assert cofio("search", "first").rows[0][2] == IDS[0]
+
+
+def test_the_log_of_a_file_ends_with_short_ids_at_a_terminal(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
+    cofio("files", "write", "a.md", "one")
+    cofio("files", "write", "a.md", "two")
+    (row,) = cofio("files", "log", "a.md").rows
+    shown = terminal("files", "log", "a.md").err.split()
+    assert shown[-2] == "/memories/a.md"
+    assert row[0].startswith(shown[-1])
+    assert len(shown[-1]) < len(row[0])

@@ -169,10 +169,10 @@ def test_a_missing_model_is_told_with_the_remedy(
     [
         ([], 2, "the following arguments are required: QUERY"),
         (["x", "--mode", "fuzzy"], 2, "argument --mode: fuzzy is not known; use hybrid, keyword or semantic"),
-        (["x", "--limit", "many"], 2, "invalid int value: 'many'"),
+        (["x", "--limit", "many"], 2, "'many' is not a whole number"),
         (["x", "--limit", "0"], 1, "limit: 0 is not within 1 to 1,000"),
-        (["x", "--floor", "2"], 1, "floor: 2.0 is not a number from 0 to 1"),
-        (["x", "--floor", "nan"], 1, "floor: nan is not a number from 0 to 1"),
+        (["x", "--floor", "2"], 2, "'2' is not a number from 0 to 1"),
+        (["x", "--floor", "nan"], 2, "'nan' is not a number from 0 to 1"),
         (["x", "--where", "author"], 2, "'author' is not a test; write FIELD=VALUE"),
         (["x" * 10_001], 1, "query: longer than the limit of 10,000 characters"),
     ],

@@ -22,6 +22,7 @@ import pytest
 from tests.llm.scripted import Scripted, right, slow
 
 from cofio import Engine
+from cofio.doors.tokens import Tokens
 from cofio.model import Kind, Record, Scope
 
 from .conftest import DAY, HOUR, PREFIX, SETTINGS, Json, T, said
@@ -174,6 +175,25 @@ def test_settings_come_from_variables_and_flags(start: Start) -> None:
     assert "Traceback" not in log
     assert "Xanadu" not in log
     assert "alice" not in log
+
+
+@pytest.mark.requirement("docs.setting", "docs.page")
+def test_the_description_is_shown_on_loopback_and_elsewhere_by_setting(start: Start, tmp_path: Path) -> None:
+    def shown(server: Server, **headers: str) -> tuple[int, str]:
+        with closing(server.connect()) as connection:
+            connection.request("GET", "/docs", headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    assert shown(start())[0] == 200
+    assert shown(start(COFIO_DOCS="false"))[0] == 404
+    token = {"Authorization": f"Bearer {Tokens(tmp_path / 'store').add('laptop')}"}
+    public = ("--port", "0", "--allow-host", "memory.example.org")
+    hidden = start(*public)
+    assert shown(hidden)[0] == 401
+    status, told = shown(hidden, **token)
+    assert (status, "COFIO_DOCS=true" in told) == (404, True)
+    assert shown(start(*public, COFIO_DOCS="true"), **token)[0] == 200
 
 
 # What a store must hold.

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cofio import Engine
+from cofio import Engine, Unavailable
 from cofio.embed.hashed import Hashed
 from cofio.extract import Message
 from cofio.sessions import Conversations, Place
@@ -71,6 +72,29 @@ def test_of_several_servers_one_carves(tmp_path: Path) -> None:
         assert sorted(each["session_id"] for each in episodes) == sorted(f"s{number}" for number in range(20))
         for number in range(20):
             assert len(check_whole(one.engine, f"s{number}")) == 1
+
+
+@pytest.mark.requirement("sessions.quiet", "errors.logs")
+@pytest.mark.parametrize("error", [RuntimeError("SECRET"), Unavailable("SECRET")])
+def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    real = Conversations.carve
+
+    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+        if session == "a":
+            raise error
+        return real(conversations, place, session, **more)
+
+    monkeypatch.setattr(Conversations, "carve", carve)
+    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+        for session in ("a", "b"):
+            api.add(said(CLIMBING), session=session, defer_extraction=True)
+        api.door.jobs.resume()
+        until(lambda: not api.waiting("b"))
+        assert len(api.waiting("a")) == 1
+        assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
+    assert "SECRET" not in caplog.text
 
 
 @pytest.mark.requirement("sessions.quiet")

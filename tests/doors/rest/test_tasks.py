@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import signal
 import threading
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Unavailable
 from cofio.doors.rest import tasks
@@ -120,6 +123,39 @@ def test_what_comes_after_a_queued_request_is_queued_behind_it_and_a_flush_takes
     assert "coffee" not in episode["episode"]
     assert [each["content"] for each in api.waiting()] == [COFFEE]
     assert api.flush() == "extracted"  # at once: nothing is queued any more
+
+
+@pytest.mark.requirement("tasks.order", "flush.queued", "sessions.model")
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(calls=st.lists(st.sampled_from(["later", "now", "deferred", "flush"]), min_size=1, max_size=10))
+def test_however_calls_are_mixed_each_flush_takes_what_came_before_it(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[str]
+) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patched,
+        serving(tmp_path_factory.mktemp("mixed"), embedder=Hashed()) as (api, _),
+    ):
+        held = Held(api, patched)
+        sent, flushes, group = [api.queue(said("I like thing0 best."))], 0, {"I like thing0 best.": 0}
+        for number, call in enumerate(calls, 1):
+            text = f"I like thing{number} best."
+            if call == "flush":
+                answer, flushes = api.post("flush", {"session_id": "s"}), flushes + 1
+            else:
+                how = {"async_mode": call == "later", "defer_extraction": call == "deferred"}
+                answer = api.post("add", {"session_id": "s", "messages": [said(text, T + number * 1000)], **how})
+                group[text] = flushes
+            assert enveloped(answer, 202)["pending"] == number + 1
+            sent.append(answer.json()["request_id"])
+        held.let_go()
+        times = [api.finished(task)["finished_at"] for task in sent]
+        assert times == sorted(times)
+        waiting = {each["content"] for each in api.waiting()}
+        assert waiting == {text for text, flush in group.items() if flush == flushes}
+        carved = [set(re.findall(r"thing\d+", each["episode"])) for each in api.get(page_size=100)]
+        of = {text.split()[2]: flush for text, flush in group.items()}
+        assert sum(map(len, carved)) + len(waiting) == len(group)
+        assert all(len({of[thing] for thing in episode}) == 1 for episode in carved)
 
 
 @pytest.mark.requirement("tasks.room")

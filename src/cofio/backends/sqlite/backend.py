@@ -78,7 +78,10 @@ class SqliteBackend:
         except FileExistsError as error:
             raise Invalid("store", f"{folder} is a file; a store is a folder") from error
         except OSError as error:
-            raise Unavailable(f"{folder} cannot be made ({error}); choose another folder") from error
+            raise Unavailable(
+                f"{folder} cannot be made or written ({error.strerror or error}): name another folder with --store or"
+                " COFIO_STORE"
+            ) from error
         note_loss(folder)
         self._database = Database(folder / "memory.db", sync=sync, vfs=vfs)
         if not self.read_only:

@@ -97,7 +97,7 @@ class Database:
         try:
             there = not self._gone and files.are_there()
         except OSError as error:
-            raise Unavailable(f"{self.path} cannot be looked at ({error}); check the disk") from error
+            raise Unavailable(f"{self.path} cannot be looked at ({error.strerror or error}); check the disk") from error
         if not there:
             self._give_up()
 
@@ -422,11 +422,20 @@ def translated(path: Path) -> Iterator[None]:
             f"{path} is damaged ({error}); restore a backup, or save what `cofio export` can still read"
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError) as error:
-        raise Unavailable(f"{path} cannot be opened for writing ({error}); check its folder's permissions") from error
+        reason = _reason(error)
+        raise Unavailable(f"{path} cannot be opened for writing ({reason}); check its folder's permissions") from error
     except (apsw.IOError, apsw.NoMemError, OSError) as error:
         if _is_full(error):
             raise Unavailable(f"the disk that holds {path} is full; free some space and try again") from error
-        raise Unavailable(f"reading or writing {path} failed ({error}); check the disk") from error
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            missing = error.filename if error.filename not in (None, str(path)) else path.parent
+            raise Unavailable(f"{path} cannot be reached: there is no folder {missing}; make it first") from error
+        raise Unavailable(f"reading or writing {path} failed ({_reason(error)}); check the disk") from error
+
+
+def _reason(error: Exception) -> str:
+    """Why it failed, without the path that is told anyway."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _is_full(error: Exception) -> bool:

@@ -28,7 +28,7 @@ import apsw
 import tantivy
 
 from ...errors import Unavailable
-from ...system.disk import make_alias
+from ...system.disk import leads_elsewhere, make_alias
 from .. import Progress
 from .database import Database, begin, fetch
 from .records import tags_of
@@ -549,7 +549,7 @@ def _publish(connection: apsw.Connection, name: str, was: str | None, upto: int)
 
 def _check_own(folder: Path, name: str) -> None:
     """Raise Damaged unless that is a folder of plain files under `folder`: a database from elsewhere may name any."""
-    if not _NAME.fullmatch(name) or (folder / name).is_symlink():
+    if not _NAME.fullmatch(name) or leads_elsewhere(folder / name):
         raise Damaged(f"{name} is not the folder of an index")
     with os.scandir(folder / name) as entries:
         if not all(entry.is_file(follow_symlinks=False) for entry in entries):

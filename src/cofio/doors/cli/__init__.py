@@ -48,10 +48,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _tell(error: OSError) -> None:
     from .terminal import note
 
-    if error.errno in _FULL and error.filename:
-        note(f"the disk that holds {error.filename} is full; free some space and try again")
+    name = "" if error.filename is None else os.fsdecode(error.filename)
+    folder = os.path.dirname(name)
+    if not name:
+        note(f"the output: {error.strerror or error}")
+    elif error.errno in _FULL:
+        note(f"the disk that holds {name} is full; free some space and try again")
+    elif error.errno == errno.ENOENT and folder and not os.path.exists(folder):
+        note(f"there is no folder {folder}, so {name} cannot be used; make it first, or name another")
+    elif error.errno == errno.ENOENT:
+        note(f"there is no file {name}; name one that is there")
+    elif error.errno == errno.EISDIR:
+        note(f"{name} is a folder; name a file")
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        note(f"{name} may not be read or written by you ({error.strerror}); name another, or change its permissions")
     else:
-        note(f"{error.filename or 'the output'}: {error.strerror or error}")
+        note(f"{name}: {error.strerror or error}")
 
 
 def _run(argv: Sequence[str] | None) -> int:

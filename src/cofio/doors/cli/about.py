@@ -17,10 +17,10 @@ def help_(args: Namespace) -> int:
     for word in args.topic:
         choices = {name: its for action in reader.commands() for name, its in action.choices.items()}
         if word not in choices:
-            known = choices or {"--help": reader}
-            return misused(
-                args, refuse(word, "a command" if reader.prog == "cofio" else f"a verb of `{reader.prog}`", known)
-            )
+            if not choices:
+                return misused(args, f"`{reader.prog}` has no {word}")
+            what = "a command" if reader.prog == "cofio" else f"a verb of `{reader.prog}`"
+            return misused(args, refuse(word, what, choices))
         reader = choices[word]
     reader.print_help(sys.stdout)
     return 0

@@ -12,7 +12,22 @@ from typing import TYPE_CHECKING
 from ... import __version__
 from ...suggestions import refuse, suggest
 from ..display import neutralise_line
-from .values import TESTS, date, importance, kind, name, origin, port, scope, session, tags, ttl, where
+from .values import (
+    TESTS,
+    date,
+    importance,
+    kind,
+    name,
+    origin,
+    port,
+    scope,
+    session,
+    share,
+    tags,
+    ttl,
+    where,
+    whole,
+)
 from .values import data as json_value
 
 if TYPE_CHECKING:
@@ -105,7 +120,7 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"cofio {__version__}")
     top.add_argument("--store", metavar="PATH", help=_STORE)
     top.add_argument("--json", action="store_true", help="print JSON, for programs")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = top.add_subparsers(title="commands", dest="command", metavar="COMMAND", parser_class=Parser)
     common = Parser(add_help=False)
     common.add_argument("--store", metavar="PATH", default=argparse.SUPPRESS, help=_STORE)
     common.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON, for programs")
@@ -211,16 +226,16 @@ def _finding(command: Callable[[str, str, str], Parser]) -> None:
     search.add_argument(
         "--mode", choices=("hybrid", "keyword", "semantic"), default="hybrid", help="by what to search (default: both)"
     )
-    search.add_argument("--limit", type=int, default=10, help="the most hits to show (default: 10)")
-    search.add_argument("--floor", type=float, help="the least relevance of a hit, 0 to 1 (default: the store's)")
+    search.add_argument("--limit", type=whole, default=10, help="the most hits to show (default: 10)")
+    search.add_argument("--floor", type=share, help="the least relevance of a hit, 0 to 1 (default: the store's)")
     search.add_argument("--why", action="store_true", help="say why each hit was found")
     search.add_argument("-v", "--verbose", action="store_true", help="say it with the numbers of the ranking, too")
     listing = command(
         "list", "List records, the last changed first.", "cofio list --scope mcp --kind note --where author=pm"
     )
     _bounds(listing)
-    listing.add_argument("--limit", type=int, default=50, help="the most records to list (default: 50)")
-    listing.add_argument("--offset", type=int, default=0, help="how many to pass over first")
+    listing.add_argument("--limit", type=whole, default=50, help="the most records to list (default: 50)")
+    listing.add_argument("--offset", type=whole, default=0, help="how many to pass over first")
     listing.add_argument("--oldest", action="store_true", help="the longest unchanged first")
     listing.add_argument("--all", action="store_true", help=_ALL)
     show = command(

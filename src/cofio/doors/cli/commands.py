@@ -86,6 +86,8 @@ def _text(args: Namespace) -> str:
 
 def search(args: Namespace) -> int:
     """Find records, and say so when there are none or when not everything could be searched."""
+    if not " ".join(args.query).strip():
+        return misused(args, "say what to look for; `cofio list` shows all there is")
     query = Query(
         " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=asked_filter(args),
         mode=args.mode, limit=args.limit, floor=args.floor,

@@ -18,7 +18,7 @@ from ...sessions.forgetting import forget
 from ...vault.opening import vaulted
 from ..memory_tool import Tree, dispatch, home
 from . import vaulting
-from .opening import opened, place, scrub, settle
+from .opening import FEW, opened, place, scrub, settle
 from .terminal import counted, note, output, path
 from .visibility import VISIBLE
 
@@ -114,7 +114,7 @@ def _fill(args: Namespace) -> int:
             records=records, scopes=[*map(path, SCOPES)], made=before is None, tries=[*TRIES],
         )  # fmt: skip
         sys.stdout.flush()
-        settle(engine)
+        settle(engine, limit=FEW)
     if not args.json:
         note("now try:")
         for line in TRIES:

@@ -45,6 +45,8 @@ _REFUSALS = {
     Kind.PROFILE: "a profile is edited in its file of the vault: see `cofio vault --help`",
     Kind.CASE: "a case is edited in its file of the vault: see `cofio vault --help`",
     Kind.SKILL: "a skill is edited in its file of the vault: see `cofio vault --help`",
+    Kind.DOCUMENT: "a document is replaced as a whole, over REST",
+    Kind.TOPIC: "a topic is a part of a document, which is replaced as a whole, over REST",
     Kind.REVISION: "an earlier state stays as it was",
     Kind.LEDGER: "what cofio keeps for its own use is not edited",
 }
@@ -61,7 +63,8 @@ class Words:
     @classmethod
     def of(cls, record: Record) -> Words:
         """The words of a record."""
-        return cls(title=" ".join(record.title.split()), tags=", ".join(record.tags), text=record.text)
+        tags = ", ".join(" ".join(tag.split()) for tag in record.tags)
+        return cls(title=" ".join(record.title.split()), tags=tags, text=record.text)
 
     def render(self) -> str:
         """A file to be edited: the title and the tags in front, then the text."""
@@ -101,8 +104,8 @@ def edit(args: Namespace) -> int:
     """Change a record by the options, else in an editor."""
     if (args.id is None) == (args.key is None):
         return misused(args, "give the id of a record, or its key with --key")
-    if args.text is not None and args.stdin:
-        return misused(args, "give --text or --stdin, not both")
+    if (args.text is not None and args.stdin) or (args.tag and args.no_tags):
+        return misused(args, "--text and --stdin do not go together, nor do --tag and --no-tags")
     with opened(args) as engine:
         record = _find(args, engine)
     if record.kind in _REFUSALS:
@@ -160,7 +163,7 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
     file = _write(args, record, before)
     try:
         _run(editor, file)
-        changes = Words.parse(file.read_text(encoding="utf-8")).differences(before)
+        changes = Words.parse(_read(file, before)).differences(before)
         if not changes:
             note("nothing was changed")
         code = _change(args, record, changes) if changes else 0
@@ -188,6 +191,12 @@ def _write(args: Namespace, record: Record, words: Words) -> Path:
     except OSError as error:
         raise Unavailable(f"{file} cannot be written: {error.strerror}") from error
     return file
+
+
+def _read(file: Path, before: Words) -> str:
+    """What the file holds now; line ends that the editor brought in are none of the person's words."""
+    written = file.read_bytes().decode()
+    return written if "\r" in before.text else written.replace("\r\n", "\n")
 
 
 def _remove(file: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import Invalid, Unavailable
+from ...errors import Invalid, NotFound, Unavailable
 from ...model import Json, check_text
 from ..memory_tool import Result, Tree, dispatch, home, log, restore
 from ..memory_tool.paths import BadPath, canonical
@@ -93,8 +93,13 @@ def _rm(args: Namespace) -> int:
 
 def _restore(args: Namespace) -> int:
     def run(engine: Engine) -> Result:
-        revision = None if args.revision is None else resolve(engine, args.revision).id
-        return restore(engine, home(args.owner), args.path, revision, source=SOURCE)
+        try:
+            revision = None if args.revision is None else resolve(engine, args.revision).id
+            return restore(engine, home(args.owner), args.path, revision, source=SOURCE)
+        except NotFound:
+            which = f" {args.revision}" if args.revision else ""
+            there = f"`cofio files log {args.path}` shows what there is"
+            raise Unavailable(f"{args.path} has no earlier state{which}; {there}") from None
 
     return _changed(args, f"restored {args.path}", run)
 
@@ -127,7 +132,9 @@ def _log(args: Namespace) -> int:
             "id": each.id, "path": each.path, "version": each.version, "since": since, "until": until,
             "cause": each.cause, "bytes": size,
         }  # fmt: skip
-        _line(args, facts, short.get(each.id, each.id), f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
+        columns = (f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
+        # People read what it was first; programs find the id where it always was.
+        _line(args, facts, *((*columns, short[each.id]) if short else (each.id, *columns)))
     sys.stdout.flush()
     if not found and not args.json:
         note(f"{args.path} has held nothing else so far")

@@ -300,7 +300,7 @@ def model(args: Namespace) -> int:
         said = {
             "ready": f"{ID} is installed in {models} ({size(_measure(models / ID))})",
             "fetching": f"{ID} is being fetched into {models} ({state.percent})",
-            "failed": f"{ID} could not be fetched into {models} yet: {state.reason}",
+            "failed": f"{ID} is not in {models}: {state.reason}",
             "missing": f"{ID} is not in {models}: run `cofio model install`",
         }[state.kind]
     else:

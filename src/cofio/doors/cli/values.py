@@ -50,7 +50,7 @@ def scope(written: str) -> Scope:
 
     if "//" in written:
         meant = "/".join(name for name in written.split("/") if name)
-        raise Invalid("scope", f"{written} has a name without a letter in it; did you mean {meant or '/'}?")
+        raise Invalid("scope", f"{written} has an empty name between its slashes; did you mean {meant or '/'}?")
     return Scope.parse(written)
 
 
@@ -96,6 +96,26 @@ def port(written: str) -> int:
     if not (written.isascii() and written.isdigit() and int(written) <= 65535):
         raise Invalid("port", f"{written!r} is not a port: use 1 to 65535, or 0 for one that is free")
     return int(written)
+
+
+@_value
+def whole(written: str) -> int:
+    """A whole number."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", written):
+        raise Invalid("number", f"{written!r} is not a whole number")
+    return int(written)
+
+
+@_value
+def share(written: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = float(written)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise Invalid("number", f"{written!r} is not a number from 0 to 1")
+    return number
 
 
 @_value

@@ -281,8 +281,13 @@ class Jobs:
         for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
-            if conversations.carve(place, session, whole=True) and self._spending is not None:
-                self.take_up(place, session)
+            try:
+                if conversations.carve(place, session, whole=True) and self._spending is not None:
+                    self.take_up(place, session)
+            except CofioError:  # it is looked at again later
+                continue
+            except Exception as error:  # one that cannot be carved must not keep the others, nor end the thread
+                _log.error("a session that has fallen silent could not be carved: %s", type(error).__name__)
 
     def _carry_out_all(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import tzinfo
 from functools import partial
 from threading import BoundedSemaphore
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from ...content import NoText
-from ...errors import Invalid, Unavailable
+from ...errors import Invalid, NotFound, Unavailable
 from ...knowledge import Documents, Stored, Upload, topic_id, topic_path, topic_summary
 from ...knowledge.uploads import PATH, fields
 from ...model import Record
@@ -188,7 +189,7 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
     search = partial(documents.search, place)
     if asked.method in ("agentic", "llm_multiround"):
         answer, how = in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
-        notes.append(how)
+        notes.append(f"method {asked.method!r} was answered {how}")
     else:
         answer = search(question)
     least = asked.score_threshold if asked.score_threshold is not None else 0.0
@@ -198,9 +199,10 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
         of = found.record.scope.names[-1]
         if found.score < least:
             continue
-        if of not in known:
-            known[of] = documents.read(place, of)
-        document = known[of]
+        try:
+            document = known.get(of) or known.setdefault(of, documents.read(place, of))
+        except NotFound:  # it was forgotten just now
+            continue
         hits.append(
             {
                 **_overview(document, found.record),
@@ -215,7 +217,7 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
     return Reply({"hits": hits, "total": len(hits)}, notes=tuple(notes), degraded=answer.degraded)
 
 
-def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Any) -> Reply:
+def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]) -> Reply:
     """Store a file with `does`, few large ones at a time."""
     part = asked.file
     upload = Upload(
@@ -229,7 +231,7 @@ def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Any) -> Reply:
     assistant = verbs.assistant
     try:
         with nullcontext() if assistant is None else assistant.spending.counting() as spent:
-            stored: Stored = does(_documents(verbs), upload)
+            stored = does(_documents(verbs), upload)
             usage = None if spent is None else spent()
     except NoText as error:
         raise RequestError(422, str(error)) from error
