@@ -5,64 +5,103 @@ Looked up by a few words of the topic alone, so that every write can afford it; 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from .backends import Bounds, View
 from .model import Draft, Record, Similar
 from .text import STOP_WORDS, query_words, words
 
 SOUGHT, CANDIDATES = 2, 3  # words that are looked up, and records that are looked at
-READ = 2_000  # characters of each text that are compared
-ON_TOPIC, ALIKE = 0.3, 0.6  # the share of the shorter record's words that the other has: on one topic, and otherwise
+READ = 1_000  # characters of each text that are compared
+NEAR = 0.4  # the share of words in common from which two records with different topics are compared at all
+ALIKE, WITHIN = 0.5, 0.8  # of all their words, or of the shorter one's, makes two records near-duplicates
+FEWEST = 4  # words that a record has to have to be taken for a part of another
+OF_ONE_THING, OF_ONE_TOPIC = 0.6, 0.5  # of a statement's words, makes two statements about one thing
 _STOPS = frozenset(words(" ".join(STOP_WORDS)))
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_MONTHS = "january february march april june july august september october november december"  # "may" is a verb, too
 _NEGATIONS = frozenset(words("no not never none nobody nothing without cannot can't don't doesn't isn't won't"))
-_CALENDAR = (frozenset(words(_DAYS)), frozenset(words(_MONTHS)))
+_DAYS = frozenset(words("monday tuesday wednesday thursday friday saturday sunday"))
+_MONTHS = frozenset(  # "may" is a verb, too
+    words("january february march april june july august september october november december")
+)
+_END = re.compile(r"[.!?;](?=\s)|\n")
 
 
 @dataclass(frozen=True, slots=True)
+class _Statement:
+    """A sentence: what it is about, and what it says of that."""
+
+    about: frozenset[str]
+    values: tuple[frozenset[str], frozenset[str], frozenset[str]]
+    """The numbers, days and months that it names."""
+    is_negated: bool
+
+    @classmethod
+    def of(cls, sentence: str) -> _Statement:
+        """The statement that a sentence makes."""
+        said = frozenset(words(sentence))
+        numbers, days, months = frozenset(word for word in said if word.isdigit()), said & _DAYS, said & _MONTHS
+        about = said - _STOPS - _NEGATIONS - numbers - days - months
+        return cls(about, (numbers, days, months), bool(said & _NEGATIONS))
+
+    def contradicts(self, other: _Statement, *, on_topic: bool, same_title: bool) -> bool:
+        """Whether the other says something else of the same thing: another value, the contrary, or another word."""
+        shared, shorter = len(self.about & other.about), min(len(self.about), len(other.about))
+        if not shared:
+            return False
+        numbers, days, months = (
+            bool(mine - theirs and theirs - mine) for mine, theirs in zip(self.values, other.values, strict=True)
+        )
+        if on_topic and (days or months) and shared / shorter >= OF_ONE_TOPIC:
+            return True
+        if shared < 2 or shared / shorter < OF_ONE_THING:
+            return False
+        few, own, others = max(1, shorter // 3), len(self.about - other.about), len(other.about - self.about)
+        if self.is_negated != other.is_negated and own <= few and others <= few:
+            return True
+        return numbers or days or months or (same_title and 0 < own <= few and 0 < others <= few)
+
+
+@dataclass(frozen=True)
 class _Gist:
     """What is compared of a record."""
 
-    title: str
+    title: frozenset[str]
     head: tuple[str, ...]
     """What the title is about: its words up to a colon or a dash."""
-    numbers: frozenset[str]
-    """Those of the title."""
     content: frozenset[str]
-    """The telling words of title and text, numbers apart."""
-    said: frozenset[str]
-    """Every word of the text."""
+    """The telling words of title and text."""
+    text: str
 
     @classmethod
     def of(cls, record: Draft | Record) -> _Gist:
         """What is compared of this record."""
-        said, titled, head = frozenset(words(record.text[:READ])), frozenset(words(record.title)), record.title
+        title, text, head = frozenset(words(record.title)), record.text[:READ], record.title
         for mark in (":", " - ", " – ", " — "):
             head = head.partition(mark)[0]
-        return cls(
-            title=record.title,
-            head=query_words(head),
-            numbers=frozenset(word for word in titled if word.isdigit()),
-            content=frozenset(word for word in (said | titled) - _STOPS if not word.isdigit()),
-            said=said,
-        )
+        return cls(title, query_words(head), title.union(words(text)) - _STOPS, text)
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """Those of the title."""
+        return frozenset(word for word in self.title if word.isdigit())
+
+    @cached_property
+    def statements(self) -> tuple[_Statement, ...]:
+        """What the text says, sentence by sentence."""
+        return tuple(_Statement.of(sentence) for sentence in _END.split(self.text) if sentence.strip())
 
 
 def find_related(view: View, draft: Draft) -> tuple[Similar, ...]:
-    """Records of the draft's scope and kind on its topic, the most alike first."""
+    """Records of the draft's scope and kind that say nearly the same or may contradict it, the most alike first."""
     sought = _pick_words(draft)
     if not sought:
         return ()
     bounds = Bounds(scope=draft.scope, exact=True, kinds=(draft.kind,), filter=None)
     matches = view.keyword(sought, bounds, CANDIDATES)
-    mine, found = _Gist.of(draft), []
-    for record in view.records([match.no for match in matches]).values():
-        likeness, contradicts = _compare(mine, _Gist.of(record))
-        if likeness:
-            found.append(Similar(id=record.id, title=record.title, likeness=likeness, contradicts=contradicts))
-    return tuple(sorted(found, key=lambda one: -one.likeness))
+    return tuple(_compare(draft, view.records([match.no for match in matches]).values()))
 
 
 def _pick_words(draft: Draft) -> tuple[str, ...]:
@@ -71,29 +110,25 @@ def _pick_words(draft: Draft) -> tuple[str, ...]:
     return tuple(sorted(topic, key=lambda word: -len(word))[:SOUGHT])
 
 
-def _compare(mine: _Gist, theirs: _Gist) -> tuple[float, bool]:
-    """How alike the two are, 0 when they are about different things; and whether they seem to contradict each other."""
-    shorter, shared = min(len(mine.content), len(theirs.content)), len(mine.content & theirs.content)
-    on_topic = mine.head == theirs.head != ()
-    if not shared or mine.numbers != theirs.numbers:  # Sprint 21 is not Sprint 22
-        return 0.0, False
-    if shared / shorter < (ON_TOPIC if on_topic else ALIKE):
-        return 0.0, False
-    swapped = mine.title == theirs.title and _swap(mine.content, theirs.content)
-    # What says just the same is found by its digest, and has 1.
-    return min(0.99, shared / len(mine.content | theirs.content)), swapped or _differ(mine.said, theirs.said)
-
-
-def _differ(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether both name a number, a day or a month, each another one; or one says no where the other does not."""
-    numbers = [{word for word in each if word.isdigit()} for each in (mine, theirs)]
-    kinds = [tuple(numbers), *((mine & names, theirs & names) for names in _CALENDAR)]
-    if any(one - other and other - one for one, other in kinds):
-        return True
-    return bool(mine & _NEGATIONS) != bool(theirs & _NEGATIONS)
-
-
-def _swap(mine: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Whether each has a few words that the other lacks, as when one value took another's place."""
-    few = max(1, min(len(mine), len(theirs)) // 3)
-    return 0 < len(mine - theirs) <= few and 0 < len(theirs - mine) <= few
+def _compare(draft: Draft, records: Iterable[Record]) -> list[Similar]:
+    mine, found = _Gist.of(draft), []
+    for record in records:
+        theirs = _Gist.of(record)
+        shared, union = len(mine.content & theirs.content), len(mine.content | theirs.content)
+        same_title, on_topic = mine.title == theirs.title != frozenset(), mine.head == theirs.head != ()
+        if not shared or mine.numbers != theirs.numbers:  # Sprint 21 is not Sprint 22
+            continue
+        likeness, shorter = shared / union, min(len(mine.content), len(theirs.content))
+        if not on_topic and likeness < NEAR:
+            continue
+        contradicts = any(
+            one.contradicts(other, on_topic=on_topic, same_title=same_title)
+            for one in mine.statements
+            for other in theirs.statements
+        )
+        is_part = shorter >= FEWEST and shared / shorter >= WITHIN
+        if contradicts or same_title or likeness >= ALIKE or is_part:
+            # What says just the same is found by its digest, and has 1.
+            near = Similar(id=record.id, title=record.title, likeness=min(0.99, likeness), contradicts=contradicts)
+            found.append(near)
+    return sorted(found, key=lambda one: -one.likeness)

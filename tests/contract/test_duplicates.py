@@ -43,6 +43,8 @@ RELEASES = (
 )
 BUTTONS = ("Colour of the buttons", "Buttons that cost money are orange, all others are blue; agreed with Amira.")
 LIMITS = ("Rate limits", "Each key may send 60 requests a minute; partners may send more.")
+POOLER = ("Database: pooler", "All services connect to the pooler on port 6543. On Tuesdays it is restarted.")
+KIOSK = ("Kiosk: hours", "The kiosk has a printer. The kiosk opens at 8 on weekdays. Its card reader leaks memory.")
 SPRINT = ("Sprint 21: review", "Velocity 34. Done: kiosk reboot. Carried over: timetable import.")
 
 
@@ -53,6 +55,7 @@ SPRINT = ("Sprint 21: review", "Velocity 34. Done: kiosk reboot. Carried over: t
         (RELEASES, RELEASES[0], "We release on Wednesdays before noon, from main.", False),
         (BUTTONS, BUTTONS[0], "Buttons that cost money are green, all others are blue; agreed with Amira.", True),
         (BUTTONS, BUTTONS[0], BUTTONS[1] + " The style guide says the same.", False),
+        (KIOSK, "Kiosk: new hours", "The kiosk opens at 9 on weekdays; the staff was told.", True),
         (LIMITS, "Limits of requests", "Each key may send 90 requests a minute.", True),
         (LIMITS, "Requests", "Partners may send more requests; each key may send 60 a minute.", False),
         (
@@ -78,6 +81,7 @@ def test_related_names_what_is_on_the_topic_and_whether_it_may_contradict(
         (SPRINT, "Sprint 22: review", "Velocity 29. Done: pooler. Carried over: timetable import."),
         (LIMITS, "Rate of exchange", "The bank's rate of Friday counts for invoices."),
         (RELEASES, "Colour of the buttons", BUTTONS[1]),
+        (POOLER, "Database: backups", "A dump is made at 02:00, is not encrypted, and is kept for 35 days on Mondays."),
         (("", "Only a text without a title, about the harbour."), "", "Another text, which has no title either."),
     ],
 )
