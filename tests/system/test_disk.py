@@ -9,11 +9,12 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import apsw
 import pytest
 
+from cofio.backends.sqlite.copies import Copy
 from cofio.backends.sqlite.database import Database
 from cofio.backends.sqlite.files import make_immutable_uri
 from cofio.system import disk
@@ -147,3 +148,37 @@ def test_a_database_that_nobody_changes_is_opened_by_a_name_with_any_character(t
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     opened = apsw.Connection(make_immutable_uri(path), flags=flags)
     assert opened.execute("SELECT name FROM sqlite_schema").get == "found"
+
+
+@pytest.mark.parametrize("platform", ["linux", "win32"])
+def test_a_copy_that_fails_leaves_nothing_and_takes_nothing_from_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    unlink = os.unlink
+    copy = Copy(tmp_path / "copy")
+    lease = copy._lease
+
+    def unlink_unless_open(path: Path, **named: Any) -> None:
+        if platform == "win32" and os.path.basename(path) == "lease" and not closed:
+            raise PermissionError(errno.EACCES, "The file is in use")
+        unlink(path, **named)
+
+    closed: list[int] = []
+    close = os.close
+
+    def close_and_begin_anew(descriptor: int) -> None:
+        close(descriptor)
+        if descriptor != lease or closed:
+            return
+        closed.append(descriptor)
+        if platform == "linux":
+            (tmp_path / "copy").mkdir()
+            (tmp_path / "copy" / "lease").touch()
+
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(os, "unlink", unlink_unless_open)
+    monkeypatch.setattr(os, "close", close_and_begin_anew)
+    copy.__exit__(None, None, None)
+    monkeypatch.undo()
+    assert (tmp_path / "copy" / "lease").exists() == (platform == "linux")
+    assert (tmp_path / "copy").exists() == (platform == "linux")

@@ -131,6 +131,11 @@ def remove_unused(path: Path) -> None:
             raise
 
 
+def keeps_open_files() -> bool:
+    """Whether a file cannot be removed while anybody has it open, as on Windows."""
+    return sys.platform == "win32"
+
+
 def make_alias(file: Path, alias: Path) -> None:
     """Have a file's content under another name for a while: by a link or, where a user may make none, in a copy."""
     try:

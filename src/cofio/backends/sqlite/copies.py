@@ -10,7 +10,7 @@ from types import TracebackType
 
 from ...errors import Invalid, Unavailable
 from ...loss import UNFINISHED
-from ...system.disk import sync_path
+from ...system.disk import keeps_open_files, sync_path
 from ...system.locks import try_lock
 
 _PARTS = frozenset({"index", "vectors", "lease", "cofio.toml"})
@@ -65,8 +65,8 @@ class Copy:
                 self._clear()
                 self._end()
         os.close(self._lease)
-        if failed:
-            with suppress(OSError):  # it is gone by now, unless this is Windows, where what is open stays
+        if failed and keeps_open_files():  # elsewhere it may be the next one's by now, who has just begun
+            with suppress(OSError):
                 self._end()
 
     def _end(self) -> None:
