@@ -22,6 +22,7 @@ check: .venv/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@for each in darwin win32; do $(BIN)/mypy --platform $$each --cache-dir .mypy_cache/$$each src || exit 1; done
 	@$(BIN)/lint-imports --no-cache
 
 docs: .venv/.docs

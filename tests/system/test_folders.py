@@ -224,3 +224,22 @@ def test_a_file_of_the_memory_is_opened_through_no_link(tmp_path: Path, opened: 
     assert (tmp_path / "new").exists()
     with pytest.raises(FileNotFoundError):
         open_file(tmp_path / "none", os.O_RDONLY)
+
+
+def test_a_file_that_two_make_at_once_is_opened_by_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "NOFOLLOW", 0)
+    really, looked = os.lstat, list[object]()
+
+    def late(path: str) -> os.stat_result:
+        looked.append(path)
+        if len(looked) == 1:  # the other makes it right after this look
+            (tmp_path / "lease").write_bytes(b"theirs")
+            raise FileNotFoundError(errno.ENOENT, "No such file", path)
+        return really(path)
+
+    monkeypatch.setattr(os, "lstat", late)
+    with open(disk.open_plain(tmp_path / "lease", os.O_CREAT | os.O_RDWR), "rb") as file:
+        assert file.read() == b"theirs"
+    looked.clear()
+    with pytest.raises(FileExistsError):
+        disk.open_plain(tmp_path / "lease", os.O_CREAT | os.O_EXCL | os.O_RDWR)

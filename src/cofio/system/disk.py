@@ -41,7 +41,12 @@ def open_plain(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> i
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-        return os.open(path, flags | SAFELY | os.O_EXCL, mode)  # what appears meanwhile is somebody else's
+        try:
+            return os.open(path, flags | SAFELY | os.O_EXCL, mode)
+        except FileExistsError:  # another process has just made it, or a link
+            if flags & os.O_EXCL:
+                raise
+            before = os.lstat(path)
     if is_link(before):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
     if not stat.S_ISREG(before.st_mode):

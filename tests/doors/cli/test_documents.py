@@ -67,6 +67,13 @@ def test_a_document_is_forgotten_with_all_that_it_has(capsys: pytest.CaptureFixt
     assert "cofio documents list" in run(capsys, "documents", "show", "nothing-like-it", code=1)
 
 
+def test_a_document_is_replaced_rather_than_edited(capsys: pytest.CaptureFixture[str]) -> None:
+    known = add(capsys, "tides.md")
+    for part in (known, f"{known}_1"):
+        assert "`cofio documents add --replace`" in run(capsys, "edit", part, "--text", "x", code=1)
+    assert run(capsys, "documents", "show", known, "--text") == GUIDE
+
+
 def test_what_cannot_be_taken_in_is_told_and_the_rest_is(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     (here / "empty.md").write_text("")
     (here / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")

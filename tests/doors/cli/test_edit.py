@@ -154,6 +154,20 @@ def test_line_ends_are_nobody_s_words(
     assert ("nothing was changed" in ran.err) == (after is None)
 
 
+def test_an_editor_whose_command_makes_no_sense_is_told(
+    cofio: Cofio, note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "vi 'x")
+    assert "EDITOR: vi 'x has a quotation mark that is not closed" in cofio("edit", note).err
+
+
+def test_the_path_of_an_editor_may_have_spaces(
+    cofio: Cofio, note: str, editor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", str(editor))
+    assert cofio("edit", note).err == "cofio: nothing was changed\n"
+
+
 def test_an_editor_that_is_not_there_is_told(
     cofio: Cofio, note: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

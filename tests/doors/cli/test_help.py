@@ -48,6 +48,9 @@ def test_the_version_is_a_command_too(cofio: Cofio) -> None:
         (["token", "add", "x", "--project", "p"], "cofio token add: --project needs --app", "cofio token add --help"),
         (["list", "--limit", "ten"], "'ten' is not a whole number", "cofio list --help"),
         (["search", "x", "--floor", "2"], "'2' is not a number from 0 to 1", "cofio search --help"),
+        (["list", "--where", "autor=pm"], "'autor' is not a field; did you mean author?", "cofio list --help"),
+        (["list", "--where", "kind=notes"], "kind: 'notes' is not known; did you mean note?", "cofio list --help"),
+        (["import", "evros"], "there is no file evros; did you mean everos?", "cofio import --help"),
         (["search", "  "], "cofio search: say what to look for", "cofio search --help"),
     ],
 )

@@ -8,13 +8,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+import anyio
 import pytest
 from httpx2 import Response
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.llm.scripted import Manner, Scripted, broken, empty, fails, refusing, right, wrong_types
+from starlette.types import Message, Scope
+from tests.llm.scripted import Asked, Manner, Say, Scripted, broken, empty, fails, refusing, right, wrong_types
 
 from cofio import Kind
 from cofio.content import MAX_BYTES
@@ -23,7 +26,7 @@ from cofio.doors.tokens import Tokens
 from cofio.knowledge import CATEGORIES
 
 from ...content.making import docx, pdf
-from .conftest import Api, Json, enveloped, failed, serving
+from .conftest import Api, Json, enveloped, failed, said, serving
 
 AT = "/api/v2/knowledge"
 DOCUMENTS = f"{AT}/documents"
@@ -480,6 +483,28 @@ def test_a_body_is_read_no_further_than_it_may_go(bare: Api, monkeypatch: pytest
     failed(bare.client.post(DOCUMENTS, content=pieces(), headers=headers), 413)
 
 
+@pytest.mark.requirement("knowledge.forms")
+def test_a_client_that_goes_away_in_the_middle_of_a_file_leaves_nothing(bare: Api) -> None:
+    coming: list[Message] = [
+        {"type": "http.request", "body": form(FILE, end=b"")[:70], "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    answers: list[Message] = []
+
+    async def receive() -> Message:
+        return coming.pop(0)
+
+    async def send_(message: Message) -> None:
+        answers.append(message)
+
+    scope: Scope = {
+        "type": "http", "method": "POST", "path": DOCUMENTS, "raw_path": DOCUMENTS.encode(), "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"multipart/form-data; boundary=x")], "state": {},
+    }  # fmt: skip
+    anyio.run(bare.client.app, scope, receive, send_)
+    assert (coming, answers) == ([], [])
+
+
 @pytest.mark.requirement("knowledge.names")
 @pytest.mark.parametrize(
     ("sent", "kept"),
@@ -539,6 +564,26 @@ def test_uploads_at_once_are_all_there(api: Api) -> None:
     assert get(api, "documents")["total"] == 18
     for number, each in enumerate(made):
         assert api.client.get(each["md_path"]).text == f"# N{number}\n\nbody of {number}\n"
+
+
+@pytest.mark.requirement("knowledge.together")
+def test_other_calls_do_not_wait_for_uploads_that_a_model_keeps_waiting(tmp_path: Path) -> None:
+    goes_on = Event()
+
+    def patient(asked: Asked) -> Say:
+        goes_on.wait(60)
+        return right(asked)
+
+    with Scripted(patient) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+        with ThreadPoolExecutor(20) as pool:
+            sent = [pool.submit(send, api) for _ in range(20)]  # more than there are threads for other calls
+            try:
+                assert api.add(said("Hello there.")) == "accumulated"
+                assert get(api, "documents")["total"] == 0
+                assert not any(each.done() for each in sent)
+            finally:
+                goes_on.set()
+        assert [each.result().status_code for each in sent] == [201] * 20
 
 
 @pytest.mark.requirement("knowledge.forget")

@@ -41,6 +41,8 @@ VARIABLES = {
     "COFIO_FETCH_MODEL": "whether a model that is missing is fetched in the background",
     "XDG_CACHE_HOME": "the user's cache, in which models are installed",
     "XDG_CONFIG_HOME": "the user's configuration: settings for all memories, and which memories are trusted",
+    "LOCALAPPDATA": "the user's cache on Windows",
+    "APPDATA": "the user's configuration on Windows",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",
     "COFIO_FUSION": "convex or rrf: how rankings by words and by meaning become one",
     "COFIO_FLOOR": "the least relevance of what a query finds, from 0 to 1",

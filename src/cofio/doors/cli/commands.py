@@ -172,7 +172,7 @@ def rm(args: Namespace) -> int:
                 for each in doomed:
                     forget(engine, vault, Delete(id=each))
             removed = len(doomed)
-            for each in doomed.keys() - set(args.ids):
+            for each in (known for known in doomed if known not in args.ids):
                 note(f"{each} was: {headline(doomed[each])}")
         elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
             with vaulting.followed(args, engine) as vault:

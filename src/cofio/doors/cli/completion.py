@@ -87,10 +87,12 @@ def _ids(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     from .terminal import headline
     from .visibility import VISIBLE
 
+    kinds = (Kind.DOCUMENT,) if args.command == "documents" else VISIBLE
     if prefix:
-        records = [engine.read(each) for each in engine.ids(prefix, limit=MOST)]
+        found = [engine.read(each) for each in engine.ids(prefix, limit=MOST)]
+        records = [record for record in found if record.kind in kinds]
     else:
-        records = engine.list(kinds=VISIBLE, limit=MOST)
+        records = engine.list(kinds=kinds, limit=MOST)
     short = engine.abbreviate([record.id for record in records], least=max(8, len(prefix)))
     return {short[record.id]: neutralise_line(headline(record)) for record in records}
 

@@ -141,9 +141,9 @@ def _read(name: str) -> bytes:
     """The bytes of a file, no more than a document may have."""
     from ...content import MAX_BYTES
 
+    if not stat.S_ISREG(os.stat(name).st_mode):  # before it is opened: a pipe would be waited for
+        raise Invalid("file", f"{name} is not a regular file")
     with open(name, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Invalid("file", f"{name} is not a regular file")
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise Invalid("file", f"{name} is larger than {MAX_BYTES:,} bytes: divide it")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from argparse import Namespace
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 FOLDER = "edits"
 """The folder of the store that what is being edited lies in, and stays in if it cannot be kept."""
-EDITORS = ("sensible-editor", "nano", "vim", "vi")
+EDITORS = ("sensible-editor", "nano", "vim", "vi", "notepad")
 _HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*\n", re.DOTALL | re.MULTILINE)
 _REFUSALS = {
     Kind.FILE: "a file of the memory tool is edited with `cofio files edit` or `cofio files write`",
@@ -45,8 +46,8 @@ _REFUSALS = {
     Kind.PROFILE: "a profile is edited in its file of the vault: see `cofio vault --help`",
     Kind.CASE: "a case is edited in its file of the vault: see `cofio vault --help`",
     Kind.SKILL: "a skill is edited in its file of the vault: see `cofio vault --help`",
-    Kind.DOCUMENT: "a document is replaced as a whole, over REST",
-    Kind.TOPIC: "a topic is a part of a document, which is replaced as a whole, over REST",
+    Kind.DOCUMENT: "a document is replaced as a whole, with `cofio documents add --replace`",
+    Kind.TOPIC: "a topic is a part of a document, which `cofio documents add --replace` replaces as a whole",
     Kind.REVISION: "an earlier state stays as it was",
     Kind.LEDGER: "what cofio keeps for its own use is not edited",
 }
@@ -149,12 +150,21 @@ def _find_editor() -> list[str] | None:
     """The editor that the user chose; at a terminal, else one that is there."""
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if chosen:
-        return shlex.split(chosen)
+        return _split(chosen)
     if not sys.stdin.isatty():
         return None
-    import shutil
-
     return next(([name] for name in EDITORS if shutil.which(name)), None)
+
+
+def _split(command: str) -> list[str]:
+    """A command and its arguments; the path of a program may have spaces, and backslashes where those part folders."""
+    if shutil.which(command):
+        return [command]
+    try:
+        words = shlex.split(command, posix=os.sep == "/")
+    except ValueError:
+        raise Invalid("EDITOR", f"{command} has a quotation mark that is not closed") from None
+    return [word.strip('"') for word in words]
 
 
 def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:

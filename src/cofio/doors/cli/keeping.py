@@ -16,6 +16,7 @@ from ...jsonl import write_line
 from ...loss import find_loss
 from ...model import Kind, Scope, check_text
 from ...query import MAX_LIST, AllOf, Where
+from ...suggestions import suggest
 from ...system.disk import has_permissions
 from ..tokens import Tokens
 from . import transfer, vaulting
@@ -217,6 +218,9 @@ def importing(args: Namespace) -> int:
     if args.path is not None:
         known = f"{PRODUCT} and {vaulting.EVEROS} are"
         return misused(args, f"{args.file} is not a product whose memory can be taken over; {known}")
+
+    if not Path(args.file).exists() and (meant := suggest(args.file, (PRODUCT, vaulting.EVEROS))):
+        return misused(args, f"there is no file {args.file}; did you mean {meant}?")
 
     def skip(number: int, fault: Invalid) -> None:
         note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")

@@ -238,7 +238,7 @@ class PrettyOutput:
             matching = " ".join(snippet(body(record), asked).split())
             name = _name(record) or matching
             self._print(_hanging(head, _marked(name, asked, "bold")))
-            if name != matching:
+            if matching and name != matching:
                 self._print(Padding(_marked(matching, asked), (0, 0, 0, 10)))
             about = f"{path(record.scope)} · {record.kind} · {short.get(record.id, record.id)}"
             self._print(Padding(Text(neutralise(about), "cyan", overflow="fold"), (0, 0, 0, 10)))

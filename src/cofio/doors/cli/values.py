@@ -191,6 +191,7 @@ def where(written: str) -> Filter:
     if found is None:
         raise Invalid("where", f"{written!r} is not a test; write {TESTS}")
     field, operator, value = found[1].strip(), found[2], found[3].strip()
+    _refuse_slip(field, value)
     if field.endswith("_at"):
         return _when(field, operator, value)
     if field == "tags":
@@ -205,6 +206,19 @@ def where(written: str) -> Filter:
     elif field.startswith("data."):
         meant = _literal(value)
     return Where(field, _operator(operator), meant)
+
+
+def _refuse_slip(field: str, value: str) -> None:
+    """Refuse a field, or a kind or an importance, that is nearly one that there is; all else is judged by the query."""
+    from ...model import Importance, Kind
+    from ...query import FIELDS
+    from ...suggestions import suggest
+
+    if field not in FIELDS and not field.startswith("data") and (meant := suggest(field, FIELDS)):
+        raise Invalid("where", f"{field!r} is not a field; did you mean {meant}?")
+    choices: tuple[str, ...] = tuple({"kind": Kind, "importance": Importance}.get(field, ()))
+    if choices and value not in choices and (meant := suggest(value, choices)):
+        raise Invalid("where", f"{field}: {value!r} is not known; did you mean {meant}?")
 
 
 def _when(field: str, operator: str, value: str) -> Filter:

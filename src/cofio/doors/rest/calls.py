@@ -19,6 +19,7 @@ from .replies import Caller, Reply, RequestError
 from .verbs import Verbs
 
 VERSIONS = ("/api/v2", "/api/v1")  # the first is canonical, the second an alias of the same calls
+FORM = "multipart/form-data"
 MAX_BODY = 16_777_216  # bytes
 MAX_FIELDS = 64  # of a query string
 LIMITS = JsonLimits()
@@ -123,6 +124,11 @@ class Call:
     bare: bool = False
     """Whether the answer is its data alone, without an envelope."""
     example: Example = field(default_factory=lambda: Example(answered={}))
+
+    @property
+    def uploads(self) -> bool:
+        """Whether it takes a file, which has to wait for its turn: other calls do not wait for it."""
+        return self.media == FORM
 
     @property
     def has_body(self) -> bool:

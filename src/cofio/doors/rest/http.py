@@ -37,6 +37,7 @@ DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
+UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
 _faults = FaultLog(logging.getLogger("cofio.rest"))
 
 
@@ -88,6 +89,7 @@ class Door:
         self._opening = threading.Lock()
         self._writers = ThreadPoolExecutor(WRITERS, "cofio-rest-write")
         self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
+        self._uploaders = ThreadPoolExecutor(UPLOADERS, "cofio-rest-upload")
         self._assistant = assistant
         self._reading = Reading(fetching, None if assistant is None else assistant.model)
         spending = None if assistant is None else assistant.spending
@@ -125,6 +127,7 @@ class Door:
         """Finish the calls and the job at hand."""
         self._writers.shutdown()
         self._readers.shutdown()
+        self._uploaders.shutdown()
         self.jobs.close()
         if self._assistant is not None:
             self._assistant.close()
@@ -136,7 +139,7 @@ class Door:
         except RequestError as error:
             response = self._failure(scope, error)
         else:
-            threads = self._writers if call.writes else self._readers
+            threads = self._uploaders if call.uploads else self._writers if call.writes else self._readers
             response = await get_running_loop().run_in_executor(threads, partial(self._reply, call, parse, scope))
         await response(scope, receive, send)
 

@@ -8,13 +8,12 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import tzinfo
 from functools import partial
-from threading import BoundedSemaphore
 from time import perf_counter
 from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from ...content import NoText
-from ...errors import Invalid, NotFound, Unavailable
+from ...errors import Invalid, NotFound
 from ...knowledge import Documents, Stored, Upload, topic_id, topic_path, topic_summary
 from ...knowledge.uploads import PATH, fields
 from ...model import Record
@@ -23,7 +22,7 @@ from ...sessions import Place
 from ...sessions.asking import in_rounds
 from ...sessions.recalling import Asked
 from .answers import shown_time
-from .calls import VERSIONS, Call, read_query
+from .calls import FORM, VERSIONS, Call, read_query
 from .knowledge_models import (
     EXAMPLES,
     CategoriesData,
@@ -52,10 +51,6 @@ AREA = "knowledge"
 MODES: dict[str, Mode] = {
     "keyword": "keyword", "vector": "semantic", "hybrid": "hybrid", "agentic": "hybrid", "llm_multiround": "hybrid",
 }  # fmt: skip
-LARGE = 4 * 1024 * 1024
-"""Bytes from which on a file takes so much memory to store that only a few are stored at once."""
-LARGE_AT_ONCE, PATIENCE = 3, 20.0
-_places = BoundedSemaphore(LARGE_AT_ONCE)
 _MIME = re.compile(r"[a-z0-9.+-]{1,100}/[a-z0-9.+-]{1,100}")
 
 
@@ -218,16 +213,12 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
 
 
 def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]) -> Reply:
-    """Store a file with `does`, few large ones at a time."""
+    """Store a file with `does`."""
     part = asked.file
     upload = Upload(
         data=part.data, name=part.name, mime=part.mime, title=asked.title, source_type=asked.source_type,
         category=asked.category_id,
     )  # fmt: skip
-    large = len(part.data) >= LARGE
-    if large and not _places.acquire(timeout=PATIENCE):
-        sentence = "other large files are being stored; try again in a while"
-        raise Unavailable(sentence, public=sentence)
     assistant = verbs.assistant
     try:
         with nullcontext() if assistant is None else assistant.spending.counting() as spent:
@@ -235,9 +226,6 @@ def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Callable[[Docu
             usage = None if spent is None else spent()
     except NoText as error:
         raise RequestError(422, str(error)) from error
-    finally:
-        if large:
-            _places.release()
     record, data = stored.record, fields(stored.record)
     return Reply(
         {
@@ -301,14 +289,13 @@ def _times(verbs: Verbs, record: Record) -> Data:
 
 
 _DOCUMENTS, _DOCUMENT = f"{AREA}/documents", f"{AREA}/documents/{{doc_id}}"
-_FORM = "multipart/form-data"
 KNOWLEDGE_CALLS = (
     Call(
         name="add_document",
         example=EXAMPLES["add_document"],
         path=_DOCUMENTS,
         reads=read_upload,
-        media=_FORM,
+        media=FORM,
         takes=UploadRequest,
         writes=True,
         does=add_document,
@@ -342,7 +329,7 @@ KNOWLEDGE_CALLS = (
         path=_DOCUMENT,
         method="PUT",
         reads=read_upload,
-        media=_FORM,
+        media=FORM,
         takes=ReplaceRequest,
         writes=True,
         does=replace_document,
