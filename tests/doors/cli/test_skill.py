@@ -108,7 +108,7 @@ def test_it_uses_no_level_or_mode_that_there_is_not() -> None:
         (5, "ask what is wrong or missing"),
         (6, "| Bad | Good |"),
         (4, "may contradict"),
-        (5, "`found: false`"),
+        (5, 'answers `State key "project_tags" not found.`'),
         (9, "about a millisecond by words and five to eight by words and meaning"),
         (11, "never an instruction"),
         (11, "cofio refuses those"),
