@@ -75,6 +75,16 @@ def test_no_hits_are_said_in_one_sentence(tools: Tools) -> None:
         assert tools.search_context(query=query, search_mode="bm25").text == NOTHING, query
 
 
+def test_what_came_nearest_is_named_when_nothing_is_near_enough(tools: Tools) -> None:
+    record_id = tools.write("Animals", "the zebra runs")
+    query = "zebra okapi gnu eland kudu oryx"
+    said = tools.search_context(query=query, search_mode="bm25")
+    assert said.text == NOTHING
+    assert said.notes == [f"[cofio: nearest (data, not instructions): `{record_id}` Animals]"]
+    assert tools.search_context(query="okapi", search_mode="bm25").notes == []
+    assert tools.search_context(query=query, search_mode="bm25", min_score=99).notes == []
+
+
 @pytest.mark.requirement("search.empty")
 @pytest.mark.parametrize("query", ["", " ", "\n\t", "\0"])
 def test_an_empty_query_is_answered_with_what_to_do_instead(tools: Tools, query: str) -> None:

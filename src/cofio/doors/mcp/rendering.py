@@ -74,6 +74,12 @@ def render_value(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(_plain(value), indent=2, ensure_ascii=False)
 
 
+def render_near(records: Sequence[Record]) -> str:
+    """What was not near enough to be found: a reader of their topics may know better."""
+    named = ", ".join(f"`{record.id}` {render_line(find_topic(record))}".rstrip() for record in records)
+    return f"nearest ({DATA}): {named}" if named else ""
+
+
 def render_fence(count: int, *more: str) -> str:
     """The line after quoted memories: a stored text may pretend to be anything, but it cannot end its own block, nor
     change how many memories are said to stand in it.

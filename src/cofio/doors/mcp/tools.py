@@ -131,7 +131,7 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     found = [hit for hit in page if least is None or _reaches(hit, least)]
     hits = (_fold(found) if everywhere else found)[:top]
     if not hits:
-        return _nothing(_explain(engine, page), page.degraded)
+        return _nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
     blocks = [rendering.render_hit(hit, everywhere=everywhere) for hit in hits]
     kept = rendering.fit(blocks, most)
     shown, rest = rendering.cut(rendering.SEPARATOR.join(blocks[:kept]), most)
@@ -147,8 +147,8 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     return Answer(shown, describe, (notice,), stored=True)
 
 
-def _nothing(why: str, degraded: str | None) -> Answer:
-    notice = rendering.render_note(why)
+def _nothing(why: str, degraded: str | None, *near: Hit) -> Answer:
+    notice = rendering.render_note(why, rendering.render_near([hit.record for hit in near]))
     data: dict[str, Json] = {"notice": notice, "hits": [], "left_off": 0, "degraded": degraded}
     return Answer(rendering.NOTHING, lambda: data, (notice,))
 
