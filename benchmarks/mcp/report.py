@@ -83,8 +83,8 @@ stand under "By meaning".
 any query matches nearly every chunk. One to three tags, four agents, and the same ids in both stores.
 - **Durability:** both sync every write to the disk before they answer (the peer: SQLite in WAL mode with \
 `synchronous=FULL`, SQLite's default; cofio: `sync=full`). The peer has no busy timeout.
-- **Not the same work:** a write of cofio's also looks for secrets and for chunks that say nearly the same, and its \
-answers carry the same as data besides the text.
+- **Not the same work:** a write of cofio's also looks for secrets, and for chunks that say nearly the same or may \
+contradict it.
 - **Filled beforehand:** cofio through its engine, the peer through its own tables and triggers, in one transaction, \
 which leaves it a better index than so many single writes. Measuring begins when cofio has nothing left to index."""
 

@@ -35,7 +35,7 @@ def address(folder: Path) -> Iterator[str]:
     server.terminate()
     out, err = server.communicate(timeout=30)
     assert out == ""
-    assert len(err.splitlines()) == 1, err
+    assert len(err.splitlines()) == 2, err  # where it is, and that it has ended
 
 
 def text(content: Any) -> str:

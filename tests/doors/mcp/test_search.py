@@ -313,18 +313,31 @@ def test_everywhere_finds_what_came_through_other_doors_and_names_it(tools: Tool
     assert mine in said.text
 
 
-@pytest.mark.requirement("everywhere.folded")
-def test_everywhere_folds_what_was_said_once_into_one_hit_with_its_day(tools: Tools) -> None:
+def converse(tools: Tools, *spoken: str) -> None:
+    """Have Maya say something on each of some days, from 2026-03-05 on, in a conversation of its own."""
     conversations = Conversations(tools.engine)
     place = Place(app="shop", project="web")
-    for number, spoken in enumerate(("I am allergic to peanuts.", "I drink two espressos a day.")):
+    for number, text in enumerate(spoken):
         at = datetime(2026, 3, 5 + number, 9, 30, tzinfo=UTC)
         sent = [
-            Message(id=f"m{number}", sender="maya", name="Maya", role="user", at=at, text=spoken),
+            Message(id=f"m{number}", sender="maya", name="Maya", role="user", at=at, text=text),
             Message(id=f"a{number}", sender="bot", name=None, role="assistant", at=at, text="I will remember that."),
         ]
         conversations.append(place, f"s{number}", sent)
         conversations.carve(place, f"s{number}", whole=True)
+
+
+@pytest.mark.requirement("everywhere.folded")
+def test_everywhere_tells_when_a_thing_was_said_last(tools: Tools) -> None:
+    converse(tools, "I am allergic to peanuts.", "I am allergic to peanuts.")
+    said = tools.search_context(query="peanuts allergic", everywhere=True)
+    assert [hit["kind"] for hit in said.data["hits"]] == ["fact", "profile"]
+    assert re.findall(r"\*\*said:\*\* (\S+)", said.text) == ["2026-03-06"]
+
+
+@pytest.mark.requirement("everywhere.folded")
+def test_everywhere_folds_what_was_said_once_into_one_hit_with_its_day(tools: Tools) -> None:
+    converse(tools, "I am allergic to peanuts.", "I drink two espressos a day.")
     unfolded = tools.engine.search("peanuts allergic")
     assert {hit.record.kind for hit in unfolded} >= {Kind.EPISODE, Kind.FACT, Kind.TURN}
     said = tools.search_context(query="peanuts allergic", everywhere=True)

@@ -181,8 +181,11 @@ def _fold(hits: Iterable[Hit]) -> list[Hit]:
     folded: dict[str, Hit] = {}
     for name, family in families.items():
         chosen = _choose(family)
-        is_copied = chosen.record.kind in _OF_EPISODES  # those who took part in a conversation have a copy of it each
-        folded.setdefault(" ".join(chosen.record.text.split()) if is_copied else name, chosen)
+        # Those who took part in a conversation have a copy of it each; and what was said twice was last said then.
+        key = " ".join(chosen.record.text.split()) if chosen.record.kind in _OF_EPISODES else name
+        first = folded.setdefault(key, chosen)
+        if chosen.record.created_at > first.record.created_at:
+            folded[key] = replace(chosen, score=first.score)
     return list(folded.values())
 
 
@@ -276,7 +279,8 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     head = f"{len(lines)} chunk(s) found:\n\n"
     shown = rendering.fit(lines, None if most is None else most - len(head), "\n")
     more = shown < len(found)
-    total = engine.count(HOME, kinds=(Kind.NOTE,), filter=only) if more else offset + len(found)
+    is_last = bool(found) and not more  # then all that there are have been passed over or are here
+    total = offset + len(found) if is_last else engine.count(HOME, kinds=(Kind.NOTE,), filter=only)
     text, notice = rendering.EMPTY, ""
     if lines:
         text, rest = rendering.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
