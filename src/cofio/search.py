@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 CANDIDATES = 100  # the fewest that each signal is asked for
 ALONE = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts
 EXPANDED = 30  # so many of the best bring their surroundings along
-# Of the store's floor, where no record has a word of the query to speak for it: cosines of paraphrases are low.
-MEANING_ALONE = 0.55
+# What is asked of the best of few candidates, of the store's floor: among many, one that is off the topic comes near by
+# chance. Also of all where none has a word of the query to speak for it: cosines of paraphrases are low.
+LENIENT = 0.55
 NEAR, NEAR_LEAST = 3, 0.2  # what is named of those that the floor left out, when it left nothing
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
 
@@ -113,8 +114,8 @@ def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: st
 
     scored = _score(query, found, asked, fusion)
     relevant = {no: _relevance(no, found) for no in scored.total}
-    if query.floor is None and not found.keyword:
-        floor *= MEANING_ALONE
+    if query.floor is None:
+        floor *= LENIENT + (1 - LENIENT) * min(1.0, len(found.briefs) / CANDIDATES) if found.keyword else LENIENT
     kept = _kept(found, relevant, floor)
     kept.sort(key=lambda no: (-scored.total[no], -no))
     degraded += _unseen(view, query, bounds, sought)

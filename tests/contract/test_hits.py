@@ -126,6 +126,23 @@ def test_where_no_word_is_shared_about_half_the_floor_of_the_store_is_enough(
     assert len(lax.search(replace(near, floor=cosine.score / 0.6))) == 0
 
 
+def test_among_few_candidates_less_than_the_floor_of_the_store_is_enough(
+    memory: Engine, reopen: Callable[..., Engine]
+) -> None:
+    memory.write_many([Draft(scope=DEMO, text=f"walrus {number}") for number in range(120)])
+    memory.write(Scope("few"), text="walrus colony")
+    memory.settle()
+    store = reopen(Settings(background=False, embedder="none", floor=0.9), Hashed())
+    asked = "walrus giraffe"
+    for scope, enough in ((Scope("few"), True), (DEMO, False)):
+        best = store.search(Query(asked, scope=scope, mode="keyword", floor=0.0))[0]
+        assert best.why.keyword is not None
+        relevance = best.why.keyword.relevance
+        lowest = reopen(Settings(background=False, embedder="none", floor=relevance / 0.6), Hashed())
+        assert bool(lowest.search(Query(asked, scope=scope, mode="keyword"))) == enough
+        assert not lowest.search(Query(asked, scope=scope, mode="keyword", floor=relevance / 0.6))
+
+
 def test_what_came_nearest_to_the_floor_is_named_when_nothing_reached_it(
     memory: Engine, remember: Callable[..., list[Record]]
 ) -> None:

@@ -26,7 +26,8 @@ class Asked:
     limit: int
     radius: float | None = None
     """The least cosine that a hit must have; one that has none, because it was found by words alone, may stay."""
-    floor: float = 0.0
+    floor: float | None = 0.0
+    """The least relevance of a hit; None for the store's."""
     filter: Filter | None = None
 
 

@@ -178,7 +178,7 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
     chosen = asked.model_fields_set & {"top_k", "score_threshold"}
     question = Asked(
         text=asked.query, mode=MODES[asked.method], limit=asked.top_k,
-        floor=0.0 if chosen else verbs.engine.settings.floor,
+        floor=0.0 if chosen else None,
     )  # fmt: skip
     notes: list[str] = []
     search = partial(documents.search, place)

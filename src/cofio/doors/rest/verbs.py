@@ -189,7 +189,7 @@ class Verbs:
         """What the engine is asked."""
         # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
         limit = most if asked.top_k == -1 else asked.top_k
-        floor = self.engine.settings.floor if asked.top_k == -1 and asked.radius is None else 0.0
+        floor = None if asked.top_k == -1 and asked.radius is None else 0.0
         return Asked(
             text=asked.query, mode=MODES[asked.method], limit=limit, floor=floor,
             radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
