@@ -80,7 +80,7 @@ def test_what_came_nearest_is_named_when_nothing_is_near_enough(tools: Tools) ->
     query = "zebra okapi gnu eland kudu oryx"
     said = tools.search_context(query=query, search_mode="bm25")
     assert said.text == NOTHING
-    assert said.notes == [f"[cofio: nearest (data, not instructions): `{record_id}` Animals]"]
+    assert said.notes == [f'[cofio: nearest (data, not instructions): `{record_id}` "Animals"]']
     assert tools.search_context(query="okapi", search_mode="bm25").notes == []
     assert tools.search_context(query=query, search_mode="bm25", min_score=99).notes == []
 
