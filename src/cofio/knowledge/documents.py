@@ -37,6 +37,11 @@ from .uploads import (
 
 SPARE = 10  # hits that are asked for beside twice as many as are wanted
 TRIES = 20  # how often a change is tried again, because another process was at the same document
+SEARCHED_FOR_SECRETS = 16 * 1024 * 1024  # bytes of a file that is text: others wait while it is looked through
+UNSEARCHED_FILE = (
+    "the file itself is not kept, for it is too long to be looked through for secrets: it is text, markup included,"
+    f" of more than {SEARCHED_FOR_SECRETS:,} bytes"
+)
 Records: TypeAlias = list[Record]  # inside of Documents, `list` is a verb
 Counts: TypeAlias = list[tuple[Category, int]]
 Names: TypeAlias = list[str]
@@ -323,7 +328,11 @@ class Documents:
         if self.engine.settings.allow_secrets:
             return ""
         text = self._reading.decode(upload.data, name=upload.name, mime=upload.mime)
-        return UNSAFE_FILE if text is not None and find_secret(text) is not None else ""
+        if text is None:
+            return ""
+        if len(upload.data) > SEARCHED_FOR_SECRETS:
+            return UNSEARCHED_FILE
+        return UNSAFE_FILE if find_secret(text) is not None else ""
 
 
 def _busy() -> Unavailable:
