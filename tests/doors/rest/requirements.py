@@ -257,6 +257,10 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "whatever the model does, the rules' records stand, the job is tried later, health says so",
     ),
     "model.killed": ("issue 6", "a server that is killed while the model thinks loses nothing, and the next goes on"),
+    "model.stopped": (
+        "issue 14",
+        "a server that is stopped waits for no model: what waits is kept without its part, and answered",
+    ),
     "model.budget": ("issue 6", "a day's budget is kept, also by the next server, and what was spent is told"),
     "model.hand": ("issue 6", "what a person has written is left alone"),
     "model.cases": ("issue 6", "cases and skills are bettered too"),

@@ -161,7 +161,8 @@ class Jobs:
     def settled(self, place: Place, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
+            self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
+            return not self._open[(place, session)]
 
     def spent(self, place: Place, session: str) -> Spent:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
@@ -176,13 +177,18 @@ class Jobs:
                 total = total.plus(int(str(usage["calls"])), int(str(usage["tokens"])))
         return total
 
-    def close(self) -> None:
-        """End with the jobs that are being done; the others wait for the next server."""
+    def stop(self) -> None:
+        """Begin no more jobs, and let nobody wait for one: what is not done is left to the next server."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """End with the jobs that are being done, if they end within this time."""
+        self.stop()
+        until = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(timeout=5)  # one that waits for a model is left to itself: its job is not done
+            thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
     def _take_all(self, scope: Scope, wanted: AllOf | Where) -> None:
         engine = self._conversations().engine
@@ -413,6 +419,9 @@ class Jobs:
         except Unavailable as error:
             if conversations.engine.closed:
                 raise
+            if self._closing:  # the next server asks, and does not begin with a failure
+                _marked(conversations, kept, status="queued")
+                return None
             self.trouble = str(error)
             _marked(conversations, kept, status="waiting", error=str(error)[:1000])
             return pause
