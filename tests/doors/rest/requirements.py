@@ -159,6 +159,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "tasks.order": ("today", "a session's requests are carried out in order; what comes behind a queued one is queued"),
     "tasks.room": ("today", "a full queue is a 429 QUEUE_SATURATED with Retry-After, and nothing is kept"),
     "tasks.failed": ("today", "a task that fails says why, and does not keep those behind it"),
+    "tasks.prompt": ("issue 14", "a task does not wait until the sessions are carved that have fallen silent"),
     "tasks.durable": ("issue 14", "what was answered with 202 survives kill -9, and is carried out once"),
     "tasks.isolated": ("issue 14", "a token that is limited sees no task of another app or project"),
     "add.concurrent": ("issue", "adds to one session from several processes keep order and lose nothing"),

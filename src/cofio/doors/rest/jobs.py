@@ -97,6 +97,7 @@ class Jobs:
         self._closing = False
         self._look = time.monotonic() + LOOK
         self._quiet_look = time.monotonic() if quiet else float("inf")
+        self._looking = False
         self._failed = 0
         self._faulted_at: datetime | None = None
         self.trouble: str | None = None
@@ -211,8 +212,12 @@ class Jobs:
             self._known.add(job)
             self._open[(job.place, job.session)] += 1
             self._push(job, after)
-            if len(self._threads) < min(WORKERS, len(self._known)):
-                self._start()
+            self._start_if_needed()
+
+    def _start_if_needed(self) -> None:
+        # The thread that looks around is not there for jobs meanwhile: 1,000 silent sessions keep it for seconds.
+        if len(self._threads) < min(WORKERS, len(self._known)) + self._looking:
+            self._start()
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="cofio-jobs", daemon=True)
@@ -254,20 +259,28 @@ class Jobs:
                 now = time.monotonic()
                 if (job := self._pop(now)) is not None:
                     return job
-                if now >= self._look:
+                if now >= self._look and not self._looking:
                     self._look = now + LOOK
                     look = self._look_for_jobs
-                elif now >= self._quiet_look:
+                elif now >= self._quiet_look and not self._looking:
                     often = self._quiet.total_seconds() / QUIET_LOOKS
                     self._quiet_look = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
                     look = self._carve_quiet
                 else:
                     able = [self._due_lines, *([self._due] if self._at_model < AT_MODEL else [])]
                     due = [queue[0][0] for queue in able if queue]
-                    self._changed.wait(min([self._look, self._quiet_look, *due]) - now)
+                    due += [] if self._looking else [self._look, self._quiet_look]
+                    self._changed.wait(min(due) - now if due else None)
                     continue
-            with suppress(CofioError):  # the store may be busy, or about to be closed
-                look()
+                self._looking = True
+                self._start_if_needed()
+            try:
+                with suppress(CofioError):  # the store may be busy, or about to be closed
+                    look()
+            finally:
+                with self._changed:
+                    self._looking = False
+                    self._changed.notify_all()
 
     def _pop(self, now: float) -> _Job | None:
         """What is due and can be done: tasks first, for clients wait for them."""
