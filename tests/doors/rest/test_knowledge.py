@@ -415,6 +415,14 @@ def test_what_cannot_be_read_is_refused_with_a_reason(bare: Api, data: bytes, na
     assert len(failed(send(bare, data, name, "application/octet-stream"), status, DOCUMENTS)) > 20
 
 
+@pytest.mark.requirement("knowledge.kinds")
+@pytest.mark.parametrize("name", ["noname", "a.bin", "a.txt", "a.md"])
+def test_a_file_of_which_nobody_knows_what_it_is_needs_another_name(bare: Api, name: str) -> None:
+    said_ = failed(send(bare, bytes(64), name, "application/octet-stream"), 415)
+    assert "give it a name that ends in what it is, such as .pdf, .docx" in said_
+    assert "`ext`" not in said_  # which is a field of messages, and none of forms
+
+
 @pytest.mark.requirement("knowledge.forms")
 @pytest.mark.parametrize(
     ("body", "kind", "status", "says"),
