@@ -10,8 +10,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from cofio import Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
-from cofio.backends.sqlite.database import APPLICATION, migrate, migrations
+from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
+from cofio.backends import Put
+from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, migrate, migrations
 from cofio.embed.hashed import Hashed
 
 SCHEMA1 = Path(__file__).parent / "schema1.sql"
@@ -160,7 +161,7 @@ def test_every_record_of_a_store_of_schema_1_reads_as_it_was_written(old_store: 
             ("01cccccccccccccccccccccccc", datetime(2100, 1, 1, tzinfo=UTC))
         ]
         assert memory.get(Scope("demo"), "phase", kind=Kind.STATE) == state
-        assert memory.stats()["schema"] == migrations()[-1][0]
+        assert memory.stats()["schema"] == NEEDED_SCHEMA
 
 
 def test_a_store_of_schema_1_can_be_searched_and_written(old_store: Path) -> None:
@@ -232,3 +233,41 @@ def test_a_store_of_schema_1_takes_vectors_with_its_records(old_store: Path) -> 
         assert memory.nearest([1.0, 0.0]) == []
         memory.settle()
         assert memory.check() == []
+
+
+def open_as_older(store: Path) -> None:
+    """Open a store as a program does that knows no kinds but those of schema 3."""
+    connection = apsw.Connection(str(store / "memory.db"))
+    try:
+        migrate(connection, store / "memory.db", migrations()[:3])
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("kind", [Kind.DOCUMENT, Kind.TOPIC])
+def test_the_first_record_of_a_kind_that_older_programs_fail_at_keeps_them_out(tmp_path: Path, kind: Kind) -> None:
+    with opened(tmp_path / "store") as memory:
+        memory.write(Scope("demo"), text="nothing new in it")
+        assert memory.stats()["schema"] == 3
+        open_as_older(tmp_path / "store")
+        known = memory.write(Scope("demo"), text="a new kind", kind=kind).id
+        assert memory.stats()["schema"] == 4
+        memory.backup(tmp_path / "copy")
+        memory.delete(known)
+        exported = list(memory.export())
+    for store in (tmp_path / "store", tmp_path / "copy"):
+        with pytest.raises(Unavailable, match=r"newer cofio \(schema 4, this one knows 3\); upgrade cofio"):
+            open_as_older(store)
+        with opened(store) as memory:
+            assert memory.check() == []
+            assert [record for record in memory.export() if record.id != known] == exported
+
+
+def test_a_document_that_is_not_written_after_all_leaves_the_schema(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as memory:
+        taken = memory.write(Scope("demo"), text="first").id
+        document = Draft(scope=Scope("demo"), kind=Kind.DOCUMENT, text="a new kind")
+        with pytest.raises(Conflict):
+            memory.apply([Put(draft=document), Put(draft=Draft(scope=Scope("demo"), id=taken, text="second"))])
+        assert memory.stats()["schema"] == 3
+    open_as_older(tmp_path / "store")

@@ -7,7 +7,7 @@ import codecs
 import re
 
 from ..model import MAX_TEXT
-from .items import NoText, Unreadable
+from .items import NoText, UnknownKind, Unreadable
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -98,7 +98,7 @@ def plain(data: bytes, declared: str | None = None) -> str:
         raise too_long()
     text = decode(data, declared)
     if _CONTROLS.search(text):
-        raise Unreadable("The document is not text: say what it is with `ext`.")
+        raise UnknownKind("The document is not text: say what it is with `ext`.")
     return text
 
 

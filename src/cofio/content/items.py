@@ -21,6 +21,10 @@ class Unreadable(Exception):
         """Which of the items that were to be read it is, counted from 0."""
 
 
+class UnknownKind(Unreadable):
+    """What a document is cannot be told, or is not what it was said to be: whoever sends it has to say so."""
+
+
 class NoText(Unreadable):
     """A document that could be read, and says nothing."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from .items import Unreadable
+from .items import UnknownKind, Unreadable
 
 
 class Kind(StrEnum):
@@ -79,7 +79,7 @@ def kind_of(type: str, data: bytes, *, mime: str | None = None, ext: str | None 
     found = _beginning(data)
     said = Kind(type) if type != "doc" else _by_mime(mime) or _by_extension(ext) or found or _looks_like_text(data)
     if said is None:
-        raise Unreadable("What the document is cannot be told: say it with `ext`, such as pdf, docx, html or txt.")
+        raise UnknownKind("What the document is cannot be told: say it with `ext`, such as pdf, docx, html or txt.")
     if data.startswith(_OLE):
         raise Unreadable(
             "The document is in an old Office format, or protected by a password: "

@@ -11,7 +11,7 @@ from ..model import MAX_TEXT
 from . import files, markup
 from .decoding import clean, decode, from_base64, plain, too_large, too_long
 from .fetching import Fetching
-from .items import MAX_BYTES, Item, Unreadable, Viewer
+from .items import MAX_BYTES, Item, UnknownKind, Unreadable, Viewer
 from .kinds import Kind, extension, kind_of, media_type
 from .outlines import Outline, outline_marked, outline_text
 from .web import Web
@@ -89,6 +89,15 @@ class Reading:
             Unreadable: it can never be read here.
             Unavailable: it could be, at another time.
         """
+        try:
+            return self._outline(data, name, mime)
+        except UnknownKind:  # whose words are for items, which have a field for it
+            raise Unreadable(
+                "What the file is cannot be told, or is not what it is called: give it a name that ends in what it is,"
+                " such as .pdf, .docx, .html, .md or .txt."
+            ) from None
+
+    def _outline(self, data: bytes, name: str, mime: str | None) -> Outline:
         if len(data) > MAX_BYTES:
             raise too_large(MAX_BYTES)
         deadline, ext = time.monotonic() + SECONDS, (extension(name) or "").lower()

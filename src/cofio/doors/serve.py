@@ -297,6 +297,7 @@ def run(
         fetching=Fetching.parse(settings.fetch),
         mirror=(vault := Beside(folder, settings)).mirror,
         quiet=timedelta(minutes=settings.quiet_after),
+        folder=folder,
     )
     # Calls and jobs end before the memory that they write to is closed.
     with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:

@@ -86,6 +86,16 @@ def test_what_cannot_be_taken_in_is_told_and_the_rest_is(capsys: pytest.CaptureF
     assert "regular file" in run(capsys, "documents", "add", "/dev/null", code=1)
 
 
+def test_a_file_of_which_nobody_knows_what_it_is_needs_another_name(
+    capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    (here / "mystery").write_bytes(bytes(64))
+    assert main(["documents", "add", "mystery"]) == 1
+    told = capsys.readouterr().err
+    assert "mystery: What the file is cannot be told" in told
+    assert "give it a name that ends in what it is, such as .pdf" in told
+
+
 def test_a_secret_is_refused_unless_it_is_allowed(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     (here / "key.md").write_text(f"# Access\n\nPush with {SECRET} as before.")
     assert "--allow-secrets" in run(capsys, "documents", "add", "key.md", code=1)

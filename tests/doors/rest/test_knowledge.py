@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -414,6 +415,14 @@ def test_what_cannot_be_read_is_refused_with_a_reason(bare: Api, data: bytes, na
     assert len(failed(send(bare, data, name, "application/octet-stream"), status, DOCUMENTS)) > 20
 
 
+@pytest.mark.requirement("knowledge.kinds")
+@pytest.mark.parametrize("name", ["noname", "a.bin", "a.txt", "a.md"])
+def test_a_file_of_which_nobody_knows_what_it_is_needs_another_name(bare: Api, name: str) -> None:
+    said_ = failed(send(bare, bytes(64), name, "application/octet-stream"), 415)
+    assert "give it a name that ends in what it is, such as .pdf, .docx" in said_
+    assert "`ext`" not in said_  # which is a field of messages, and none of forms
+
+
 @pytest.mark.requirement("knowledge.forms")
 @pytest.mark.parametrize(
     ("body", "kind", "status", "says"),
@@ -505,6 +514,25 @@ def test_a_client_that_goes_away_in_the_middle_of_a_file_leaves_nothing(bare: Ap
     }  # fmt: skip
     anyio.run(bare.client.app, scope, receive, send_)
     assert (coming, answers) == ([], [])
+
+
+@pytest.mark.requirement("knowledge.size")
+def test_large_files_never_come_near_the_folder_for_temporary_files(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    page = b"<html><!-- " + b"much ado " * 400_000 + b"--><p>Hi."
+    made = add(api, page, "p.html", "text/html")
+    assert api.client.get(made["original_file_path"]).content == page
+
+
+@pytest.mark.requirement("knowledge.size")
+def test_a_disk_without_room_for_a_file_is_told_as_such(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api.door, "_folder", Path("/nowhere/at/all"))
+    assert "make room on the disk" in failed(send(api, b"x" * 2_000_000), 503)
+    assert add(api)["doc_id"]  # what is small needs none
+    monkeypatch.setattr(api.door, "_folder", None)
+    assert add(api, b"<html><!-- " + b"much ado " * 400_000 + b"--><p>Hi.", "p.html", "text/html")["doc_id"]
 
 
 @pytest.mark.requirement("knowledge.names")

@@ -448,3 +448,48 @@ def test_a_server_that_is_stopped_waits_for_no_model(start: Start, how: signal.S
             line.request("GET", "/api/v2/knowledge/documents")
             (document,) = json.loads(line.getresponse().read())["data"]["documents"]
             assert document["title"] == "A plan"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux says which files a process has open")
+def test_a_file_that_is_sent_waits_in_the_store_without_a_name_and_ends_with_a_killed_server(
+    start: Start, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    server = start("--port", "0", TMPDIR=str(temporary))
+    mark = b"zanzibarian quokka "
+    with closing(server.connect()) as client:
+        client.putrequest("POST", "/api/v2/knowledge/documents")
+        client.putheader("Content-Type", "multipart/form-data; boundary=x")
+        client.putheader("Content-Length", "9000000")
+        client.endheaders(b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n')
+        client.send(mark * 200_000)
+        store, before = tmp_path / "store", time.monotonic()
+        waiting: list[Path] = []
+        while not waiting and time.monotonic() - before < 30:
+            waiting = [each for each in _open_files(server.process.pid) if mark in _read_beginning(each)]
+            time.sleep(0.05)
+        (file,) = waiting
+        where = os.readlink(file)
+        assert Path(where).parent == store
+        assert where.endswith(" (deleted)")
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert list(temporary.iterdir()) == []
+        server.end(signal.SIGKILL)
+    files = [each for each in tmp_path.rglob("*") if each.is_file()]
+    assert files
+    assert not any(mark in each.read_bytes() for each in files)
+
+
+def _open_files(process: int) -> list[Path]:
+    with suppress(FileNotFoundError):
+        return list(Path(f"/proc/{process}/fd").iterdir())
+    return []
+
+
+def _read_beginning(file: Path) -> bytes:
+    with suppress(OSError):
+        if file.is_file():
+            with file.open("rb") as opened:
+                return opened.read(1000)
+    return b""

@@ -33,6 +33,13 @@ MCP = {
 }  # fmt: skip
 HALF = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 
+DOCUMENTS = "/api/v2/knowledge/documents"
+FORM_TYPE = {"Content-Type": "multipart/form-data; boundary=x"}
+FORM = (
+    b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\nplanted\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="title"\r\n\r\nPlanted\r\n--x--\r\n'
+)
+
 
 class Serving:
     """A server in a process of its own."""
@@ -178,6 +185,10 @@ def test_a_further_name_needs_a_token(start: Start, tmp_path: Path) -> None:
 
 def test_pages_of_other_sites_and_of_other_ports_are_turned_away_on_every_route(start: Start) -> None:
     server = start()
+    status, _, said = server.get(DOCUMENTS, FORM, **FORM_TYPE, Origin=f"http://127.0.0.1:{server.port}")
+    assert status == 201, said
+    known = json.loads(said)["data"]["doc_id"]
+    at = json.loads(server.get(f"{DOCUMENTS}/{known}")[2])["data"]["updated_at"]
     assert server.tools(Origin=f"http://127.0.0.1:{server.port}") == 200
     assert server.tools(Host=f"LOCALHOST:{server.port}", Origin=f"http://localhost:{server.port}") == 200
     assert server.tools(Host="localhost", Origin="http://localhost") == 200  # the port that browsers leave out
@@ -193,6 +204,11 @@ def test_pages_of_other_sites_and_of_other_ports_are_turned_away_on_every_route(
         for path, body in (("/api/v1/memory-tool", made), ("/threads/t/checkpoints", {"state": {}}), ("/mcp", LIST)):
             status, _, said = server.get(path, body, **MCP, Origin=origin)
             assert (status, "--allow-origin" in said) == (403, True), (origin, path)
+        for path in (DOCUMENTS, f"{DOCUMENTS}/{known}"):  # a form is what every page may send without asking first
+            status, _, said = server.ask("POST" if path == DOCUMENTS else "PUT", path, FORM, **FORM_TYPE, Origin=origin)
+            assert (status, "--allow-origin" in said) == (403, True), (origin, path)
+    assert json.loads(server.get(DOCUMENTS)[2])["data"]["total"] == 1
+    assert json.loads(server.get(f"{DOCUMENTS}/{known}")[2])["data"]["updated_at"] == at
     assert json.loads(server.get("/threads/t/checkpoints")[2]) == {"checkpoints": []}
 
 

@@ -26,6 +26,9 @@ from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutab
 T = TypeVar("T")
 
 APPLICATION = 0x636F6669  # "cofi": marks a file as ours
+NEEDED_SCHEMA = 3
+"""What every store is brought to when it is opened. Later steps are made with the first record that needs them, so that
+programs that know no more can use a store as long as there is nothing in it that they would fail at."""
 PATIENCE = 60.0  # seconds that a caller waits for another process before it is told so
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
@@ -69,7 +72,7 @@ class Database:
                 if self.read_only:
                     _check_schema(self._writer, path, migrations()[-1][0])
                 else:
-                    migrate(self._writer, path, migrations())
+                    migrate(self._writer, path, migrations(), upto=NEEDED_SCHEMA)
                 log = path.with_name(f"{path.name}-wal")
                 if self._access == "immutable":
                     self._files = OpenFiles([path, log], unchanged=True)
@@ -451,23 +454,25 @@ def migrations() -> list[tuple[int, str]]:
     return [(int(file.name.split("_")[0]), file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.sql"))]
 
 
-def migrate(connection: apsw.Connection, path: Path, steps: Sequence[tuple[int, str]]) -> None:
-    """Bring the database to this program's schema, one transaction a step.
+def migrate(
+    connection: apsw.Connection, path: Path, steps: Sequence[tuple[int, str]], *, upto: int | None = None
+) -> None:
+    """Bring the database to this program's schema, or no further than `upto`, one transaction a step.
 
-    One that is newer, or of some other program, is refused and left as it is.
+    One that is newer than all steps, or of some other program, is refused and left as it is.
     """
     newest = steps[-1][0]
+    wanted = newest if upto is None else upto
     found = patiently(lambda: _schema(connection, path, newest))
     patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").get)
-    if found == newest:
+    if found >= wanted:
         return
-    for number, sql in steps:
+    for number, sql in steps[:wanted]:
         patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
         try:
             # Asked again inside the transaction: another process may have done the step meanwhile.
             if _schema(connection, path, newest) < number:
-                connection.execute(sql).fetchall()
-                connection.execute(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}")
+                _make_step(connection, number, sql)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -475,12 +480,24 @@ def migrate(connection: apsw.Connection, path: Path, steps: Sequence[tuple[int, 
             raise
 
 
+def raise_schema(connection: apsw.Connection, number: int) -> None:
+    """Make the steps up to a number that are not made yet, as part of the transaction that the connection is in."""
+    found = int(connection.pragma("user_version"))
+    for step, sql in migrations()[found:number] if found < number else ():
+        _make_step(connection, step, sql)
+
+
+def _make_step(connection: apsw.Connection, number: int, sql: str) -> None:
+    connection.execute(sql).fetchall()
+    connection.execute(f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {number}")
+
+
 def _check_schema(connection: apsw.Connection, path: Path, newest: int) -> None:
-    """See that a database that can only be read has this program's schema; raises Unavailable when it has not."""
+    """See that a database that can only be read has all that is needed; raises Unavailable when it has not."""
     number = patiently(lambda: _schema(connection, path, newest))
-    if number < newest:
+    if number < NEEDED_SCHEMA:
         raise Unavailable(
-            f"{path} was written by an older cofio (schema {number}, this one needs {newest}) and is read-only:"
+            f"{path} was written by an older cofio (schema {number}, this one needs {NEEDED_SCHEMA}) and is read-only:"
             " copy its folder to where it can be written, and open the copy, which brings it up to date"
         )
 

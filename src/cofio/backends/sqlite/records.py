@@ -18,7 +18,7 @@ from ...errors import Conflict, Invalid, NotFound
 from ...model import UNSOUGHT, Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
 from ...text import embed_text, record_words
 from .. import Change, Delete, Drop, Edit, Extend, Put, Vacant
-from .database import fetch
+from .database import fetch, raise_schema
 from .filters import EPOCH, micros
 
 _PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
@@ -38,6 +38,8 @@ _EDITABLE = frozenset(each.name for each in fields(Draft)) - {
     "id", "kind", "created_at", "updated_at", "version", "given",
 }  # fmt: skip
 SLACK = 300_000_000  # microseconds: a clock that is set back by more than these five minutes had been wrong
+SINCE = {Kind.DOCUMENT: 4, Kind.TOPIC: 4}
+"""The schema that kinds came with which not every program knows that can open a store: the first record raises it."""
 _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
 
@@ -175,6 +177,7 @@ class Changing:
         self._at = steady(micros(now), self._updated)
         self._scope_nos: dict[Scope, int] = {}
         self._prepared = prepared or {}
+        self._raised = False
 
     def apply(self, changes: Sequence[Change]) -> list[Record | int]:
         """Make the changes and keep the counters."""
@@ -333,6 +336,9 @@ class Changing:
         created: int, updated: int, version: int, again: bool = False,
     ) -> None:  # fmt: skip
         """Write a record's row and tags."""
+        if draft.kind in SINCE and not self._raised:
+            raise_schema(self._connection, SINCE[draft.kind])
+            self._raised = True
         ready = self._prepared.get(id(draft)) or prepare(draft)
         self._words += ready.length
         self._do(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import parse_qsl
 
@@ -26,11 +27,11 @@ LIMITS = JsonLimits()
 
 Parse = Callable[[], object]
 """Gives the fields of a request; it may take its time, so it is called beside the event loop."""
-Reader = Callable[[Scope, Receive], Awaitable[Parse]]
-"""Takes in a request. Both may raise RequestError."""
+Reader = Callable[[Scope, Receive, Path | None], Awaitable[Parse]]
+"""Takes in a request; what is large may wait in a folder, if there is one. Both may raise RequestError."""
 
 
-async def read_json(scope: Scope, receive: Receive) -> Parse:
+async def read_json(scope: Scope, receive: Receive, folder: Path | None) -> Parse:
     """Take in a body of JSON."""
     try:
         body = await read_body(scope, receive, MAX_BODY)
@@ -43,12 +44,12 @@ async def read_json(scope: Scope, receive: Receive) -> Parse:
     return partial(parse_json, body, fields) if fields else partial(parse_json, body)
 
 
-async def read_query(scope: Scope, receive: Receive) -> Parse:
+async def read_query(scope: Scope, receive: Receive, folder: Path | None) -> Parse:
     """Take in what stands in the address: the query string, and the parts of the path that have a name."""
     return partial(_parse_query, scope)
 
 
-async def read_nothing(scope: Scope, receive: Receive) -> Parse:
+async def read_nothing(scope: Scope, receive: Receive, folder: Path | None) -> Parse:
     """Pass over whatever was sent."""
     return dict
 

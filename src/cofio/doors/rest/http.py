@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta, tzinfo
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -80,12 +81,15 @@ class Door:
         fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
         mirror: Callable[[Engine], Mirror | None] = lambda _: None,
         quiet: timedelta = timedelta(),  # a value
+        folder: Path | None = None,
     ) -> None:
         """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it.
 
-        Sessions that have been `quiet` for so long are carved, unless that is no time at all.
+        Sessions that have been `quiet` for so long are carved, unless that is no time at all. Files that are sent wait
+        in `folder`, where nobody else sees them, and without one in memory.
         """
         self._engine = engine
+        self._folder = folder
         self._mirror = mirror
         self._zone = zone
         self._opened: Verbs | None = None
@@ -153,7 +157,7 @@ class Door:
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
         try:
-            parse = await call.reads(scope, receive)
+            parse = await call.reads(scope, receive, self._folder)
         except RequestError as error:
             response = self._failure(scope, error)
         else:

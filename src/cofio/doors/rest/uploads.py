@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, cast
 
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
@@ -37,17 +39,33 @@ class FilePart:
 
 
 class _Parser(MultiPartParser):
-    """Starlette's parser, which knows whether the form has ended: what was cut off looks like a shorter file."""
+    """Starlette's parser, which knows whether the form has ended, and where a large file may wait.
+
+    What was cut off looks like a shorter file. A file that has not been looked through for secrets must not lie in the
+    system's folder for temporary files: it is in one without a name, which ends with the process, in the store's.
+    """
 
     ended = False
+    folder: Path | None = None
+
+    def on_headers_finished(self) -> None:
+        """A part begins: a file, or a field."""
+        super().on_headers_finished()
+        part = self._current_part.file
+        if part is not None:
+            size = 0 if self.folder is None else self.spool_max_size  # 0: it stays in memory, whatever its length
+            self._files_to_close_on_error[-1].close()
+            file = SpooledTemporaryFile(size, dir=None if self.folder is None else str(self.folder))  # noqa: SIM115
+            self._files_to_close_on_error[-1] = file
+            part.file = cast("BinaryIO", file)
 
     def on_end(self) -> None:
         """The last boundary has come."""
         self.ended = True
 
 
-async def read_upload(scope: Scope, receive: Receive) -> Parse:
-    """Take in a form with a file, which is on the disk while it is more than a megabyte."""
+async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Parse:
+    """Take in a form with a file, which waits in the folder if it is more than a megabyte: many may wait at once."""
     headers = Headers(scope=scope)
     kind, options = parse_options_header(headers.get("content-type", ""))
     boundary = options.get(b"boundary", b"")
@@ -61,12 +79,16 @@ async def read_upload(scope: Scope, receive: Receive) -> Parse:
     # Nothing else of the header: a charset that is none, for one, would be believed.
     plain = Headers({"content-type": f'multipart/form-data; boundary="{boundary.decode("ascii")}"'})
     parser = _Parser(plain, _stream(receive), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
+    parser.folder = folder
     try:
         form = await parser.parse()
     except MultiPartException as error:
         raise RequestError(422, f"the form cannot be read: {error.message.rstrip('.')}: {_HOW}") from error
     except TooLong as error:
         raise _too_large() from error
+    except OSError as error:
+        sentence = "the file cannot be taken in: make room on the disk of the memory, and send it again"
+        raise RequestError(503, sentence) from error
     if not parser.ended:
         await form.close()
         raise RequestError(422, "the form was cut off before its end: send it again, whole")

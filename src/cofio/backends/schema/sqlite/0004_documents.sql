@@ -1,0 +1,2 @@
+-- Nothing but the number: records may be of the kinds "document" and "topic" from here on, which programs that know no
+-- more than schema 3 fail at. It is given with the first such record, so that a store without one stays open to them.
