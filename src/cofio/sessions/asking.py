@@ -62,7 +62,7 @@ def _followed(search: Search, asked: Asked) -> tuple[Answer, str]:
         answers += [search(replace(asked, text=query)) for query in further[:QUERIES]]
     found = _fused(answers, asked.limit)
     how = f"without a model, by {len(answers)} searches that follow names and days"
-    return Answer(found, answers[0].degraded), how
+    return replace(answers[0], found=found), how
 
 
 def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, str]:
@@ -81,7 +81,7 @@ def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, st
     if len(found) > 1:
         found = reranked(found, asked.text, advisor)
     how = f"with the model, by {len(answers)} searches"
-    return Answer(found[: asked.limit], answers[0].degraded), how
+    return replace(answers[0], found=found[: asked.limit]), how
 
 
 def reranked(found: Sequence[Found], query: str, advisor: Advisor) -> list[Found]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cofio.doors.rest.verbs import FAR
 from cofio.embed.hashed import Hashed
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, VALID, Api, Json, T, enveloped, said, serving
@@ -380,3 +381,23 @@ def test_a_search_that_finds_nothing_says_that_messages_wait(api: Api) -> None:
         assert "meta" not in api.post("search", {**asked, **other}).json()
     api.flush()
     assert "meta" not in api.post("search", asked).json()
+
+
+@pytest.mark.requirement("search.far", "scope.owner")
+@pytest.mark.parametrize("method", ["hybrid", "agentic"])
+def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(api: Api, method: str) -> None:
+    for n, topic in enumerate(TOPICS * 3):
+        api.told(f"{topic} It is {n}.", session=f"s{n}", at=T + n * DAY)
+    asked = {"user_id": "alice", "query": "shopping centre work place called home", "method": method}
+
+    def notes(**more: Any) -> list[str]:
+        answer = api.post("search", {**asked, **more}).json()
+        return [note for note in answer.get("meta", {}).get("notes", []) if "answered without a model" not in note]
+
+    assert enveloped(api.post("search", asked)) == NOTHING
+    assert notes() == [FAR]
+    for other in ({"user_id": "bob"}, {"app_id": "shop"}, {"project_id": "web"}):
+        assert notes(**other) == []
+    assert notes(top_k=3) == []
+    assert len(enveloped(api.post("search", {**asked, "top_k": 3}))["episodes"]) == 3
+    assert notes(query="zzzz") == []
