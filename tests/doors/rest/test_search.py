@@ -244,6 +244,20 @@ def test_a_least_score_leaves_out_what_scores_less_whatever_the_method(topics: A
         assert "min_score" in topics.refused("search", {"user_id": "alice", "query": "x", "min_score": wrong})
 
 
+@pytest.mark.requirement("search.min_score", "method.agentic", "method.multiround")
+@pytest.mark.parametrize("method", ["agentic", "llm_multiround"])
+def test_scores_of_several_rounds_are_of_the_size_of_those_of_one(topics: Api, method: str) -> None:
+    best, *_ = topics.search("living in Oslo", top_k=10)["episodes"]
+    found = topics.search("living in Oslo", method=method, top_k=10)["episodes"]
+    scores = [each["score"] for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert (found[0]["id"], scores[0]) == (best["id"], best["score"])
+    least = best["score"] / 2
+    kept = topics.search("living in Oslo", method=method, top_k=10, min_score=least)["episodes"]
+    assert kept
+    assert [each["id"] for each in kept] == [each["id"] for each in found if each["score"] >= least]
+
+
 @pytest.mark.requirement("search.radius-exempt", "method.keyword")
 def test_a_hit_without_a_cosine_is_exempt_from_the_radius(topics: Api) -> None:
     assert len(ids(topics.search("Yosemite", method="keyword", radius=1.0, top_k=10))) == 1
