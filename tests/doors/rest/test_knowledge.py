@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -659,3 +661,17 @@ def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(ap
     assert "meta" not in ask(project_id="other")
     assert len(ask(top_k=3)["data"]["hits"]) == 3
     assert "meta" not in ask(top_k=3)
+
+
+@pytest.mark.requirement("server.sigterm")
+def test_a_file_that_is_being_read_keeps_no_server_from_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "python"  # a parser that never ends
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 600")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with serving(tmp_path / "store") as (api, _), ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(send, api, pdf("x"), "x.pdf", "application/pdf")
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        api.door.close()
+        assert "the program is ending" in failed(sent.result(20), 503)  # sooner than a parser has time to read
