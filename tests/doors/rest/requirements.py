@@ -203,6 +203,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "for those who take part in the session alone; the seed: whoever asks",
     ),
     "search.waits": ("issue 14", "a search that finds nothing says so when messages of the user wait"),
+    "search.far": ("issue 14", "a search that finds nothing near enough says so, and what to do; of no other's memory"),
     "search.message_hits": ("issue", "include_unprocessed: waiting messages that answer, as message_hits"),
     # /get.
     "get.owner": ("seed get", "exactly one of user_id and agent_id, of at least one character"),

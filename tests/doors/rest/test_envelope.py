@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 from cofio import Unavailable, __version__
 from cofio.doors.http import Traced
 from cofio.doors.rest import http as rest
+from cofio.doors.rest.calls import NO_BODY
 from cofio.doors.tokens import Tokens
 
 from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, Json, enveloped, failed, said, serving
@@ -170,7 +171,7 @@ def test_the_first_thing_that_is_wrong_is_told_with_its_place(bare: Api, call: s
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "Field required"),
+        (b"", NO_BODY),
         (b"not json", "JSON decode error: Expecting value at line 1, column 1"),
         (
             b"{",

@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from cofio.doors import checkpoints
 from cofio.doors.cli import main
+from cofio.doors.memory_tool import http as memory_tool
+from cofio.doors.rest import http as rest
 from cofio.doors.tokens import FILE, Tokens
 from cofio.errors import Conflict, Invalid, NotFound, Unavailable
 
@@ -471,3 +474,10 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert main(["token", "rm", "phone"]) == 0
     assert "it was the last" in capsys.readouterr().err
     assert Tokens(tmp_path / "store").find(token) is None
+
+
+def test_the_help_names_the_addresses_that_are_served(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for address in ("/mcp", rest.PREFIX, checkpoints.PREFIX, memory_tool.PATH):
+        assert re.search(rf" {re.escape(address)}[,.]? ", told), address

@@ -461,7 +461,7 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
 
     serve = command(
         "serve",
-        "Serve the memory over HTTP: MCP at /mcp, REST under /api/v1/memory, checkpoints at /threads/, "
+        "Serve the memory over HTTP: MCP at /mcp, REST under /api/v2/memory, checkpoints at /threads/, "
         "Claude's memory tool at /api/v1/memory-tool.",
         "cofio serve\ncofio serve --port 9000\ncofio token add laptop && cofio serve --host 0.0.0.0",
     )

@@ -139,6 +139,7 @@ class Door:
     def close(self) -> None:
         """Finish the calls and the jobs at hand, as far as they can be finished soon; those behind them are dropped."""
         self.stop_waiting()
+        self._reading.close()  # the time that it had is over
         pools = (self._writers, self._readers, self._uploaders)
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
