@@ -104,12 +104,16 @@ def _make_workspace(models: Path, label: str) -> Iterator[Path]:
         _sweep(models)
         work = tempfile.TemporaryDirectory(prefix=f".{ID}.{label}", dir=models, ignore_cleanup_errors=True)
     except OSError as error:
-        raise Unavailable(
-            f"the model cannot be kept in {models} ({error.strerror}): "
-            "set COFIO_MODELS to a folder that you can write to, for this command and for all later ones"
-        ) from error
+        raise _unwritable(models, error) from error
     with _report_full_disk(models), work as name:
         yield Path(name)
+
+
+def _unwritable(models: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the model cannot be kept in {models} ({error.strerror}): "
+        "set COFIO_MODELS to a folder that you can write to, for this command and for all later ones"
+    )
 
 
 @contextmanager
@@ -215,4 +219,6 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
             target.rename(work / f"replaced-{turn}")
         except FileNotFoundError:  # another install has just moved it away
             continue
+        except PermissionError as error:  # another user's
+            raise _unwritable(target.parent, error) from error
     raise Unavailable(f"{target} is being replaced by other processes all the time")

@@ -20,7 +20,7 @@ from ..errors import Unavailable
 from ..system import disk
 from ..system.processes import lower_process_priority, start_detached
 from ..trust import warn_once
-from .minilm import ID, installed
+from .minilm import ID, UNREADABLE, Unreadable, pins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,12 +41,12 @@ _LOOK = 0.2
 class ModelState:
     """Whether there is a model, and what is being done about it."""
 
-    kind: Literal["ready", "fetching", "failed", "missing"]
+    kind: Literal["ready", "fetching", "failed", "missing", "unreadable"]
     stage: str = ""
     share: float = 0.0
     """How much of the fetching and building is behind, 0 to 1."""
     reason: str = ""
-    """Why the last try failed; may name folders and hosts."""
+    """Why the last try failed, or the model cannot be read; may name folders and hosts."""
 
     @property
     def percent(self) -> str:
@@ -64,6 +64,8 @@ class ModelState:
                 return "the model could not be fetched yet: `cofio model install` tries again and says why"
             case "missing":
                 return f"{ID} is not installed: run `cofio model install`"
+            case "unreadable":
+                return UNREADABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +90,13 @@ class _Status:
 
 def read_state(models: Path) -> ModelState:
     """How the model in this folder is getting on; reads two small files."""
-    if installed(models):
+    try:
+        pins(models / ID)
         return ModelState(kind="ready")
-    status = _read(models)
+    except Unreadable as error:
+        return ModelState(kind="unreadable", reason=str(error))
+    except Unavailable:
+        status = _read(models)
     if status.is_alive(time.time()):
         return ModelState(kind="fetching", stage=status.stage, share=status.share)
     if status.reason:
@@ -111,7 +117,12 @@ def start(models: Path) -> ModelState:
     """
     state, now = read_state(models), time.time()
     status = _read(models)
-    if state.kind in ("ready", "fetching") or is_switched_off() or not _has_python() or not status.is_due(now):
+    if (
+        state.kind in ("ready", "fetching", "unreadable")
+        or is_switched_off()
+        or not _has_python()
+        or not status.is_due(now)
+    ):
         return state
     pause = _PAUSES[min(status.tries, len(_PAUSES) - 1)]
     # Before the process starts: one that dies at once has had its try, too.
