@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors import Unavailable
 from ..system import disk
-from ..system.processes import lower_process_priority, start_detached
+from ..system.processes import is_running, lower_process_priority, start_detached
 from ..trust import warn_once
 from .minilm import ID, UNREADABLE, Unreadable, pins
 
@@ -33,6 +34,7 @@ _LABEL = "fetch."
 _BEAT = 5.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which the process has died
 _PAUSES = (60.0, 300.0, 1800.0, 7200.0, 21_600.0)  # seconds from one try to the next
+_MOST_PID = 2**31 - 1  # a file that says more makes no sense, and no system can be asked
 _NICE = 10  # nobody waits for it
 _LOOK = 0.2
 
@@ -79,9 +81,15 @@ class _Status:
     share: float = 0.0
     reason: str = ""
     pid: int = 0
+    """The process; 0 until it says so itself."""
+    host: str = ""
+    """Where it runs: machines and containers may share a folder, and do not see each other's processes."""
 
     def is_alive(self, now: float) -> bool:
-        return not self.reason and abs(now - self.beat_at) < _SILENCE
+        if self.reason or abs(now - self.beat_at) >= _SILENCE:
+            return False
+        is_known = 0 < self.pid <= _MOST_PID and self.host == platform.node()
+        return not is_known or is_running(self.pid)
 
     def is_due(self, now: float) -> bool:
         """Whether the pause is over, or cannot be right because the clock was set back."""
@@ -170,7 +178,7 @@ def _read(models: Path) -> _Status:
         return _Status(
             tries=int(found["tries"]), next_at=float(found["next_at"]), beat_at=float(found["beat_at"]),
             stage=str(found["stage"]), share=float(found["share"]), reason=str(found["reason"]),
-            pid=int(found["pid"]),
+            pid=int(found["pid"]), host=str(found["host"]),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return _Status()  # nothing was tried yet, or the file is of no use
@@ -194,7 +202,7 @@ class _Pulse:
 
     def __init__(self, models: Path) -> None:
         self._models = models
-        self._begun = replace(_read(models), pid=os.getpid())
+        self._begun = replace(_read(models), pid=os.getpid(), host=platform.node())
         self._far = ("starting", 0.0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
