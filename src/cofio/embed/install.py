@@ -100,7 +100,7 @@ def install(
 
 
 def _check_source(source: Path) -> None:
-    """See that there are weights in it, before anything is made for them; whether they are the right ones comes later."""
+    """See that there are weights in it, before anything is made for them; their pins are checked later."""
     try:
         source.stat()
         if source.is_dir():
