@@ -92,6 +92,22 @@ def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
         assert f"`{provider}:" in page
 
 
+def test_every_package_that_a_user_gets_was_looked_through() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [
+        *project["dependencies"],
+        *(each for name in extras if name not in ("dev", "docs") for each in extras[name]),
+    ]
+    names = {found[0] for each in wanted if (found := re.match(r"[\w.-]+", each))}
+    page = (ROOT / "docs/privacy.md").read_text()
+    section = page.partition("\n## Other packages\n")[2].partition("\n## ")[0]
+    told = {name for row in re.findall(r"^\| (.*?) \|", section, re.MULTILINE) for name in row.split(", ")}
+    assert "\n## onnxruntime\n" in page
+    assert len(names) > 20
+    assert names - told == {"onnxruntime"}
+
+
 def test_the_sample_file_shows_every_setting_with_its_default(tmp_path: Path) -> None:
     (sample,) = blocks("docs/configuration.md", "toml")
     assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
