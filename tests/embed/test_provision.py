@@ -174,21 +174,31 @@ def test_a_program_that_carries_its_own_python_is_not_started_in_its_place(
     assert not models.exists()
 
 
-def test_a_program_ends_at_once_while_the_model_is_being_fetched(index: Index, models: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        ("WARNING", ""),
+        (
+            "INFO",
+            "INFO cofio: the model that finds by meaning is being fetched in the background (84 MB, once); until it is "
+            "there, memory is searched by words. COFIO_FETCH_MODEL=off prevents it\n",
+        ),
+    ],
+)
+def test_a_program_ends_at_once_while_the_model_is_being_fetched_and_finds_that_in_its_log(
+    index: Index, models: Path, tmp_path: Path, level: str, said: str
+) -> None:
     index.offer(b"x" * 1000)
     index.gate.clear()
     program = (
-        "import sys\nfrom cofio import Engine, Settings\n"
+        "import logging, sys\nfrom cofio import Engine, Settings\n"
+        "logging.basicConfig(level=sys.argv[3], format='%(levelname)s %(name)s: %(message)s', stream=sys.stderr)\n"
         "with Engine.open(sys.argv[1], settings=Settings(models=sys.argv[2])) as memory:\n"
         "    print(memory.search('anything').degraded)\n"
     )
-    command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "store"), str(models)]
+    command = [sys.executable, "-W", "error", "-c", program, str(tmp_path / "store"), str(models), level]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert (done.returncode, done.stderr) == (
-        0,
-        "cofio: the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, "
-        "memory is searched by words. COFIO_FETCH_MODEL=off prevents it\n",
-    )
+    assert (done.returncode, done.stderr) == (0, said)
     assert done.stdout == "searched by words only: the model is being fetched (0 %)\n"
     wait_for(lambda: FILE in index.paths)
     assert os.getsid(int(status(models)["pid"])) != os.getsid(0)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from ..errors import Unavailable
 from ..system import disk
 from ..system.processes import is_running, lower_process_priority, start_detached
-from ..trust import warn_once
+from ..trust import inform_once
 from .minilm import ID, UNREADABLE, Unreadable, pins
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def start(models: Path) -> ModelState:
             raise
     except OSError:
         return state  # which stands as it was; `cofio model install` says what is wrong with the folder
-    warn_once(
+    inform_once(
         "the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, memory is"
         f" searched by words. {SWITCH}=off prevents it"
     )
