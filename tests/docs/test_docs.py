@@ -158,6 +158,14 @@ def test_every_module_has_its_question_in_the_architecture() -> None:
             assert heading.endswith("?"), heading
 
 
+def test_every_benchmark_is_run_by_make_or_named_for_those_who_run_it_by_hand() -> None:
+    named = (ROOT / "Makefile").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
+    programs = [file.stem for file in (ROOT / "benchmarks").glob("*.py") if "\nusage: python -m" in file.read_text()]
+    assert {"install", "first_hour"} <= set(programs)
+    helpers = {"__main__", "standin"}  # what `make bench` begins with, and a server that other benchmarks start
+    assert [name for name in programs if name not in helpers and f"benchmarks.{name}" not in named] == []
+
+
 def test_every_promise_of_security_names_tests_that_there_are() -> None:
     promises = (ROOT / "SECURITY.md").read_text().partition("## The promises")[2].split("\n### ")[1:]
     for promise in promises:
