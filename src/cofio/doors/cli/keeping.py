@@ -139,7 +139,8 @@ def doctor(args: Namespace) -> int:
         problems = [*(problems or _around(folder)), str(error)]
     state = read_state(settings.models_folder)
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
-    facts["model"] = words.get(state.kind, f"not installed: {state.reason}")
+    words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
+    facts["model"] = words[state.kind]
     facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
     if leftover := find_telemetry():
@@ -300,12 +301,14 @@ def model(args: Namespace) -> int:
     models = settings.models_folder
     state = read_state(models)
     there = state.kind == "ready"
+    taken = _measure(models / ID) if there else 0
     if args.verb == "status":
         said = {
-            "ready": f"{ID} is installed in {models} ({size(_measure(models / ID))})",
+            "ready": f"{ID} is installed in {models} ({size(taken)})",
             "fetching": f"{ID} is being fetched into {models} ({state.percent})",
             "failed": f"{ID} is not in {models}: {state.reason}",
             "missing": f"{ID} is not in {models}: run `cofio model install`",
+            "unreadable": state.reason,
         }[state.kind]
     else:
         source = Path(args.source).expanduser() if args.source else None
@@ -319,14 +322,14 @@ def model(args: Namespace) -> int:
             install(models, source=source, force=args.force, progress=report)
         forget(models)
         said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
-        there, state = True, read_state(models)
+        there, state, taken = True, read_state(models), _measure(models / ID)
     output(as_json=args.json).done(
         said, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
-        folder=str(models / ID), bytes=_measure(models / ID), embedder=settings.embedder,
+        folder=str(models / ID), bytes=taken, embedder=settings.embedder,
     )  # fmt: skip
     return 0
 
 
 def _measure(folder: Path) -> int:
-    """The bytes of the folder's files; none when it is not there."""
+    """The bytes of the folder's files."""
     return sum(file.stat().st_size for file in folder.glob("*"))
