@@ -169,9 +169,7 @@ def rm(args: Namespace) -> int:
                     whole = record.scope.names[-1]
                     raise Invalid("id", f"{record.id} is a part of {whole}: `cofio documents rm {whole}` forgets that")
             with vaulting.followed(args, engine) as vault:
-                for each in doomed:
-                    forget(engine, vault, Delete(id=each))
-            removed = len(doomed)
+                removed = sum(forget(engine, vault, Delete(id=each)) for each in doomed)
             for each in (known for known in doomed if known not in args.ids):
                 note(f"{each} was: {headline(doomed[each])}")
         elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
