@@ -61,6 +61,22 @@ def test_why_gives_each_signal_after_the_hit(cofio: Cofio, notes: dict[str, str]
     assert len(printed) == 3
 
 
+@pytest.mark.parametrize(
+    ("query", "held"),
+    [
+        ("“Migrations” of our databases?", "Migrations and databases"),
+        ("migrate migration", "migrate"),
+        ("a C# database-naming scheme", "C#, database and naming"),
+        ("東京都の database", "東京, 京都 and database"),
+    ],
+)
+def test_why_says_the_words_as_they_were_asked_for(cofio: Cofio, memory: Engine, query: str, held: str) -> None:
+    memory.write(Scope("mcp"), text="Migrating the database in C# before naming 東京都", author="ann")
+    memory.settle()
+    printed = cofio("search", query, "--why", "--mode", "keyword", "--floor", "0").out.splitlines()
+    assert printed[1] == f"\tIt holds {held}, the only one found by words."
+
+
 def test_the_numbers_behind_the_reasons_are_for_who_asks(cofio: Cofio, notes: dict[str, str]) -> None:
     printed = cofio("search", "deploy", "-v", "--limit", "1").out.splitlines()
     assert printed[1].startswith("\tIt holds deploy")

@@ -98,7 +98,7 @@ def search(args: Namespace) -> int:
         if 0 < without <= FEW and settle(engine, limit=FEW):
             page = engine.search(query)
         short = shorten(args, engine, [hit.record.id for hit in page])
-    why = [explain(hit, page, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
+    why = [explain(hit, page, query.text, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
     output(as_json=args.json).hits(page, why, short)
     sys.stdout.flush()
     if not page and not args.json:
