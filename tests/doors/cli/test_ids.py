@@ -45,6 +45,16 @@ def test_a_beginning_that_several_share_is_told_with_the_candidates_and_does_not
     assert cofio("export").out == before
 
 
+@pytest.mark.parametrize("kind", [Kind.LEDGER, Kind.REVISION])
+def test_of_what_cofio_keeps_for_its_own_use_a_candidate_shows_the_kind_alone(
+    cofio: Cofio, memory: Engine, kind: Kind
+) -> None:
+    memory.write(Scope("mcp"), text="eJzLSM3JyVcozy/KSQEAGgsEXQ==", title="packed", kind=kind, id="abcdef-third")
+    shown = cofio("show", "abcdef").err.splitlines()
+    assert shown[1] == "cofio:   abcdef-f  note  what abcdef-first says"
+    assert shown[3] == f"cofio:   abcdef-t  {kind}"
+
+
 ACTIONS = pytest.mark.parametrize("argv", [["show"], ["rm"], ["edit", "--text", "x"]], ids=lambda argv: argv[0])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...errors import Invalid, NotFound
-from ...model import MAX_ID, Kind, check_text
+from ...model import MAX_ID, UNSOUGHT, Kind, check_text
 from ...query import MAX_LIST
 from .terminal import headline, note
 
@@ -61,7 +61,8 @@ def _tell_candidates(engine: Engine, written: str, found: list[str]) -> None:
     short = engine.abbreviate(found)
     for each in found[:SHOWN]:
         record = engine.read(each)
-        note(f"  {short[each]}  {record.kind}  {headline(record)}")
+        says = "" if record.kind in UNSOUGHT else f"  {headline(record)}"  # what cofio keeps is for no reader
+        note(f"  {short[each]}  {record.kind}{says}")
 
 
 def shorten(args: Namespace, engine: Engine, ids: Iterable[str]) -> Mapping[str, str]:
