@@ -28,7 +28,7 @@ SYNONYMS = {
     **dict.fromkeys(("name", "subject"), ("--title", "title")),
     **dict.fromkeys(("content", "body"), ("--text",)),
     **dict.fromkeys(("expires", "expiry", "expire"), ("--ttl",)),
-    **dict.fromkeys(("db", "path", "folder"), ("--store",)),
+    "db": ("--store",),
 }
 """Words that are common elsewhere, each with what it is called here: the first of these that there is, is meant."""
 

@@ -116,7 +116,7 @@ def test_json_is_one_object_with_everything_about_the_search(cofio: Cofio, notes
 def test_nothing_found_is_no_error_and_says_where_it_looked(cofio: Cofio, notes: dict[str, str]) -> None:
     ran = cofio("search", "zebra", "--mode", "keyword", "--scope", "shop", "--kind", "fact", "--where", "author=pm")
     assert (ran.code, ran.out) == (0, "")
-    where = "in shop among fact that pass the tests"
+    where = "in shop among fact that passes the tests"
     assert ran.err == f"cofio: nothing found for 'zebra' {where} (candidates: 0 by words)\n"
 
 

@@ -115,7 +115,7 @@ def _nothing(query: Query, page: Page) -> str:
     if query.mode != "keyword":
         counts.append("meaning was not searched" if seen.semantic is None else f"{seen.semantic} by meaning")
     kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
-    tests = " that pass the tests" if query.filter else ""
+    tests = " that passes the tests" if query.filter else ""
     said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
     if not page.cut:
         return said
