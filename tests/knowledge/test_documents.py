@@ -18,9 +18,13 @@ from cofio.content import Unreadable
 from cofio.doors.cli import main
 from cofio.embed.hashed import Hashed
 from cofio.knowledge import Documents, Stored, Upload, topic_path, topic_summary
+from cofio.knowledge.documents import SEARCHED_FOR_SECRETS, UNSEARCHED_FILE
 from cofio.knowledge.originals import PART
+from cofio.knowledge.uploads import UNSAFE_FILE
 from cofio.sessions import Conversations, Place
 from cofio.sessions.recalling import Asked
+
+from ..content.making import pdf
 
 HERE = Place()
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
@@ -196,6 +200,42 @@ def test_a_secret_is_masked_and_its_file_is_not_kept(engine: Engine, documents: 
     assert not any(SECRET in repr(record) for record in engine.export())
     with pytest.raises(Invalid):
         Documents(engine, door="cli").add(HERE, upload(f"Push with {SECRET} as before."))
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16", "cp1252"])
+def test_a_file_with_a_secret_where_no_reader_looks_is_not_kept_however_it_is_written(
+    engine: Engine, documents: Documents, charset: str
+) -> None:
+    page = f"<html><!-- für den Notfall: {SECRET} --><p>Hallo.".encode(charset)
+    stored = documents.add(HERE, Upload(data=page, title="Page", name="p.html"))
+    assert stored.notes == (UNSAFE_FILE,)
+    with pytest.raises(NotFound):
+        documents.read_original(HERE, stored.record.id)
+
+
+def test_a_file_that_is_too_long_to_be_looked_through_is_not_kept(engine: Engine, documents: Documents) -> None:
+    def mail(header: str) -> Upload:
+        attached = "\n".join(["QUJD" * 19] * (SEARCHED_FOR_SECRETS // 76))
+        parts = ["Content-Type: text/plain\n\nHello from a mail.", "Content-Type: application/zip"]
+        parts[1] += f"\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{attached}"
+        head = f"From: a@example.com\nX-Key: {header}\nContent-Type: multipart/mixed; boundary=b\n"
+        text = head + "".join(f"\n--b\n{part}" for part in parts) + "\n--b--\n"
+        return Upload(data=text.encode(), title="Mail", name="a.eml")
+
+    for header in (SECRET, "nothing"):
+        stored = documents.add(HERE, mail(header))
+        assert "Hello from a mail." in text_of(documents, stored)
+        assert stored.notes == (UNSEARCHED_FILE,)
+        with pytest.raises(NotFound):
+            documents.read_original(HERE, stored.record.id)
+    assert not any(record.kind is Kind.LEDGER for record in engine.export())
+
+
+def test_a_long_file_that_is_no_text_is_kept(documents: Documents) -> None:
+    data = pdf("Written in a PDF.") + b"\0" * SEARCHED_FOR_SECRETS
+    stored = documents.add(HERE, Upload(data=data, title="Long", name="a.pdf"))
+    assert stored.notes == ()
+    assert documents.read_original(HERE, stored.record.id).data == data
 
 
 def test_the_same_file_twice_is_two_documents_and_the_sender_is_told(documents: Documents) -> None:

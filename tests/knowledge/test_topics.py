@@ -12,7 +12,7 @@ from cofio.knowledge import Topic, divide_document
 from cofio.knowledge.categories import CATEGORIES, OTHERS, choose_category
 from cofio.knowledge.summaries import LONGEST as LONGEST_SUMMARY
 from cofio.knowledge.summaries import summarise_document, summarise_text
-from cofio.knowledge.topics import LONGEST, MOST_HEADINGS, divide_text, name_text, plain_heading
+from cofio.knowledge.topics import LONGEST, MOST_HEADINGS, divide_text, mask_outline, name_text, plain_heading
 
 from ..content.making import docx, odt, pdf, pptx, xlsx
 
@@ -45,6 +45,30 @@ def check_tree(topics: list[Topic]) -> None:
         above = topics[topic.parent - 1].path if topic.parent else ()
         assert topic.path[:-1] == above
         assert topic.children == [other.index for other in topics if other.parent == topic.index]
+
+
+def test_headings_stand_where_they_stood_once_secrets_are_masked() -> None:
+    token = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
+    source = f"Use {token} here.\n\n# First\n\nThen {token}.\n\n## With {token} ##\n\nbody\n\nLast\n----\n\nend"
+    masked = mask_outline(outline_text(source, "md"))
+    mark = "[secret removed: GitHub token]"
+    assert masked.text == source.replace(token, mark)
+    assert [(each.level, each.title) for each in masked.headings] == [(1, "First"), (2, f"With {mark}"), (2, "Last")]
+    assert [masked.text[each.start :].split("\n")[0] for each in masked.headings] == [
+        "# First", f"## With {mark} ##", "Last",
+    ]  # fmt: skip
+    assert [topic.name for topic in divide_document(masked, "T")][1:] == ["First", f"With {mark}", "Last"]
+
+
+def test_a_heading_inside_of_a_secret_is_none() -> None:
+    kind = "RSA PRIVATE" + " KEY"
+    body = "\n".join("a8Kd02mXq91LsPz7RtVbYw34NcEfGh56Jk78p0ZrUeXnT3iOvBs9DgJ2LwXcQy1M" for _ in range(4))
+    source = f"# Keys\n\n-----BEGIN {kind}-----\n{body}\n-----END {kind}-----\n\n# Next\n\nbody"
+    outline = outline_text(source, "md")
+    inside = Heading(source.index(body), 2, body.split("\n")[0])
+    masked = mask_outline(Outline(source, (outline.headings[0], inside, outline.headings[1])))
+    assert masked.text == "# Keys\n\n[secret removed: private key]\n\n# Next\n\nbody"
+    assert [each.title for each in masked.headings] == ["Keys", "Next"]
 
 
 @given(documents, st.sampled_from(["md", "rst", "txt", "csv"]))

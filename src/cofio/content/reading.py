@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..model import MAX_TEXT
 from . import files, markup
-from .decoding import clean, from_base64, plain, too_large, too_long
+from .decoding import clean, decode, from_base64, plain, too_large, too_long
 from .fetching import Fetching
 from .items import MAX_BYTES, Item, Unreadable, Viewer
 from .kinds import Kind, extension, kind_of, media_type
@@ -100,6 +100,15 @@ class Reading:
         if kind is Kind.HTML and len(data) <= SMALL_PAGE:
             return outline_marked(markup.page(data, marked=True))
         return outline_marked(self._workers.read(kind, data, deadline, marked=True))
+
+    def decode(self, data: bytes, *, name: str, mime: str | None = None) -> str | None:
+        """Every character of a document that is written in characters, markup included; None for any other.
+
+        Raises:
+            Unreadable: it is nothing that can be read here.
+        """
+        kind = kind_of("doc", data, mime=mime, ext=(extension(name) or "").lower())
+        return decode(data) if kind in (Kind.TEXT, Kind.HTML, Kind.EMAIL) else None
 
     def _check(self, item: Item) -> None:
         """Refuse what cannot be read before anything is fetched or decoded for it."""

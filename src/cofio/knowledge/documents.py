@@ -9,19 +9,20 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from ..backends import Change, Delete, Drop, Edit
-from ..content import Reading
+from ..content import Outline, Reading
 from ..engine import Engine
 from ..errors import Conflict, NotFound, Unavailable
-from ..model import Draft, Kind, Record
+from ..model import Draft, Json, Kind, Record
 from ..query import MAX_LIMIT, MAX_LIST, AllOf, Filter, Query, Where
 from ..secrets import find_secret
-from ..secrets.policy import Door, admit_draft
+from ..secrets.policy import Door, admit, admit_draft
 from ..sessions import Place
 from ..sessions.recalling import Answer, Asked, Found, score
 from .categories import CATEGORIES, Category, choose_category
 from .originals import Original, digest_file, join_original
-from .topics import Topic, divide_document
+from .topics import Topic, divide_document, mask_outline
 from .uploads import (
+    UNSAFE_FILE,
     Gist,
     PreparedDocument,
     Summariser,
@@ -36,7 +37,11 @@ from .uploads import (
 
 SPARE = 10  # hits that are asked for beside twice as many as are wanted
 TRIES = 20  # how often a change is tried again, because another process was at the same document
-SEARCHED_FOR_SECRETS = 16 * 1024 * 1024  # bytes of a file that is text
+SEARCHED_FOR_SECRETS = 16 * 1024 * 1024  # bytes of a file that is text: others wait while it is looked through
+UNSEARCHED_FILE = (
+    "the file itself is not kept, for it is too long to be looked through for secrets: it is text, markup included,"
+    f" of more than {SEARCHED_FOR_SECRETS:,} bytes"
+)
 Records: TypeAlias = list[Record]  # inside of Documents, `list` is a verb
 Counts: TypeAlias = list[tuple[Category, int]]
 Names: TypeAlias = list[str]
@@ -292,7 +297,8 @@ class Documents:
 
     def _make(self, upload: Upload, category: str | None) -> PreparedDocument:
         """Read a file, divide it, and find words for it; nothing is stored yet."""
-        outline = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
+        read = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
+        outline = self._admit_outline(read)
         topics = divide_document(outline, upload.title)
         gist = Gist()
         notes: Names = []
@@ -306,11 +312,27 @@ class Documents:
         told = gist.category if gist.category in known else None
         chosen = category or told or choose_category(upload.title, topics)
         by = "hand" if category else "model" if told else "words"
-        keeps = self.engine.settings.allow_secrets or not _holds_secret(upload.data)
         return PreparedDocument(
             upload=upload, topics=topics, gist=gist, category=chosen, category_by=by, digest=digest_file(upload.data),
-            keeps_file=keeps, notes=tuple(notes),
+            unkept=UNSAFE_FILE if outline is not read else self._find_why_unkept(upload), notes=tuple(notes),
         )  # fmt: skip
+
+    def _admit_outline(self, outline: Outline) -> Outline:
+        """The outline as the door may store it: the very same, unless there is a secret in it."""
+        given: dict[str, Json] = {"text": outline.text}
+        same = admit(self._door, given, allow=self.engine.settings.allow_secrets) is given
+        return outline if same else mask_outline(outline)
+
+    def _find_why_unkept(self, upload: Upload) -> str:
+        """Why a file is not to be kept; a secret may also be where its reader does not look, as in a comment."""
+        if self.engine.settings.allow_secrets:
+            return ""
+        text = self._reading.decode(upload.data, name=upload.name, mime=upload.mime)
+        if text is None:
+            return ""
+        if len(upload.data) > SEARCHED_FOR_SECRETS:
+            return UNSEARCHED_FILE
+        return UNSAFE_FILE if find_secret(text) is not None else ""
 
 
 def _busy() -> Unavailable:
@@ -332,13 +354,3 @@ def _rename(topics: Sequence[Topic], names: Mapping[int, str]) -> None:
         topic.name = names.get(topic.index, topic.name)
         above = topics[topic.parent - 1].path if topic.parent else ()
         topic.path = (*above, topic.name)
-
-
-def _holds_secret(data: bytes) -> bool:
-    """Whether a file that is text has a secret in it, be it where its reader does not look, as in a comment."""
-    if len(data) > SEARCHED_FOR_SECRETS:
-        return False
-    try:
-        return find_secret(data.decode()) is not None
-    except UnicodeDecodeError:
-        return False

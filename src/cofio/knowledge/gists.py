@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..errors import Unavailable
@@ -10,9 +11,9 @@ from ..llm import Model, Prompts
 from ..llm.answers import DOCUMENT
 from ..llm.prompts import fenced
 from ..llm.telling import numbered
-from ..secrets import mask_secrets
+from ..secrets import mask_secrets, mask_with_offsets
 from .categories import Category
-from .topics import LONGEST_LINE, Topic, shorten
+from .topics import LONGEST_LINE, Topic, name_text, shorten
 from .uploads import Gist
 
 AT_ONCE = 25
@@ -37,12 +38,13 @@ class ModelSummariser:
         Raises:
             Unavailable: the model could not be asked, or made no sense.
         """
+        texts = _render_topics(topics)
         told: list[tuple[Sequence[Topic], Mapping[str, Any]]] = []
         worth = [topic for topic in topics if not topic.bare]
         for start in range(0, min(len(worth), AT_ONCE * MOST_CALLS), AT_ONCE):
             shown = worth[start : start + AT_ONCE]
             try:
-                told.append((shown, self._ask(title, shown, categories)))
+                told.append((shown, self._ask(title, [texts[topic.index] for topic in shown], categories)))
             except Unavailable:
                 if not told:
                     raise
@@ -62,15 +64,26 @@ class ModelSummariser:
             labels={topic.index: _labels(entry["labels"]) for topic, entry in entries},
         )
 
-    def _ask(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> Mapping[str, Any]:
-        texts = [mask_secrets(f"{topic.name}\n{topic.content}") for topic in topics]
+    def _ask(self, title: str, texts: Sequence[str], categories: Sequence[Category]) -> Mapping[str, Any]:
         system, user = self._prompts.fill(
             "document",
             title=fenced(mask_secrets(title)),
             categories="\n".join(f"- {category.id}: {category.description}" for category in categories),
             topics=fenced(numbered(texts, _TOKENS)),
         )
-        return self._model.ask(system, user, schema=DOCUMENT, name="document")
+        return self._model.ask(system, user, schema=DOCUMENT, name="document", hurried=True)
+
+
+def _render_topics(topics: Sequence[Topic]) -> dict[int, str]:
+    """Each topic as the model is shown it, by its number: without secrets, be they stored or longer than a topic."""
+    starts = [0, *accumulate(len(topic.content) for topic in topics)]
+    whole, moved = mask_with_offsets("".join(topic.content for topic in topics), starts)
+    shown = {}
+    for topic, start, end in zip(topics, moved, moved[1:], strict=False):
+        content = whole[start:end]
+        name = topic.name if content == topic.content else name_text(content)
+        shown[topic.index] = mask_secrets(f"{name}\n{content}")
+    return shown
 
 
 def _matched(shown: Sequence[Topic], entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Topic, Mapping[str, Any]]]:

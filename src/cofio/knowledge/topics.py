@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..content import Heading, Outline
+from ..secrets import mask_with_offsets
 
 LONGEST = 2000
 """Characters of a topic; a longer section is divided. The built-in model reads some 1,000 of them."""
@@ -48,6 +49,24 @@ class Topic:
     def depth(self) -> int:
         """How many steps lead to it from the document."""
         return len(self.path)
+
+
+def mask_outline(outline: Outline) -> Outline:
+    """The outline with its secrets masked: to be done before it is divided, for a part of a secret looks like none."""
+    text, starts = mask_with_offsets(outline.text, [heading.start for heading in outline.headings])
+    headings = []
+    for heading, start in zip(outline.headings, starts, strict=True):
+        if start and text[start - 1] != "\n":
+            continue  # its line was inside of a secret
+        line = _line_at(text, start)
+        changed = line != _line_at(outline.text, heading.start)
+        headings.append(heading._replace(start=start, title=line.strip("# \t") if changed else heading.title))
+    return Outline(text, tuple(headings))
+
+
+def _line_at(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[start:] if end < 0 else text[start:end]
 
 
 def divide_document(outline: Outline, title: str) -> list[Topic]:

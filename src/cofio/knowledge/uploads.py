@@ -20,6 +20,7 @@ MAX_NAME = 255  # characters of a file's name
 MAX_CATEGORY = 100
 MAX_SOURCE_TYPE = 100
 PATH = " > "
+UNSAFE_FILE = "the file itself is not kept, for there is what looks like a secret in it; in the topics it is masked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,8 @@ class PreparedDocument:
     category: str
     category_by: str
     digest: str
-    keeps_file: bool
+    unkept: str
+    """Why the file itself is not to be kept; empty when it is."""
     notes: tuple[str, ...]
 
     def changes(self, place: Place, known: str, admitted: Admit) -> DocumentChanges:
@@ -95,8 +97,8 @@ class PreparedDocument:
         drafts = [self._topic(below, known, topic) for topic in self.topics]
         kept = [admitted(draft) for draft in drafts]
         masked = any(draft is not before for draft, before in zip(kept, drafts, strict=True))
-        keeps = self.keeps_file and not masked
-        original = describe_original(upload.data, upload.mime or "application/octet-stream") if keeps else None
+        unkept = self.unkept or (UNSAFE_FILE if masked else "")
+        original = None if unkept else describe_original(upload.data, upload.mime or "application/octet-stream")
         document = Draft(
             scope=home(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
             text=self.gist.summary or summarise_document(self.topics) or upload.title,
@@ -109,10 +111,9 @@ class PreparedDocument:
         # After that: a digest looks as random as a key.
         document = replace(document, data={**cast("dict[str, Json]", document.data), "original": original})
         rest: list[Change] = [Put(draft=draft) for draft in kept]
-        if keeps:
+        if not unkept:
             rest += [Put(draft=draft, how="key") for draft in original_drafts(below, upload.data, SOURCE)]
-        why = "the file itself is not kept, for there is what looks like a secret in it; in the topics it is masked"
-        return DocumentChanges(document, rest, () if keeps else (why,))
+        return DocumentChanges(document, rest, (unkept,) if unkept else ())
 
     def _topic(self, scope: Scope, known: str, topic: Topic) -> Draft:
         data: dict[str, Json] = {

@@ -7,7 +7,8 @@ The work grows with the length of the text and no faster, whatever the text is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +17,7 @@ from .disguises import fold
 from .names import WORDS, find_named, name_secret, to_plain
 from .shapes import SPACED, UNBROKEN, Span, find_shape
 
-__all__ = ["Secret", "find_in_json", "find_secret", "mask_in_json", "mask_secrets"]
+__all__ = ["Secret", "find_in_json", "find_secret", "mask_in_json", "mask_secrets", "mask_with_offsets"]
 
 LONG_WORD = 16  # characters that a token or an address with a password has at least, with no space among them
 ROUNDS = 4  # of masking; a text that still holds a secret then is made for that, and nothing of it is kept
@@ -42,21 +43,24 @@ def find_secret(text: str) -> Secret | None:
 
 def mask_secrets(text: str) -> str:
     """`text` with a mark that names its kind in the place of each secret; the same text gives the same result."""
-    masked, found = text, find_secret(text)
+    return mask_with_offsets(text, ())[0]
+
+
+def mask_with_offsets(text: str, offsets: Sequence[int]) -> tuple[str, list[int]]:
+    """The masked text, and where places of `text` are in it; one inside of a secret is at the end of its mark."""
+    masked, moved, found = text, list(offsets), find_secret(text)
     for _ in range(ROUNDS):
         if found is None:
-            return masked
+            return masked, moved
         spans = list(_find_all(masked))
         folded = fold(masked)
         if folded is not None:
             spans += map(folded.restore, _find_all(folded.text))
-        parts, at = [], 0
-        for span in _merge(spans):
-            parts += [masked[at : span.start], _mark(span.what)]
-            at = span.end
-        masked = "".join([*parts, masked[at:]])
+        masked, moved = _replace(masked, list(_merge(spans)), moved)
         found = find_secret(masked)
-    return masked if found is None else _mark(found.what)
+    if found is None:
+        return masked, moved
+    return _replace(masked, [Span(0, len(masked), found.what)], moved)
 
 
 def find_in_json(value: Json) -> Secret | None:
@@ -158,6 +162,24 @@ def _merge(spans: list[Span]) -> Iterator[Span]:
         last = span
     if last is not None:
         yield last
+
+
+def _replace(text: str, spans: Sequence[Span], offsets: Sequence[int]) -> tuple[str, list[int]]:
+    """The text with marks for these spans, which are in order and apart; and where places of it are then."""
+    parts: list[str] = []
+    ends: list[int] = []  # of the marks, in the new text
+    at = length = 0
+    for span in spans:
+        parts += [text[at : span.start], _mark(span.what)]
+        length += len(parts[-2]) + len(parts[-1])
+        ends.append(length)
+        at = span.end
+    starts = [span.start for span in spans]
+    moved = []
+    for offset in offsets:
+        number = bisect_left(starts, offset) - 1  # of the last span that begins before it
+        moved.append(offset if number < 0 else ends[number] + max(0, offset - spans[number].end))
+    return "".join([*parts, text[at:]]), moved
 
 
 def _mark(what: str) -> str:

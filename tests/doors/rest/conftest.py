@@ -252,13 +252,14 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 @contextmanager
 def serving(
     folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
-    budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(),
+    budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(), allow_secrets: bool = False,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on the store in a folder, as `cofio serve` puts it together."""
-    memory = Memory(folder, SETTINGS, say=lambda _: None)
+    settings = replace(SETTINGS, allow_secrets=allow_secrets)
+    memory = Memory(folder, settings, say=lambda _: None)
     tokens = Tokens(folder)
-    with Engine.open(folder, settings=SETTINGS, embedder=embedder) as engine:
-        chosen = replace(SETTINGS, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
+    with Engine.open(folder, settings=settings, embedder=embedder) as engine:
+        chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, folder, lambda: engine)
         door = rest.Door(lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet)
         whole = app(

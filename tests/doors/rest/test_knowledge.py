@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from random import Random
+from string import ascii_letters, digits
 from threading import Event
 from typing import Any
 
@@ -547,6 +549,44 @@ def test_a_secret_in_a_document_is_masked_and_its_file_not_kept(api: Api) -> Non
     assert "secret" in answer.json()["meta"]["notes"][0]
     assert SECRET not in json.dumps(api.everything())
     failed(api.client.get(f"{DOCUMENTS}/{made['doc_id']}/original"), 404)
+
+
+@pytest.mark.requirement("knowledge.secrets")
+@pytest.mark.parametrize("allow", [False, True])
+def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_model(tmp_path: Path, allow: bool) -> None:
+    drawn = Random(1)
+    lines = ["".join(drawn.choices(ascii_letters + digits, k=64)) for _ in range(50)]
+    kind = "RSA PRIVATE" + " KEY"
+    key = "\n".join([f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"])
+    source = f"# Access\n\nThe key of the old host.\n\n{key}\n\nNever share it.\n\n## Rollback\n\nRun the script.\n"
+    with (
+        Scripted(right) as model,
+        serving(tmp_path / "store", model=model.url, allow_secrets=allow) as (api, _),
+    ):
+        answer = send(api, source)
+        made = enveloped(answer, 201)
+        (call,) = model.calls
+        told = json.dumps(call.body)
+        assert "The key of the old host" in told
+        assert "Run the script" in told
+        assert not any(line in told for line in lines)
+        if allow:
+            assert api.client.get(made["original_file_path"]).text == source
+            assert api.client.get(made["md_path"]).text == source
+            return
+        assert made["original_file_path"] is None
+        assert "masked" in answer.json()["meta"]["notes"][0]
+        topics = get(api, f"documents/{made['doc_id']}")["topics"]
+        assert [each["topic_path"] for each in topics] == ["Runbook > Access", "Runbook > Access > Rollback"]
+        shown = [get(api, f"topics/{each['topic_id']}") for each in topics]
+        assert "The key of the old host.\n\n[secret removed: private key]\n\nNever share it." in shown[0]["content"]
+        assert shown[1]["content"] == "## Rollback\n\nRun the script."
+        hits = [find(api, line, method="keyword", include_content=True)["hits"] for line in (lines[0], lines[40])]
+        markdown = api.client.get(made["md_path"]).text
+        everything = json.dumps([shown, hits, markdown, api.everything()])
+        assert not any(line in everything for line in lines)
+    files = [file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()]
+    assert not any(line.encode() in data for data in files for line in lines)
 
 
 @pytest.mark.requirement("knowledge.twice")
