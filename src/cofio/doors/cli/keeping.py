@@ -48,14 +48,12 @@ def _describe(numbers: Mapping[str, int | str], internal: int) -> dict[str, str]
     def count(name: str) -> int:
         return int(numbers[name])
 
-    own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
-    expired = f"; {count('expired'):,} have expired, and go with time" if count("expired") else ""
     vectors = [f"{made:,} by {name.partition(':')[2]}" for name, made in numbers.items() if name.startswith("vectors:")]
     index = f" and {size(count('bytes_index'))} of word index"
     codes = f" and {size(count('bytes_vectors'))} of vector codes" if count("bytes_vectors") else ""
     said = {
         "store": str(numbers["store"]),
-        "records": f"{count('records') - internal:,}{own}{expired}",
+        "records": _describe_records(numbers, internal),
         "words": f"{count('words'):,}",
         "that expire": f"{count('expiring'):,}" if count("expiring") else "",
         "checkpoints": f"{count('checkpoints'):,} of {_number(count('threads'), 'thread')}" if count("threads") else "",
@@ -69,6 +67,13 @@ def _describe(numbers: Mapping[str, int | str], internal: int) -> dict[str, str]
         "versions": f"schema {numbers['schema']}, SQLite {numbers['sqlite']}",
     }
     return {name: value for name, value in said.items() if value}
+
+
+def _describe_records(numbers: Mapping[str, int | str], internal: int) -> str:
+    """How many records there are, and what of them nobody is shown unasked."""
+    own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
+    expired = f"; {int(numbers['expired']):,} have expired, and go with time" if numbers["expired"] else ""
+    return f"{int(numbers['records']) - internal:,}{own}{expired}"
 
 
 def _describe_backlog(words: int, vectors: int) -> str:
@@ -123,10 +128,10 @@ def doctor(args: Namespace) -> int:
             if fix:
                 engine.scrub()
             deleted = _deleted(engine)
-            numbers = engine.stats()
+            numbers, internal = engine.stats(), count_internal(engine)
             if settings.llm_base_url:
                 facts["llm"] = _llm(engine, settings)
-        facts["records"] = f"{numbers['records']:,}"
+        facts["records"] = _describe_records(numbers, internal)
         facts["database"] = size(int(numbers["bytes_database"]))
         waits = f"{counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
         facts["embedder"] = f"{numbers['embedder']}, {waits}"
