@@ -60,6 +60,7 @@ def test_it_is_fetched_once_whoever_asks_and_leaves_only_the_model(index: Index,
     index.gate.clear()
     assert read_state(models).kind == "missing"
     assert start(models).kind == "fetching"
+    wait_for(lambda: FILE in index.paths)  # else one of the others may be the first, and has to wait at the gate
     rivals = [subprocess.Popen([*CHILD, str(models)]) for _ in range(2)]
     assert start(models).kind == "fetching"
     assert [rival.wait(PATIENCE) for rival in rivals] == [0, 0]
