@@ -26,7 +26,13 @@ os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
 # Nor do they fetch anything by themselves. (Tests that start with none of cofio's own variables keep the second.)
 os.environ |= {"COFIO_FETCH_MODEL": "off", "HF_HUB_OFFLINE": "1"}
 
-hypothesis.settings.register_profile("cofio", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+hypothesis.settings.register_profile(
+    "cofio",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # a busy machine is no fault of the test
+)
 hypothesis.settings.load_profile("cofio")
 
 
