@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -142,6 +143,7 @@ def main() -> None:
         lines += ["", *_report(names[name], products, node, given.transcripts)]
     with _scratch() as folder:
         lines += ["", "## What it costs a write to name its like", "", *measure_hints(folder)]
+        lines += ["", f"The load of this machine was {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores meanwhile."]
     text = "\n".join(lines) + "\n"
     print(text)
     if given.write:

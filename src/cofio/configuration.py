@@ -29,6 +29,14 @@ _BARE = re.compile(r"\s*([A-Za-z0-9_]+)\s*=\s*([A-Za-z][A-Za-z0-9_./-]{0,39})\s*
 _QUOTES = 'texts stand in quotes, as in `embedder = "none"`, and switches are `true` or `false`'
 
 
+class InvalidFile(Invalid):
+    """A file that cannot be read or is not TOML; the problem names it with its folder, so the field is not said, too."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(FILE, problem)
+        self.args = (problem,)
+
+
 def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False) -> dict[str, object]:
     """What the file sets, by name; nothing when there is no file. `kinds` are the types of the settings that there are.
 
@@ -41,17 +49,17 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
             return {}
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Invalid(FILE, f"{path} is not text in UTF-8: write it anew") from error
+        raise InvalidFile(f"{path} is not text in UTF-8: write it anew") from error
     except Unavailable as error:
-        raise Invalid(FILE, str(error)) from error
+        raise InvalidFile(str(error)) from error
     except OSError as error:
-        raise Invalid(FILE, f"{path} cannot be read: {error.strerror}") from error
+        raise InvalidFile(f"{path} cannot be read: {error.strerror}") from error
     import tomllib  # 10 ms that a store without a file need not pay
 
     try:
         given = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Invalid(FILE, _explain(path, text, kinds, str(error))) from error
+        raise InvalidFile(_explain(path, text, kinds, str(error))) from error
     for name in given:
         if name not in kinds:
             meant = suggest(name, kinds)

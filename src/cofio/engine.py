@@ -636,7 +636,7 @@ class _Embedding:
 
         models = self._settings.models_folder
         state = start(models) if self._settings.fetch_model else read_state(models)
-        return str(state) if state.kind in ("fetching", "failed") else problem
+        return str(state) if state.kind in ("fetching", "failed", "unreadable") else problem
 
 
 def _release(indexing: Indexing, backend: Backend) -> None:

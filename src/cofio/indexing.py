@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from .backends import Backend, Progress
 from .embed import Embedder
 from .errors import CofioError
-from .system.processes import elapsed, lower_priority
+from .system.processes import lower_priority, read_steady_clock
 
 PAUSE = 0.5  # seconds that new work is left to gather
 LOOK = 5.0  # seconds between looks for work that other processes left
@@ -51,7 +51,7 @@ class Indexing:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._expired: tuple[float, datetime] | None = None
-        self._started = (elapsed(), clock())
+        self._started = (read_steady_clock(), clock())
         self._ahead: float | None = None
         self._changed = self._kept = self._scrubbed = time.monotonic()
         self._scrub_at = 0.0
@@ -198,7 +198,7 @@ class Indexing:
         A clock that was set ahead since this began does not count for that, unless it stays so for a day: then it
         had been behind, as on a machine that learns the time late.
         """
-        now, passed, clock = time.monotonic(), elapsed(), self._clock()
+        now, passed, clock = time.monotonic(), read_steady_clock(), self._clock()
         steady = self._started[1] + timedelta(seconds=passed - self._started[0])
         if clock <= steady:
             self._ahead = None

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .errors import Unavailable
-from .system.disk import SAFELY, is_link, open_plain
+from .system.disk import SAFE_FLAGS, is_link, open_plain
 
 
 def check_entries(folder: Path, *, files: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
@@ -42,7 +42,7 @@ def open_file(path: Path, flags: int, *, follow: bool = False) -> int:
         OSError: it cannot be opened.
     """
     try:
-        opened = os.open(path, flags | SAFELY, 0o600) if follow else open_plain(path, flags)
+        opened = os.open(path, flags | SAFE_FLAGS, 0o600) if follow else open_plain(path, flags)
     except OSError as error:
         if not follow and error.errno in (errno.ELOOP, errno.EMLINK) and os.path.lexists(path):
             raise _linked(path) from error

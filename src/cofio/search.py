@@ -75,7 +75,7 @@ def sought(query: Query, embedder: Embedder | None, missing: str | None) -> Soug
     try:
         return Sought(embedder.embed_query(query.text), embedder.id)
     except Unavailable as error:
-        return Sought(missing=_without_vectors(query, str(error)))
+        return Sought(missing=_without_vectors(query, error.public or str(error)))
 
 
 def search(view: View, query: Query, sought: Sought, *, floor: float, fusion: str) -> Page:

@@ -5,7 +5,8 @@ defaults. What would send something out or widen rights counts from a store only
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -130,7 +131,20 @@ class Settings:
         for sentence in found.notes:
             warn_once(sentence)
         kinds = {each.name: str(each.type) for each in fields(cls)}
-        return cls(**{name: convert(name, value, kinds[name]) for name, value in found.given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
+        with _naming_origin(found.origins):
+            return cls(**{name: convert(name, value, kinds[name]) for name, value in found.given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
+
+
+@contextmanager
+def _naming_origin(origins: Mapping[str, str | Path]) -> Iterator[None]:
+    """Say of a value that is refused where it stands: in which file, or in which variable."""
+    try:
+        yield
+    except Invalid as error:
+        origin = origins.get(error.field)
+        if origin is None:
+            raise
+        raise Invalid(error.field, f"{error.problem} ({origin})") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +211,13 @@ def read_claims(store: Path, *, asked: bool = False) -> Claims:
     given, problem = _read_file(store, {each.name: str(each.type) for each in fields(Settings)}, asked=asked)
     if problem is not None and asked:
         raise problem
-    return Claims.read(store, {name: value for name, value in given.items() if _is_restricted(name, value)})
+    return Claims.read(store, _find_restricted(store, given))
+
+
+def _find_restricted(store: Path, given: Mapping[str, object]) -> dict[str, object]:
+    """What the store's file may set only where it is trusted."""
+    with _naming_origin(dict.fromkeys(given, store / FILE)):
+        return {name: value for name, value in given.items() if _is_restricted(name, value)}
 
 
 def _is_restricted(name: str, value: object) -> bool:
@@ -232,7 +252,7 @@ def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[dict[str, object
     """What the store's file sets, as far as it may; the names that it may not set; and what to tell of that."""
     path = store / FILE
     given, problem = _read_file(store, kinds)
-    restricted = {name: value for name, value in given.items() if _is_restricted(name, value)}
+    restricted = _find_restricted(store, given)
     is_link = path.is_symlink()
     doubt = find_doubt(store, Claims.read(store, restricted)) if restricted or is_link else None
     if doubt is not None:

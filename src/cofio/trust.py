@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ _MOST_OTHERS = 1000  # marks of others that are kept
 _LINE = re.compile(r"([0-9a-f]{16}) ([0-9a-f]{64})")
 _OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not read: what lies in their trees needs `cofio trust`
 _told: set[str] = set()
+_show: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +205,25 @@ def warn_once(sentence: str) -> None:
         import logging  # not needed by most processes, and not free
 
         logging.getLogger("cofio").warning("cofio: %s", sanitize(sentence))
+
+
+def show_notices(show: Callable[[str], None]) -> None:
+    """Have whoever runs this process told of what goes on, which a library leaves to its program's log."""
+    global _show
+    _show = show
+
+
+def inform_once(sentence: str) -> None:
+    """Tell of what goes on, once: to whoever is to be shown it, else to the log `cofio`, at the level INFO."""
+    if sentence in _told:
+        return
+    _told.add(sentence)
+    if _show is not None:
+        _show(sentence)
+        return
+    import logging
+
+    logging.getLogger("cofio").info("%s", sanitize(sentence))
 
 
 def sanitize(text: str) -> str:

@@ -198,6 +198,27 @@ def test_when_enough_are_being_read_the_next_is_told_to_come_back(
         assert [each.result() for each in begun] == ["read\n"] * AT_ONCE
 
 
+def test_what_is_being_read_when_the_program_ends_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/$$.started\nexec sleep 600")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    workers_ = Workers(3600)
+    reading_ = Reading(workers=workers_)
+    with ThreadPoolExecutor(AT_ONCE + 1) as pool:
+        begun = [pool.submit(workers_.read, Kind.PDF, b"", time.monotonic() + 3600) for _ in range(AT_ONCE + 1)]
+        while len(list(tmp_path.glob("*.started"))) < AT_ONCE:
+            time.sleep(0.01)
+        reading_.close()
+        for each in begun:  # also the one that waits for its turn
+            with pytest.raises(Unavailable, match="the program is ending"):
+                each.result(60)
+    with pytest.raises(Unavailable, match="the program is ending"):
+        reading_.texts([item("pdf", pdf("x"))])
+
+
 def test_every_limit_is_in_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs/content.md").read_text()
     told = (

@@ -70,7 +70,7 @@ WRITE = FIELDS | {
     "id": ([*NOT_TEXT, *BROKEN_TEXT, ""], ["x" * 129]),
     "dedupe": (NOT_BOOL, []),
     "similar": (NOT_BOOL, []),
-    "same": (NOT_BOOL, []),
+    "related": (NOT_BOOL, []),
 }
 PUT = FIELDS | {
     "scope": (NOT_SCOPE, []),
@@ -102,7 +102,7 @@ QUERY = BOUNDS | {
     "floor": (["0.5", -0.1, 1.1, NAN, INF, True, [0.5], HUGE], []),
     "vector": (["x", 5, [], ["x"], [NAN], {"a": 1}], []),
 }
-DRAFT = {name: bad for name, bad in WRITE.items() if name not in ("ttl", "dedupe", "similar", "same")} | {
+DRAFT = {name: bad for name, bad in WRITE.items() if name not in ("ttl", "dedupe", "similar", "related")} | {
     "key": EDIT["key"],
     "updated_at": (NOT_TIME, []),
     "version": ([*NOT_INT, 0, -1, HUGE], []),

@@ -238,7 +238,7 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     passed = 0.0
-    monkeypatch.setattr("cofio.indexing.elapsed", lambda: passed)
+    monkeypatch.setattr("cofio.indexing.read_steady_clock", lambda: passed)
     record = memory.write(DEMO, text="mortal", ttl=60)
     work = Indexing(backend, lambda: None, clock)
     passed = 7200
@@ -261,7 +261,7 @@ def test_what_expires_only_by_a_clock_that_was_set_ahead_meanwhile_is_not_purged
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     passed = 0.0
-    monkeypatch.setattr("cofio.indexing.elapsed", lambda: passed)
+    monkeypatch.setattr("cofio.indexing.read_steady_clock", lambda: passed)
     monkeypatch.setattr("cofio.indexing.PURGE_AFTER", 0.0)
     record = memory.write(DEMO, text="mortal", ttl=18_000)
     work = Indexing(backend, lambda: None, clock)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Invalid, Scope, Settings
-from cofio.settings import HARMLESS, find_store
+from cofio.settings import HARMLESS, OTHERS, find_store
 from cofio.trust import MARK, mark_made
 
 
@@ -118,6 +118,8 @@ def test_a_broken_file_is_told_by_its_line_with_what_to_write(tmp_path: Path, li
     with pytest.raises(Invalid) as caught:
         Settings.load(tmp_path, {})
     assert said in str(caught.value)
+    assert str(caught.value).count(str(tmp_path / "cofio.toml")) == 1
+    assert str(caught.value).count("cofio.toml") == 1
     assert "\n" not in str(caught.value)
     assert "fake" not in str(caught.value)
 
@@ -197,8 +199,40 @@ def test_a_key_is_never_given_to_an_address_from_a_stores_file_unless_it_stands_
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cofio.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(Invalid, match=r"cofio\.toml"):
+    with pytest.raises(Invalid) as caught:
         Settings.load(tmp_path, {})
+    assert str(caught.value) == f"{tmp_path / 'cofio.toml'} is not text in UTF-8: write it anew"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("vault = 'maybe'", "vault: 'maybe' is not true or false"),
+        ("fetch_model = 'maybe'", "fetch_model: 'maybe' is not true or false"),
+        ("floor = 2", "floor: 2.0 is not a number from 0 to 1"),
+        ("port = 70000", "port: 70000 is not a port; use 1 to 65535, or 0 for one that is free"),
+        ("timezone = 'Mars/Olympus'", "timezone: 'Mars/Olympus' is not known; use a name such as Europe/Oslo"),
+        ("quiet_after = -1", "quiet_after: -1.0 is not a number of minutes from 0 (never) to 525,600"),
+    ],
+)
+def test_a_value_that_is_refused_is_told_with_where_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    own, store = tmp_path / "config" / "cofio" / "cofio.toml", tmp_path / "store"
+    own.parent.mkdir(parents=True)
+    store.mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for file in (own, store / "cofio.toml"):
+        file.write_text(line)
+        with pytest.raises(Invalid) as caught:
+            Settings.load(store, {})
+        assert str(caught.value) == f"{said} ({file})"
+        file.unlink()
+    name, value = line.split(" = ")
+    for variable in (f"COFIO_{name.upper()}", *filter(None, [OTHERS.get(name)])):
+        with pytest.raises(Invalid) as caught:
+            Settings.load(store, {variable: value.strip("'")})
+        assert str(caught.value) == f"{said} ({variable})"
 
 
 @pytest.mark.parametrize(

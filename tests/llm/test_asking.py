@@ -9,6 +9,7 @@ import traceback
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from threading import Event, Thread
 
 import pytest
 
@@ -369,6 +370,38 @@ def test_the_whole_address_of_the_endpoint_will_do(server: Scripted) -> None:
     assert ask(model) == GOOD
     model.close()
     assert server.calls[0].path == "/v1/chat/completions"
+
+
+def test_what_waits_for_an_answer_ends_when_the_model_is_closed(server: Scripted, make: Making, watch: Watch) -> None:
+    asked, failed = Event(), list[Failed]()
+
+    def held(_: Asked) -> Say:
+        asked.set()
+        return Say(held=True)
+
+    server.script = [held]
+    model = make(timeout=3600.0, sleep=None)
+    waiting = Thread(target=lambda: failed.append(failure(model)), daemon=True)
+    waiting.start()
+    assert asked.wait(60)
+    model.close()
+    waiting.join(60)
+    assert [each.reason for each in failed] == ["down"]
+    assert "the program is ending" in str(failed[0])
+    assert "the program is ending" in str(failure(model))
+    assert len(server.calls) == 1
+
+
+def test_a_pause_between_two_tries_ends_when_the_model_is_closed(server: Scripted, make: Making) -> None:
+    tried, failed = Event(), list[Failed]()
+    server.script = [fails(429, "slow down", Retry_After="29")]
+    model = make(sleep=None, spend=lambda calls, tokens: tried.set())
+    waiting = Thread(target=lambda: failed.append(failure(model)), daemon=True)
+    waiting.start()
+    assert tried.wait(60)
+    model.close()
+    waiting.join(20)
+    assert len(failed) == len(server.calls) == 1
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,16 @@ def test_every_setting_is_one_that_there_is(file: Path) -> None:
     assert named <= KNOWN
 
 
+def test_commands_on_the_units_store_have_the_variables_of_the_unit() -> None:
+    alias = re.search(r"^alias cofio='(.*?)'$", PAGE, re.MULTILINE)
+    assert alias
+    service = unit("cofio.service")
+    words = shlex.split(alias[1])
+    assert words[:4] == ["sudo", "-u", service["User"][0], "env"]
+    assert words[-1] == service["ExecStart"][0].split()[0]
+    assert sorted(words[4:-1]) == sorted(each.replace("%S", "/var/lib") for each in service["Environment"])
+
+
 def test_every_file_is_on_the_page() -> None:
     assert [file.name for file in FILES if f"deploy/{file.name}" not in PAGE and file.name != "Containerfile"] == []
 
@@ -109,9 +119,9 @@ def test_the_container_serves_once_there_is_a_token_and_is_healthy(tmp_path: Pat
         assert server.stdout
         address = re.fullmatch(r"http://0\.0\.0\.0:(\d+)/mcp\n", server.stdout.readline())
         assert address
-        asked = instructions("HEALTHCHECK")[0].partition("CMD ")[2].replace(":8427/", f":{address[1]}/")
-        _, *rest = json.loads(asked)
-        assert subprocess.run([sys.executable, *rest], check=False).returncode == 0
+        _, *rest = json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
+        asked = subprocess.run([sys.executable, *rest], env=environ | {"COFIO_PORT": address[1]}, check=False)
+        assert asked.returncode == 0
         server.terminate()
     assert server.returncode == 0
     assert {path.name for path in tmp_path.iterdir()} == {"store", "config"}

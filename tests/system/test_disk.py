@@ -136,7 +136,7 @@ def test_a_junction_is_a_link(tmp_path: Path) -> None:
 
 def test_the_number_of_a_file_fits_into_the_database() -> None:
     longest = SimpleNamespace(st_ino=2**128 - 1)
-    number = disk.number_of(cast(os.stat_result, longest))
+    number = disk.read_file_number(cast(os.stat_result, longest))
     connection = apsw.Connection(":memory:")
     assert connection.execute("SELECT ?", (number,)).get == number
 

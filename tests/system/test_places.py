@@ -10,7 +10,7 @@ import pytest
 from cofio import Invalid, Settings
 from cofio.content.fetching import Fetching
 from cofio.content.files import read
-from cofio.system.places import find_cache_folder, find_config_folder, path_of_uri
+from cofio.system.places import convert_uri_path, find_cache_folder, find_config_folder
 
 VARIABLES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "APPDATA", "LOCALAPPDATA")
 
@@ -55,10 +55,10 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_drive_of_windows_has_no_slash_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert path_of_uri("/C:/x") == "/C:/x"
+    assert convert_uri_path("/C:/x") == "/C:/x"
     (tmp_path / "a.txt").write_bytes(b"here")
     assert read(f"file://{tmp_path}/a.txt", Fetching(folders=(tmp_path,)))[0] == b"here"
     monkeypatch.setattr(sys, "platform", "win32")
-    assert path_of_uri("/C:/x") == "C:/x"
-    assert path_of_uri("/c:") == "c:"
-    assert path_of_uri("/srv/x:/y") == "/srv/x:/y"
+    assert convert_uri_path("/C:/x") == "C:/x"
+    assert convert_uri_path("/c:") == "c:"
+    assert convert_uri_path("/srv/x:/y") == "/srv/x:/y"

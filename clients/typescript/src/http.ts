@@ -70,7 +70,8 @@ export class Http {
     }
     this.url = url.href.replace(/\/+$/, "");
     this.#options = options;
-    this.#fetch = options.fetch ?? fetch;
+    // Called on its own: a browser's fetch refuses to be called as a method of another object.
+    this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
   }
 
   /** The JSON of the answer; a status of 400 and above becomes a CofioError. */
@@ -97,7 +98,8 @@ export class Http {
     if (this.#options.token !== undefined) headers.set("Authorization", `Bearer ${this.#options.token}`);
     if (sent.json !== undefined) headers.set("Content-Type", "application/json");
     const late = AbortSignal.timeout(this.#options.timeout ?? 60_000);
-    return await this.#fetch(this.url + sent.path + search(sent.query), {
+    const send = this.#fetch;
+    return await send(this.url + sent.path + search(sent.query), {
       method: sent.method,
       headers,
       body: sent.form ?? (sent.json === undefined ? null : JSON.stringify(sent.json)),

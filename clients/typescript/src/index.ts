@@ -56,6 +56,7 @@ export class Cofio {
   /** A knowledge base of documents, beside what is remembered of conversations. */
   readonly documents: Documents;
   readonly #calls: Caller;
+  #last = 0;
 
   constructor(options: CofioOptions = {}) {
     const http = new Http(options);
@@ -75,13 +76,19 @@ export class Cofio {
 
   /** Keeps messages of a session: they are on disk when this resolves. With `async_mode`, see `waitForTask`. */
   async add(request: AddInput, options?: RequestOptions): Promise<Answered<Calls["add"]["response"]>> {
-    const messages = request.messages.map((message, at) => ({
+    const messages = request.messages.map((message) => ({
       ...message,
       sender_id: message.sender_id ?? message.role,
-      timestamp: message.timestamp ?? Date.now() + at, // in the order in which they were given
+      timestamp: message.timestamp ?? this.#now(),
     }));
     const { data, request_id } = await this.#calls.ask("add", { ...request, messages }, options);
     return { ...data, request_id };
+  }
+
+  /** The time in milliseconds, later with each call: messages are sorted by it, and keep the order they were given in. */
+  #now(): number {
+    this.#last = Math.max(Date.now(), this.#last + 1);
+    return this.#last;
   }
 
   /** Turns what a session holds into episodes, facts and profiles now, rather than when the conversation moves on. */

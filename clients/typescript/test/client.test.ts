@@ -159,6 +159,40 @@ test("a token opens what is locked", async () => {
   assert.deepEqual(episodes, []);
 });
 
+test("the fetch of a browser, which must not be a method of anything, is called as a function", async () => {
+  const own = globalThis.fetch;
+  globalThis.fetch = function (this: unknown, input, init) {
+    if (this !== undefined && this !== globalThis) throw new TypeError("Illegal invocation");
+    return own(input, init);
+  };
+  try {
+    assert.equal((await new Cofio({ url }).health()).status, "ok");
+  } finally {
+    globalThis.fetch = own;
+  }
+  let called = 0;
+  const given: typeof fetch = function (this: unknown, input, init) {
+    assert.equal(this, undefined);
+    called += 1;
+    return own(input, init);
+  };
+  await new Cofio({ url, fetch: given }).health();
+  assert.equal(called, 1);
+});
+
+test("messages without a time keep their order, from one call to the next", async () => {
+  const session_id = "ella-order";
+  const say = (content: string) => ({ role: "user" as const, sender_id: "ella", content });
+  const first = Array.from({ length: 100 }, (_, at) => say(`first ${at}`));
+  await memory.add({ session_id, messages: first, defer_extraction: true });
+  await memory.add({ session_id, messages: [say("then this"), say("and last this")], defer_extraction: true });
+  const found = await memory.search({ user_id: "ella", query: "and last this", include_unprocessed: true, filters: { session_id } });
+  const said = found.unprocessed_messages.map((each) => JSON.stringify(each));
+  assert.equal(said.length, 102);
+  assert.match(said[100] ?? "", /then this/);
+  assert.match(said[101] ?? "", /and last this/);
+});
+
 test("what was turned away unread is sent again, after the time that the server asks for", async () => {
   await scripted([refuse(429, { "Retry-After": "0" }), refuse(503, { "Retry-After": "0" }), succeed({ n: 1 })], async (address, asked) => {
     assert.deepEqual(await new Cofio({ url: address }).search({ user_id: "a", query: "x" }), { n: 1 });

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from ..system.folders import open_folder
-from ..system.places import path_of_uri
+from ..system.places import convert_uri_path
 from .decoding import too_large
 from .fetching import Fetching
 from .items import Unreadable
@@ -41,7 +41,7 @@ def _path(uri: str) -> str:
     if parts.query or parts.fragment or "?" in uri or "#" in uri:
         raise Unreadable("In a file's URI, ? is written %3F and # is written %23.")
     path = os.fsdecode(unquote_to_bytes(parts.path))
-    path = path_of_uri(path)
+    path = convert_uri_path(path)
     if not os.path.isabs(path) or "\0" in path:
         raise Unreadable("The URI does not name a file by its full path, as file:///path does.")
     return path

@@ -50,6 +50,10 @@ class Reading:
         self._web = web or Web(fetching)
         self._workers = workers or Workers()
 
+    def close(self) -> None:
+        """End what is being read; nothing that needs a process of its own is read any more."""
+        self._workers.close()
+
     def texts(self, items: Sequence[Item]) -> list[str]:
         """What each item says. When one cannot be read, none is: hand over all that belong together in one call.
 

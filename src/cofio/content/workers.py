@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 
 from ..errors import Unavailable
 from ..system.processes import INHERITED, NO_WINDOW
@@ -31,6 +31,16 @@ class Workers:
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._places = BoundedSemaphore(AT_ONCE)
+        self._lock = Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        """End the processes that are reading; nothing is read any more."""
+        with self._lock:
+            self._closed = True
+            for process in self._running:
+                process.kill()
 
     def read(
         self, kind: Kind, data: bytes, deadline: float, charset: str | None = None, *, marked: bool = False
@@ -57,18 +67,46 @@ class Workers:
         command += ["marked"] if marked else []
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
-            done = subprocess.run(
-                command, input=data, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=max(seconds, 0.1),
-                env=environment, creationflags=NO_WINDOW, check=False,
-            )  # fmt: skip
+            code, told = self._communicate(command, data, environment, max(seconds, 0.1))
         except subprocess.TimeoutExpired:
             raise Unreadable("The document takes too long to read: send less of it, or what it says as text.") from None
         except OSError:
             raise Unavailable("no process can be started to read documents in; try again in a while") from None
-        if done.returncode == REFUSED:
-            raise Unreadable(done.stdout.decode())
-        if done.returncode not in (0, GAVE_UP) and 0 < done.returncode < 256:  # Windows has no signals, but high codes
+        if self._closed:
+            raise _ending()
+        if code == REFUSED:
+            raise Unreadable(told.decode())
+        if code not in (0, GAVE_UP) and 0 < code < 256:  # Windows has no signals, but high codes
             raise Unavailable("the process that reads documents does not start: is cofio installed as it should be?")
-        if done.returncode:
+        if code:
             raise Unreadable("The document is damaged, or needs more memory or time than a document should.")
-        return done.stdout.decode()
+        return told.decode()
+
+    def _communicate(
+        self, command: list[str], data: bytes, environment: dict[str, str], seconds: float
+    ) -> tuple[int, bytes]:
+        """The exit code of a process that is given the data, and what it answers."""
+        with self._lock:
+            if self._closed:
+                raise _ending()
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
+                creationflags=NO_WINDOW,
+            )  # fmt: skip
+            self._running.add(process)
+        try:
+            with process:
+                try:
+                    told, _ = process.communicate(data, seconds)
+                except BaseException:
+                    process.kill()
+                    raise
+            return process.returncode, told
+        finally:
+            with self._lock:
+                self._running.discard(process)
+
+
+def _ending() -> Unavailable:
+    sentence = "the program is ending, so the document was not read; send it again in a while"
+    return Unavailable(sentence, public=sentence)

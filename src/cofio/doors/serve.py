@@ -6,10 +6,12 @@ import ipaddress
 import signal
 import socket
 import sys
+from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -52,6 +54,7 @@ from .tokens import FILE, Token, Tokens
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
+PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
 
 
 class _Refusal(Exception):
@@ -321,7 +324,8 @@ def run(
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
             health=health,
         )  # fmt: skip
-        _Server(application, lambda: ready(f"http://{shown}:{address[1]}")).run(sockets=[listening])
+        told = partial(ready, f"http://{shown}:{address[1]}")
+        _Server(application, told, conversations.stop_waiting).run(sockets=[listening])
     return 0
 
 
@@ -330,9 +334,9 @@ def _say(line: str) -> None:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which says when it has started."""
+    """uvicorn, which says when it has started, and when whatever it still has to do should wait no longer."""
 
-    def __init__(self, application: ASGIApp, started: Callable[[], None]) -> None:
+    def __init__(self, application: ASGIApp, started: Callable[[], None], hurry: Callable[[], None]) -> None:
         capacity = Capacity.measure()
         super().__init__(
             uvicorn.Config(
@@ -349,13 +353,16 @@ class _Server(uvicorn.Server):
             )
         )
         self._tell = started
+        self._hurry = hurry
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._tell()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        late = get_running_loop().call_later(PATIENCE, self._hurry)
         await super().shutdown(sockets)
+        late.cancel()
         # Else uvicorn sends itself the signal once more, which ends the process before the memory is closed.
         self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
 

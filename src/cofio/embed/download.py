@@ -37,7 +37,7 @@ _MOST_REDIRECTS = 5
 _SILENCE = 30.0  # seconds in which a server must send something
 _LONGEST = 3600.0  # seconds that the whole file may take
 _OTHER = "has another file of this name, which is not used"
-_SAID: dict[int, str] = {
+_REFUSALS: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "asks for a user and password, which the index's address or ~/.netrc may hold",
     HTTPStatus.FORBIDDEN: "refuses (403)",
     HTTPStatus.NOT_FOUND: "does not have it (404)",
@@ -74,12 +74,12 @@ def _list_places(package: Package, sources: Sources) -> list[tuple[str, Path | s
     """Where the file may be, with the name of each place: a folder, or a page that lists files. Folders come first."""
     places: list[tuple[str, Path | str]] = []
     for index in sources.indexes:
-        folder = _local(index)
+        folder = _parse_local_path(index)
         page = f"{index.rstrip('/')}/{package.project}/"
-        places.append((_host(index), page) if folder is None else (str(folder), folder / package.project))
+        places.append((_show_host(index), page) if folder is None else (str(folder), folder / package.project))
     for link in sources.links:
-        folder = _local(link)
-        places.append((_host(link), link) if folder is None else (str(folder), folder))
+        folder = _parse_local_path(link)
+        places.append((_show_host(link), link) if folder is None else (str(folder), folder))
     return sorted(places, key=lambda place: isinstance(place[1], str))
 
 
@@ -109,7 +109,7 @@ class _Session:
                     raise _Failure("answers with a page that is too long for a list of files")
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         links = _read_links(bytes(content), kind, str(response.url))
-        found = next((link for link in links if _name(link) == package.file), None)
+        found = next((link for link in links if _find_file_name(link) == package.file), None)
         if found is None:
             raise _Failure("does not have it")
         return found
@@ -146,7 +146,7 @@ class _Session:
             client = self._client(bare)
             with client.stream("GET", bare, headers=headers, auth=self._find_auth(bare)) as response:
                 if response.status_code != HTTPStatus.OK:
-                    raise _Failure(_SAID.get(response.status_code, f"answers {response.status_code}"))
+                    raise _Failure(_REFUSALS.get(response.status_code, f"answers {response.status_code}"))
                 yield response
         except httpx2.HTTPError as error:
             raise _Failure(_explain(error)) from error
@@ -189,7 +189,7 @@ class _Session:
             raise _Failure(f"cannot be asked: pip's `cert` {place} cannot be read") from error
 
     def _find_auth(self, address: str) -> tuple[str, str] | None:
-        return self._credentials.get(_origin(address)) or _read_netrc(urlsplit(address).hostname or "")
+        return self._credentials.get(_find_origin(address)) or _read_netrc(urlsplit(address).hostname or "")
 
 
 class _Anchors(HTMLParser):
@@ -221,7 +221,7 @@ def _read_links(content: bytes, kind: str, address: str) -> list[str]:
         raise _Failure("answers with something else than a list of files") from None
 
 
-def _name(link: str) -> str:
+def _find_file_name(link: str) -> str:
     """What the file that a link leads to is called."""
     return unquote(link.partition("#")[0].partition("?")[0]).rsplit("/", 1)[-1]
 
@@ -237,7 +237,7 @@ def _find_in(folder: Path, package: Package) -> Path:
     except OSError:
         page = b""
     for link in _read_links(page, "", f"{folder.as_uri()}/" if folder.is_absolute() else ""):
-        found = _local(link.partition("#")[0])
+        found = _parse_local_path(link.partition("#")[0])
         if found is not None and found.name == package.file and found.is_file():
             return found
     raise _Failure("does not have it")
@@ -253,7 +253,7 @@ def _copy(path: Path, target: Path, pin: Pin) -> None:
     shutil.copyfile(path, target)
 
 
-def _local(place: str) -> Path | None:
+def _parse_local_path(place: str) -> Path | None:
     """The file or folder of this machine that is meant; None for an address elsewhere."""
     if place.lower().startswith("file:"):
         return Path(url2pathname(urlsplit(place).path))
@@ -277,7 +277,7 @@ def _explain(error: httpx2.HTTPError) -> str:
     return f"cannot be reached ({text})"
 
 
-def _host(address: str) -> str:
+def _show_host(address: str) -> str:
     """All of an address that may be shown."""
     try:
         return urlsplit(_strip_credentials(address)).netloc or "an address without a host"
@@ -285,7 +285,7 @@ def _host(address: str) -> str:
         return "an address that is none"
 
 
-def _origin(address: str) -> str:
+def _find_origin(address: str) -> str:
     parts = urlsplit(_strip_credentials(address))
     return f"{parts.scheme}://{parts.netloc}".lower()
 
@@ -302,7 +302,7 @@ def _split_credentials(address: str) -> tuple[str, tuple[str, str]] | None:
     except ValueError:
         return None
     name, _, password = user.partition(":")
-    return (_origin(address), (unquote(name), unquote(password))) if is_there else None
+    return (_find_origin(address), (unquote(name), unquote(password))) if is_there else None
 
 
 def _read_netrc(host: str) -> tuple[str, str] | None:

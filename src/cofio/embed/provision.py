@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 import threading
 import time
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ..errors import Unavailable
 from ..system import disk
-from ..system.processes import lower_process_priority, start_detached
-from ..trust import warn_once
-from .minilm import ID, installed
+from ..system.processes import is_running, lower_process_priority, start_detached
+from ..trust import inform_once
+from .minilm import ID, UNREADABLE, Unreadable, pins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,7 @@ _LABEL = "fetch."
 _BEAT = 5.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which the process has died
 _PAUSES = (60.0, 300.0, 1800.0, 7200.0, 21_600.0)  # seconds from one try to the next
+_MOST_PID = 2**31 - 1  # a file that says more makes no sense, and no system can be asked
 _NICE = 10  # nobody waits for it
 _LOOK = 0.2
 
@@ -41,12 +43,12 @@ _LOOK = 0.2
 class ModelState:
     """Whether there is a model, and what is being done about it."""
 
-    kind: Literal["ready", "fetching", "failed", "missing"]
+    kind: Literal["ready", "fetching", "failed", "missing", "unreadable"]
     stage: str = ""
     share: float = 0.0
     """How much of the fetching and building is behind, 0 to 1."""
     reason: str = ""
-    """Why the last try failed; may name folders and hosts."""
+    """Why the last try failed, or the model cannot be read; may name folders and hosts."""
 
     @property
     def percent(self) -> str:
@@ -64,6 +66,8 @@ class ModelState:
                 return "the model could not be fetched yet: `cofio model install` tries again and says why"
             case "missing":
                 return f"{ID} is not installed: run `cofio model install`"
+            case "unreadable":
+                return UNREADABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +81,15 @@ class _Status:
     share: float = 0.0
     reason: str = ""
     pid: int = 0
+    """The process; 0 until it says so itself."""
+    host: str = ""
+    """Where it runs: machines and containers may share a folder, and do not see each other's processes."""
 
     def is_alive(self, now: float) -> bool:
-        return not self.reason and abs(now - self.beat_at) < _SILENCE
+        if self.reason or abs(now - self.beat_at) >= _SILENCE:
+            return False
+        is_known = 0 < self.pid <= _MOST_PID and self.host == platform.node()
+        return not is_known or is_running(self.pid)
 
     def is_due(self, now: float) -> bool:
         """Whether the pause is over, or cannot be right because the clock was set back."""
@@ -88,9 +98,13 @@ class _Status:
 
 def read_state(models: Path) -> ModelState:
     """How the model in this folder is getting on; reads two small files."""
-    if installed(models):
+    try:
+        pins(models / ID)
         return ModelState(kind="ready")
-    status = _read(models)
+    except Unreadable as error:
+        return ModelState(kind="unreadable", reason=str(error))
+    except Unavailable:
+        status = _read(models)
     if status.is_alive(time.time()):
         return ModelState(kind="fetching", stage=status.stage, share=status.share)
     if status.reason:
@@ -111,7 +125,12 @@ def start(models: Path) -> ModelState:
     """
     state, now = read_state(models), time.time()
     status = _read(models)
-    if state.kind in ("ready", "fetching") or is_switched_off() or not _has_python() or not status.is_due(now):
+    if (
+        state.kind in ("ready", "fetching", "unreadable")
+        or is_switched_off()
+        or not _has_python()
+        or not status.is_due(now)
+    ):
         return state
     pause = _PAUSES[min(status.tries, len(_PAUSES) - 1)]
     # Before the process starts: one that dies at once has had its try, too.
@@ -127,7 +146,7 @@ def start(models: Path) -> ModelState:
             raise
     except OSError:
         return state  # which stands as it was; `cofio model install` says what is wrong with the folder
-    warn_once(
+    inform_once(
         "the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, memory is"
         f" searched by words. {SWITCH}=off prevents it"
     )
@@ -159,7 +178,7 @@ def _read(models: Path) -> _Status:
         return _Status(
             tries=int(found["tries"]), next_at=float(found["next_at"]), beat_at=float(found["beat_at"]),
             stage=str(found["stage"]), share=float(found["share"]), reason=str(found["reason"]),
-            pid=int(found["pid"]),
+            pid=int(found["pid"]), host=str(found["host"]),
         )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return _Status()  # nothing was tried yet, or the file is of no use
@@ -183,7 +202,7 @@ class _Pulse:
 
     def __init__(self, models: Path) -> None:
         self._models = models
-        self._begun = replace(_read(models), pid=os.getpid())
+        self._begun = replace(_read(models), pid=os.getpid(), host=platform.node())
         self._far = ("starting", 0.0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -72,8 +72,8 @@ def read_sources(environ: Mapping[str, str] | None = None) -> Sources:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Told:
-    """What one of the two is told."""
+class _ToolConfig:
+    """What one of the two is told to use."""
 
     defaults: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Told:
     insecure: list[str] = field(default_factory=list)
 
 
-def _read_pip(environ: Mapping[str, str]) -> _Told:
+def _read_pip(environ: Mapping[str, str]) -> _ToolConfig:
     values: dict[str, str] = {}
     parsed = [_parse_pip(path) for path in _find_pip(environ)]
     for section in _SECTIONS:
@@ -93,7 +93,7 @@ def _read_pip(environ: Mapping[str, str]) -> _Told:
     for name, value in environ.items():
         if name.upper().startswith("PIP_") and value:
             values[name[4:].lower().replace("_", "-")] = value
-    return _Told(
+    return _ToolConfig(
         defaults=values.get("index-url", "").split(),
         extra=values.get("extra-index-url", "").split(),
         links=values.get("find-links", "").split(),
@@ -117,7 +117,7 @@ def _find_pip(environ: Mapping[str, str]) -> list[Path]:
     else:
         system = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
         paths = [Path(each) / "pip/pip.conf" for each in reversed(system.split(os.pathsep))]
-        paths += [_PIP_SYSTEM, home / ".pip/pip.conf", _config(environ) / "pip/pip.conf"]
+        paths += [_PIP_SYSTEM, home / ".pip/pip.conf", _find_config_folder(environ) / "pip/pip.conf"]
         if sys.platform == "darwin":
             paths.insert(0, Path("/Library/Application Support/pip/pip.conf"))
             paths.append(home / "Library/Application Support/pip/pip.conf")
@@ -141,18 +141,18 @@ def _parse_pip(path: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def _read_uv(environ: Mapping[str, str]) -> _Told:
-    told = _Told()
+def _read_uv(environ: Mapping[str, str]) -> _ToolConfig:
+    config = _ToolConfig()
     for values in map(_parse_toml, _find_uv(environ)):
-        _add_uv(told, values)
+        _add_uv(config, values)
     named = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or ""
-    told.defaults = [_strip_name(named, environ)] if named else told.defaults
+    config.defaults = [_strip_name(named, environ)] if named else config.defaults
     others = f"{environ.get('UV_INDEX', '')} {environ.get('UV_EXTRA_INDEX_URL', '')}".split()
-    told.extra = [_strip_name(each, environ) for each in others] + told.extra
-    told.links = [each for each in environ.get("UV_FIND_LINKS", "").split(",") if each] + told.links
-    told.no_index = told.no_index or environ.get("UV_NO_INDEX", "").lower() in _TRUE
-    told.insecure += environ.get("UV_INSECURE_HOST", "").split()
-    return told
+    config.extra = [_strip_name(each, environ) for each in others] + config.extra
+    config.links = [each for each in environ.get("UV_FIND_LINKS", "").split(",") if each] + config.links
+    config.no_index = config.no_index or environ.get("UV_NO_INDEX", "").lower() in _TRUE
+    config.insecure += environ.get("UV_INSECURE_HOST", "").split()
+    return config
 
 
 def _find_uv(environ: Mapping[str, str]) -> list[Path]:
@@ -165,23 +165,23 @@ def _find_uv(environ: Mapping[str, str]) -> list[Path]:
         roots = [environ.get("APPDATA", ""), environ.get("PROGRAMDATA", "C:\\ProgramData")]
         return [Path(root) / "uv/uv.toml" for root in roots if root]
     system = (environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep)
-    return [_config(environ) / "uv/uv.toml", *(Path(each) / "uv/uv.toml" for each in system), _UV_SYSTEM]
+    return [_find_config_folder(environ) / "uv/uv.toml", *(Path(each) / "uv/uv.toml" for each in system), _UV_SYSTEM]
 
 
-def _add_uv(told: _Told, values: Mapping[str, object]) -> None:
+def _add_uv(config: _ToolConfig, values: Mapping[str, object]) -> None:
     """Add what one file says; what an earlier one said of the default index counts more."""
     defaults: list[str] = []
-    for entry in _tables(values.get("index")):
+    for entry in _list_tables(values.get("index")):
         url = entry.get("url")
         if isinstance(url, str) and entry.get("explicit") is not True:
-            (defaults if entry.get("default") is True else told.extra).append(url)
-    for table in (values, *_tables([values.get("pip")])):
-        defaults += _texts(table.get("index-url"))
-        told.extra += _texts(table.get("extra-index-url"))
-        told.links += _texts(table.get("find-links"))
-        told.no_index = told.no_index or table.get("no-index") is True
-    told.insecure += _texts(values.get("allow-insecure-host"))
-    told.defaults = told.defaults or defaults[:1]
+            (defaults if entry.get("default") is True else config.extra).append(url)
+    for table in (values, *_list_tables([values.get("pip")])):
+        defaults += _list_texts(table.get("index-url"))
+        config.extra += _list_texts(table.get("extra-index-url"))
+        config.links += _list_texts(table.get("find-links"))
+        config.no_index = config.no_index or table.get("no-index") is True
+    config.insecure += _list_texts(values.get("allow-insecure-host"))
+    config.defaults = config.defaults or defaults[:1]
 
 
 def _parse_toml(path: Path) -> dict[str, object]:
@@ -213,11 +213,11 @@ def _strip_name(entry: str, environ: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(netloc=f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.netloc}"))
 
 
-def _tables(value: object) -> Iterable[Mapping[str, object]]:
+def _list_tables(value: object) -> Iterable[Mapping[str, object]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _texts(value: object) -> list[str]:
+def _list_texts(value: object) -> list[str]:
     values = value if isinstance(value, list) else [value]
     return [each for each in values if isinstance(each, str)]
 
@@ -226,5 +226,5 @@ def _home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~"))
 
 
-def _config(environ: Mapping[str, str]) -> Path:
+def _find_config_folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config")

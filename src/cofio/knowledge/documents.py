@@ -264,7 +264,8 @@ class Documents:
             )
         )  # fmt: skip
         found = [Found(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
-        return Answer(found[: asked.limit], page.degraded)
+        is_near = any(not fields(hit.record).get("bare") for hit in page.near)
+        return Answer(found[: asked.limit], page.degraded, is_near)
 
     # How it is done.
 

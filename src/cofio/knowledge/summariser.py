@@ -73,7 +73,7 @@ class ModelSummariser:
             categories="\n".join(f"- {category.id}: {category.description}" for category in categories),
             topics=fenced(numbered(texts, _TOKENS)),
         )
-        return self._model.ask(system, user, schema=DOCUMENT, name="document")
+        return self._model.ask(system, user, schema=DOCUMENT, name="document", hurried=True)
 
 
 def _render_topics(topics: Sequence[Topic]) -> dict[int, str]:

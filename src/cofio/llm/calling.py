@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import responses
 from importlib.util import find_spec
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -104,7 +105,7 @@ class Endpoint:
 
     def __init__(
         self, url: str, model: str, key: str, *, spend: Spend | None, allowed: Allowed | None, timeout: float,
-        rest: float, clock: Callable[[], float], sleep: Callable[[float], None], jitter: Callable[[], float],
+        rest: float, clock: Callable[[], float], sleep: Callable[[float], None] | None, jitter: Callable[[], float],
     ) -> None:  # fmt: skip
         self._url, self.name = _parse(url)
         if not model.strip() or not model.isprintable():
@@ -117,9 +118,10 @@ class Endpoint:
         self._key = key
         self._spend, self._allowed = spend, allowed
         self._timeout, self._rest = timeout, rest
-        self._clock, self._sleep, self._jitter = clock, sleep, jitter
+        self._clock, self._sleep, self._jitter = clock, sleep or self._pause, jitter
         self._lock = Lock()
         self._made: OpenAI | None = None
+        self._closed: Future[None] = Future()
         self._rest_until = float("-inf")
         self.ways = Ways()
 
@@ -128,9 +130,11 @@ class Endpoint:
         self.ways = replace(self.ways, told=True)
 
     def close(self) -> None:
-        """Close the connections; the next question opens new ones."""
+        """Close the connections, and end at once what waits for an answer; nothing is asked any more."""
         with self._lock:
             made, self._made = self._made, None
+            if not self._closed.done():
+                self._closed.set_result(None)
         if made is not None:
             made.close()
 
@@ -160,12 +164,17 @@ class Endpoint:
                 ways = other
                 continue
             failures += 1
-            wait = self._wait(got, failures)
-            if not got.passing or failures >= tries or self._clock() + wait >= deadline:
+            pause = self._wait(got, failures)
+            if not got.passing or failures >= tries or self._clock() + pause >= deadline:
                 raise self._failure(got, failures)
-            self._sleep(wait)
+            self._sleep(pause)
+
+    def _pause(self, seconds: float) -> None:
+        wait([self._closed], seconds)
 
     def _check(self) -> None:
+        if self._closed.done():
+            raise Failed("down", f"{self.name} is asked no more: the program is ending")
         refusal = self._allowed() if self._allowed is not None else None
         if refusal is not None:
             raise Failed("budget", refusal)
@@ -207,7 +216,8 @@ class Endpoint:
         client = self._client()
         ends = self._clock() + timeout
         asked = sum(tokens(_words(turn)) for turn in said)
-        try:
+
+        def receive() -> bytes:
             create = client.chat.completions.with_streaming_response.create
             with create(**body, timeout=max(timeout, 0.001)) as response:
                 answer = bytearray()
@@ -217,6 +227,10 @@ class Endpoint:
                         raise httpx2.ReadTimeout("the answer never ended")
                     if len(answer) > MOST_BYTES:
                         break
+                return bytes(answer)
+
+        try:
+            answer = self._await(receive)
         except (openai.APITimeoutError, httpx2.TimeoutException):
             # It may have worked on the answer all the same.
             return self._spent(asked, _Trouble(reason="slow", problem="did not answer in time", passing=True))
@@ -226,9 +240,29 @@ class Endpoint:
         except openai.APIStatusError as error:
             after = _seconds(error.response.headers.get("Retry-After", ""))
             return self._spent(0, _status(error.status_code, str(error.body or error.message).lower(), after))
-        reply, cost = _reply(bytes(answer))
+        if answer is None:
+            return self._spent(asked, _Trouble(reason="down", problem="was left unanswered: the program is ending"))
+        reply, cost = _reply(answer)
         estimate = asked + (tokens(reply.text) if isinstance(reply, Reply) else 0)
         return self._spent(estimate if cost is None else cost, reply)
+
+    def _await(self, receive: Callable[[], bytes]) -> bytes | None:
+        """What is received; None when the endpoint is closed before.
+
+        A thread of its own waits for it, which is then left to itself: closing a connection does not end a read.
+        """
+        received: Future[bytes] = Future()
+
+        def work() -> None:
+            try:
+                received.set_result(receive())
+            except Exception as error:  # it is raised where the answer is waited for
+                received.set_exception(error)
+
+        Thread(target=work, name="cofio-llm", daemon=True).start()
+        either: list[Future[Any]] = [received, self._closed]
+        wait(either, return_when=FIRST_COMPLETED)
+        return received.result() if received.done() else None
 
     def _spent(self, cost: int, outcome: Reply | _Trouble) -> Reply | _Trouble:
         if self._spend is not None:

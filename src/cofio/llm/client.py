@@ -62,14 +62,15 @@ class Model:
         timeout: float = 60.0,
         rest: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Name the endpoint; nothing is sent yet.
 
         `allowed` is asked before every call, `spend` told after it. `timeout` is in seconds, for one call; a question
         takes at most three times that, and the half minute that the endpoint may ask for. An endpoint that did not
-        answer is left alone for `rest` seconds.
+        answer is left alone for `rest` seconds. `sleep` waits between two tries; by default, no longer than until
+        `close`.
 
         Raises:
             Invalid: the URL, the name or the key cannot be used.
@@ -87,7 +88,7 @@ class Model:
         return self._endpoint.model
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, and end at once what waits for an answer; nothing is asked any more."""
         self._endpoint.close()
 
     def ask(

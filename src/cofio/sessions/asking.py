@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Protocol
 
 from ..errors import Unavailable
@@ -62,7 +63,7 @@ def _followed(search: Search, asked: Asked) -> tuple[Answer, str]:
         answers += [search(replace(asked, text=query)) for query in further[:QUERIES]]
     found = _fused(answers, asked.limit)
     how = f"without a model, by {len(answers)} searches that follow names and days"
-    return Answer(found, answers[0].degraded), how
+    return replace(answers[0], found=found), how
 
 
 def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, str]:
@@ -81,7 +82,7 @@ def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, st
     if len(found) > 1:
         found = reranked(found, asked.text, advisor)
     how = f"with the model, by {len(answers)} searches"
-    return Answer(found[: asked.limit], answers[0].degraded), how
+    return replace(answers[0], found=found[: asked.limit]), how
 
 
 def reranked(found: Sequence[Found], query: str, advisor: Advisor) -> list[Found]:
@@ -111,7 +112,11 @@ def _leads(question: str, found: Sequence[Found]) -> list[str]:
 
 
 def _fused(answers: Sequence[Answer], limit: int) -> list[Found]:
-    """All that was found, by the ranks that it has; the first search counts for as much as all the others."""
+    """All that was found, by the ranks that it has; the first search counts for as much as all the others.
+
+    A sum of ranks says nothing to a reader who asks for a least score: each scores as its first search has it, or as
+    the best of those behind it, for scores fall.
+    """
     total: dict[str, float] = {}
     best: dict[str, Found] = {}
     for number, answer in enumerate(answers):
@@ -120,7 +125,8 @@ def _fused(answers: Sequence[Answer], limit: int) -> list[Found]:
             total[each.record.id] = total.get(each.record.id, 0.0) + weight / (RECIPROCAL + rank)
             best.setdefault(each.record.id, each)
     order = sorted(total, key=lambda known: (-total[known], known))[:limit]
-    return [replace(best[known], score=total[known]) for known in order]
+    scores = [*accumulate((best[known].score for known in reversed(order)), max)][::-1]
+    return [replace(best[known], score=score) for known, score in zip(order, scores, strict=True)]
 
 
 def _text(found: Found) -> str:

@@ -46,6 +46,8 @@ class Answer:
 
     found: list[Found]
     degraded: str | None
+    is_near: bool = False
+    """Whether nothing was found although something came near: a floor of 0 would give it."""
 
 
 def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
@@ -62,13 +64,14 @@ def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
         if _near(hits, asked.radius) and (record := _episode(engine, episode, hits)) is not None:
             facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, least)]
             found.append(Found(record, score(hits[0]), facts))
-    return Answer(found, page.degraded)
+    return Answer(found, page.degraded, bool(page.near))
 
 
 def of_agent(engine: Engine, home: Scope, kind: Kind, asked: Asked) -> Answer:
     """An agent's cases, or its skills."""
     page = _search(engine, home, (kind,), asked)
-    return Answer([Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)], page.degraded)
+    found = [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
+    return Answer(found, page.degraded, bool(page.near))
 
 
 def is_waiting(engine: Engine, place: Place, user: str) -> bool:
@@ -81,7 +84,7 @@ def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
     sessions = place.scope / "session"
     there = engine.list(sessions, kinds=(Kind.TURN,), filter=_said_by(user), limit=MAX_LIST)
     mine = list(dict.fromkeys(record.scope for record in there))
-    found, degraded = [], None
+    found, degraded, is_near = [], None, False
     for start in range(0, len(mine), AT_ONCE):
         some = Where("scope", "in", tuple(mine[start : start + AT_ONCE]))
         page = engine.search(
@@ -91,8 +94,9 @@ def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
             )
         )  # fmt: skip
         found += [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
-        degraded = degraded or page.degraded
-    return Answer(sorted(found, key=lambda each: -each.score)[: asked.limit], degraded)
+        degraded, is_near = degraded or page.degraded, is_near or bool(page.near)
+    best = sorted(found, key=lambda each: -each.score)[: asked.limit]
+    return Answer(best, degraded, is_near and not best)
 
 
 def _said_by(user: str) -> Filter:

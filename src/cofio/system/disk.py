@@ -18,7 +18,7 @@ _INODE = 2**63 - 1  # numbers of files are longer than what SQLite keeps, on som
 # What is missing on a system is nothing to ask for there: Windows knows no waiting for a file, and no terminal to take.
 NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 """Makes `os.open` refuse a link; 0 where it does not know how."""
-SAFELY: int = (
+SAFE_FLAGS: int = (
     getattr(os, "O_NONBLOCK", 0)  # a pipe in the file's place is not waited for
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOINHERIT", 0)
@@ -35,14 +35,14 @@ def open_plain(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> i
         OSError: ELOOP for a link; it cannot be opened; or, where only its path can tell, EISDIR for what is no file.
     """
     if NOFOLLOW:
-        return os.open(path, flags | SAFELY | NOFOLLOW, mode)
+        return os.open(path, flags | SAFE_FLAGS | NOFOLLOW, mode)
     try:
         before = os.lstat(path)
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
         try:
-            return os.open(path, flags | SAFELY | os.O_EXCL, mode)
+            return os.open(path, flags | SAFE_FLAGS | os.O_EXCL, mode)
         except FileExistsError:  # another process has just made it, or a link
             if flags & os.O_EXCL:
                 raise
@@ -51,7 +51,7 @@ def open_plain(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> i
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
     if not stat.S_ISREG(before.st_mode):
         raise OSError(errno.EISDIR, "Not a plain file", os.fspath(path))
-    opened = os.open(path, flags & ~os.O_TRUNC | SAFELY, mode)
+    opened = os.open(path, flags & ~os.O_TRUNC | SAFE_FLAGS, mode)
     if not os.path.samestat(before, os.fstat(opened)):  # exchanged in between, perhaps for a link
         os.close(opened)
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
@@ -73,7 +73,7 @@ def leads_elsewhere(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def number_of(found: os.stat_result) -> int:
+def read_file_number(found: os.stat_result) -> int:
     """What tells a file from the others of its disk."""
     return found.st_ino & _INODE
 

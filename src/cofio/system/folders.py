@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from .disk import NOFOLLOW, SAFELY, is_link, open_plain, replace, sync
+from .disk import NOFOLLOW, SAFE_FLAGS, is_link, open_plain, replace, sync
 from .names import is_plain
 
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
@@ -90,10 +90,10 @@ class DescriptorFolder(OpenFolder):
         self._descriptor = descriptor
 
     def enter(self, name: str) -> OpenFolder:
-        return DescriptorFolder(os.open(name, os.O_RDONLY | _FOLDER | NOFOLLOW | SAFELY, dir_fd=self._descriptor))
+        return DescriptorFolder(os.open(name, os.O_RDONLY | _FOLDER | NOFOLLOW | SAFE_FLAGS, dir_fd=self._descriptor))
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        return os.open(name, flags | NOFOLLOW | SAFELY, mode, dir_fd=self._descriptor)
+        return os.open(name, flags | NOFOLLOW | SAFE_FLAGS, mode, dir_fd=self._descriptor)
 
     def stat(self, name: str) -> os.stat_result:
         return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
@@ -222,7 +222,7 @@ def open_folder(path: str | os.PathLike[str]) -> OpenFolder:
         OSError: it is not there, or no folder, or may not be read.
     """
     if _OPENS_FOLDERS:
-        return DescriptorFolder(os.open(path, os.O_RDONLY | _FOLDER | SAFELY))
+        return DescriptorFolder(os.open(path, os.O_RDONLY | _FOLDER | SAFE_FLAGS))
     return PathFolder(path, follow=True)
 
 

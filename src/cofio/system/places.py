@@ -35,6 +35,6 @@ def _find(variable: str, windows_variable: str, plain: str, macos: str, windows:
     return Path(base, "cofio") if os.path.isabs(base) else None
 
 
-def path_of_uri(path: str) -> str:
+def convert_uri_path(path: str) -> str:
     """The path of a file as the system writes it, of the path in its URI: Windows' drives have no / before them."""
     return path[1:] if sys.platform == "win32" and _DRIVE.match(path) else path

@@ -71,7 +71,7 @@ def read_boot_id() -> str:
         return ""
 
 
-def elapsed() -> float:
+def read_steady_clock() -> float:
     """Seconds by a clock that nobody sets, and that goes on while the machine sleeps, where there is such a clock."""
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)

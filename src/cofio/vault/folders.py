@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from ..errors import Invalid
-from ..system.disk import number_of, sync
+from ..system.disk import read_file_number, sync
 from ..system.folders import OpenFolder, open_folder, walk
 from .layout import STATE, Path
 
@@ -252,4 +252,4 @@ def _there(parent: OpenFolder, name: str) -> Stamp | None:
 
 
 def _stamp(found: os.stat_result) -> Stamp:
-    return Stamp(number_of(found), found.st_mtime_ns, found.st_size)
+    return Stamp(read_file_number(found), found.st_mtime_ns, found.st_size)

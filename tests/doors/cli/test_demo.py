@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,28 @@ def test_a_second_time_adds_nothing(cofio: Cofio) -> None:
     assert (first["made"], again["made"]) == (True, False)
     assert again["records"] == first["records"]
     assert cofio("export").out == before
+
+
+def test_several_at_once_write_it_once(cofio: Cofio, folder: Path) -> None:
+    cofio("add", "mine")
+    command = [sys.executable, "-m", "cofio", "demo", "--json"]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    ended = [(*process.communicate(timeout=60), process.returncode) for process in running]
+    assert [json.loads(out)["made"] for out, _, code in ended if code == 0].count(True) == 1
+    assert all("another `cofio demo` is just putting it here" in err for _, err, code in ended if code)
+    assert cofio("demo", "--remove").out == "took the demo away: 21 records\n"
+    assert [row[-1] for row in cofio("list").rows] == ["mine"]
+
+
+def test_one_that_was_cut_short_is_told_and_cleared(cofio: Cofio, memory: Engine) -> None:
+    memory.put(Scope("demo"), "records", data=[], kind=Kind.LEDGER)
+    before = cofio("export").out
+    ran = cofio("demo")
+    assert (ran.code, ran.out) == (1, "")
+    assert "another `cofio demo` is just putting it here, or was cut short" in ran.err
+    assert cofio("export").out == before
+    assert cofio("demo", "--remove").code == 0
+    assert cofio("demo", "--json").json["made"] is True
 
 
 def test_it_is_taken_away_whole(cofio: Cofio, folder: Path) -> None:

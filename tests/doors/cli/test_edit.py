@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
 from pathlib import Path
@@ -175,6 +176,41 @@ def test_an_editor_that_is_not_there_is_told(
     ran = cofio("edit", note)
     assert ran.code == 1
     assert "the editor no-such-editor cannot be started (No such file or directory): set EDITOR" in ran.err
+    assert not (folder / ".cofio" / "edits").exists()
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t ", "''"])
+def test_an_editor_that_is_blank_is_none(
+    cofio: Cofio, note: str, editor: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, blank: str
+) -> None:
+    chosen = os.environ["VISUAL"]
+    monkeypatch.setenv("VISUAL", blank)
+    monkeypatch.setenv("EDITOR", blank)
+    ran = cofio("edit", note)
+    assert ran.code == 2
+    assert "say what to change: --title, --text" in ran.err
+    assert not (folder / ".cofio" / "edits").exists()
+    monkeypatch.setenv("EDITOR", chosen)
+    assert cofio("edit", note).err == "cofio: nothing was changed\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['rm "$file"'], "the editor removed the file, so nothing was changed"),
+        (['rm "$file"', "exit 3"], "ended with 3, so nothing was changed"),
+    ],
+)
+def test_an_editor_that_removes_the_file_changes_nothing(
+    cofio: Cofio, note: str, editor: Path, folder: Path, lines: list[str], said: str
+) -> None:
+    before = cofio("export").out
+    use(editor, *lines)
+    ran = cofio("edit", note)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.count("\n") == 1
+    assert said in ran.err
+    assert cofio("export").out == before
     assert not (folder / ".cofio" / "edits").exists()
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from cofio import __version__
-from cofio.suggestions import suggest
+from cofio.doors.cli.arguments import parser
+from cofio.query import FIELDS
+from cofio.suggestions import SYNONYMS, suggest
 
 from .conftest import Cofio, Ran
 
@@ -67,6 +69,52 @@ def test_a_slip_is_told_with_what_was_meant_and_where_to_read_more(
 @pytest.mark.parametrize(("written", "meant"), [("LIST", "list"), ("sarch", "search"), ("q", None), ("", None)])
 def test_only_what_is_alike_is_suggested(written: str, meant: str | None) -> None:
     assert suggest(written, ["list", "search", "Add"]) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("remove", "rm"), ("delete", "rm"), ("forget", "rm"), ("get", "show"), ("find", "search"), ("update", "edit"),
+        ("remember", "add"), ("start", "serve"), ("ls", "list"), ("check", "doctor"), ("status", "stats"),
+        ("settings", "config"), ("Delete", "rm"),
+    ],
+)  # fmt: skip
+def test_a_command_of_another_program_is_known_by_what_it_is_called_here(
+    cofio: Cofio, written: str, meant: str
+) -> None:
+    ran = cofio(written, "x")
+    assert ran.code == 2
+    assert f"{written} is not a command; did you mean {meant}?" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["rm", "--force", "x"], "there is no option --force; did you mean --yes?\n"),
+        (["search", "x", "--top", "5"], "there is no option --top; did you mean --limit?\n"),
+        (["add", "x", "--file", "y"], "there is no option --file\n"),
+        (["add", "x", "--flag"], "there is no option --flag\n"),
+        (["list", "-store", "y"], "there is no option -store; did you mean --store?\n"),
+        (["list", "--type", "fact"], "there is no option --type; did you mean --kind?\n"),
+        (["token", "delete", "x"], "delete is not a verb of `cofio token`; did you mean rm?\n"),
+    ],
+)
+def test_an_option_is_suggested_for_what_it_says_and_not_for_its_dashes(
+    cofio: Cofio, argv: list[str], said: str
+) -> None:
+    ran = cofio(*argv)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_every_synonym_means_something_that_there_is() -> None:
+    words: set[str] = set()
+    readers = [parser()]
+    while readers:
+        reader = readers.pop()
+        words |= {*reader._option_string_actions, *(name for action in reader.commands() for name in action.choices)}
+        readers += [each for action in reader.commands() for each in action.choices.values()]
+    assert {meant for every in SYNONYMS.values() for meant in every} <= words | set(FIELDS)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cofio import Engine, Scope
+from cofio import Engine, Kind, Scope
+from cofio.model import Json
+from cofio.sessions import Place
 
 from .conftest import Cofio, Ran
 
@@ -41,6 +43,84 @@ def test_a_beginning_that_several_share_is_told_with_the_candidates_and_does_not
         "cofio: id: abcdef is not enough of it, so nothing was done: write more characters",
     ]
     assert cofio("export").out == before
+
+
+@pytest.mark.parametrize("kind", [Kind.LEDGER, Kind.REVISION])
+def test_of_what_cofio_keeps_for_its_own_use_a_candidate_shows_the_kind_alone(
+    cofio: Cofio, memory: Engine, kind: Kind
+) -> None:
+    memory.write(Scope("mcp"), text="eJzLSM3JyVcozy/KSQEAGgsEXQ==", title="packed", kind=kind, id="abcdef-third")
+    shown = cofio("show", "abcdef").err.splitlines()
+    assert shown[1] == "cofio:   abcdef-f  note  what abcdef-first says"
+    assert shown[3] == f"cofio:   abcdef-t  {kind}"
+
+
+ACTIONS = pytest.mark.parametrize("argv", [["show"], ["rm"], ["edit", "--text", "x"]], ids=lambda argv: argv[0])
+
+
+@ACTIONS
+def test_an_id_that_others_continue_is_not_meant_by_less_than_all_of_it(
+    cofio: Cofio, memory: Engine, argv: list[str]
+) -> None:
+    for each in ("note-1", "note-10"):
+        memory.write(Scope("mcp"), text=f"what {each} says", id=each)
+    before = cofio("export").out
+    ran = cofio(argv[0], "note", *argv[1:])
+    assert (ran.code, ran.out) == (1, "")
+    assert "2 ids begin with note:" in ran.err
+    assert cofio("export").out == before
+    assert cofio(argv[0], "note-1", *argv[1:]).code == 0
+    assert cofio("show", "note-10", "--json").json["text"] == "what note-10 says"
+
+
+def add_document(engine: Engine, known: str, topics: int) -> None:
+    """A document as `cofio documents add` keeps it, under an id that a test can choose."""
+    home = Place().scope / "knowledge"
+    data: Json = {"topic_count": topics, "category_id": "Other", "source_name": "a.md"}
+    engine.write(home, text=f"what {known} says", kind=Kind.DOCUMENT, id=known, data=data)
+    for number in range(1, topics + 1):
+        engine.write(home / known, text=f"topic {number}", kind=Kind.TOPIC, id=f"{known}_{number}", position=number)
+
+
+@ACTIONS
+def test_a_document_with_many_topics_hides_no_other_that_begins_so(
+    cofio: Cofio, memory: Engine, argv: list[str]
+) -> None:
+    add_document(memory, "d_cf93", 12)
+    add_document(memory, "d_cfff", 0)
+    before = cofio("export").out
+    ran = cofio(argv[0], "d_cf", *argv[1:])
+    assert (ran.code, ran.out) == (1, "")
+    assert "more than 8 ids begin with d_cf:" in ran.err
+    assert cofio("export").out == before
+
+
+@ACTIONS
+def test_a_record_that_is_no_topic_is_not_taken_for_one(cofio: Cofio, memory: Engine, argv: list[str]) -> None:
+    add_document(memory, "d_cf93", 2)
+    memory.write(Scope("mcp"), text="of its own", id="d_cf93_7")
+    before = cofio("export").out
+    ran = cofio(argv[0], "d_cf", *argv[1:])
+    assert (ran.code, ran.out) == (1, "")
+    assert "4 ids begin with d_cf:" in ran.err
+    assert cofio("export").out == before
+
+
+def test_a_document_alone_is_meant_by_the_beginning_that_its_topics_share(cofio: Cofio, memory: Engine) -> None:
+    add_document(memory, "d_cf93", 12)
+    assert cofio("show", "d_cf", "--json").json["id"] == "d_cf93"
+    assert "cofio documents add --replace" in cofio("edit", "d_cf", "--text", "x").err
+    assert cofio("rm", "d_cf").out == "forgot 13 records\n"
+    assert "d_cf" not in cofio("export").out
+
+
+def test_the_whole_id_of_a_document_means_it_though_another_begins_so(cofio: Cofio, memory: Engine) -> None:
+    add_document(memory, "d_cf93", 0)
+    add_document(memory, "d_cf93aa", 0)
+    assert "is not enough of it" in cofio("documents", "show", "d_cf").err
+    assert cofio("documents", "show", "d_cf93", "--json").json["id"] == "d_cf93"
+    assert cofio("documents", "rm", "d_cf93").code == 0
+    assert cofio("documents", "show", "d_cf", "--json").json["id"] == "d_cf93aa"
 
 
 @pytest.mark.parametrize("argv", [["show"], ["rm"]], ids=lambda argv: argv[0])

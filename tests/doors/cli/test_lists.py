@@ -73,6 +73,7 @@ def test_a_list_of_nothing_but_internals_says_so(cofio: Cofio, memory: Engine) -
 def test_stats_are_sentences_for_people_and_numbers_for_programs(cofio: Cofio) -> None:
     said = dict(cofio("stats").rows)
     assert said["records"] == "4, and 3 that cofio keeps for its own use"
+    assert ["info", f"records: {said['records']}"] in cofio("doctor").rows
     assert said["vectors"] == "none"
     assert said["waiting"] == "7 records for the word index and 7 records for vectors"
     assert "fault" not in said

@@ -61,6 +61,22 @@ def test_why_gives_each_signal_after_the_hit(cofio: Cofio, notes: dict[str, str]
     assert len(printed) == 3
 
 
+@pytest.mark.parametrize(
+    ("query", "held"),
+    [
+        ("“Migrations” of our databases?", "Migrations and databases"),
+        ("migrate migration", "migrate"),
+        ("a C# database-naming scheme", "C#, database and naming"),
+        ("東京都の database", "東京, 京都 and database"),
+    ],
+)
+def test_why_says_the_words_as_they_were_asked_for(cofio: Cofio, memory: Engine, query: str, held: str) -> None:
+    memory.write(Scope("mcp"), text="Migrating the database in C# before naming 東京都", author="ann")
+    memory.settle()
+    printed = cofio("search", query, "--why", "--mode", "keyword", "--floor", "0").out.splitlines()
+    assert printed[1] == f"\tIt holds {held}, the only one found by words."
+
+
 def test_the_numbers_behind_the_reasons_are_for_who_asks(cofio: Cofio, notes: dict[str, str]) -> None:
     printed = cofio("search", "deploy", "-v", "--limit", "1").out.splitlines()
     assert printed[1].startswith("\tIt holds deploy")
@@ -100,7 +116,8 @@ def test_json_is_one_object_with_everything_about_the_search(cofio: Cofio, notes
 def test_nothing_found_is_no_error_and_says_where_it_looked(cofio: Cofio, notes: dict[str, str]) -> None:
     ran = cofio("search", "zebra", "--mode", "keyword", "--scope", "shop", "--kind", "fact", "--where", "author=pm")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "cofio: nothing found for 'zebra' in shop among fact with --where (candidates: 0 by words)\n"
+    where = "in shop among fact that passes the tests"
+    assert ran.err == f"cofio: nothing found for 'zebra' {where} (candidates: 0 by words)\n"
 
 
 def test_nothing_found_without_a_model_says_that_meaning_was_not_searched(

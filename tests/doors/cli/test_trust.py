@@ -64,8 +64,7 @@ def test_it_needs_a_memory(cofio: Cofio, folder: Path) -> None:
     ran = cofio("trust")
     assert ran.code == 1
     assert ran.err == (
-        f"cofio: cofio.toml: {folder / '.cofio' / 'cofio.toml'}, line 1: `vault = off` is not TOML; write"
-        " `vault = false`\n"
+        f"cofio: {folder / '.cofio' / 'cofio.toml'}, line 1: `vault = off` is not TOML; write `vault = false`\n"
     )
     assert not (folder / ".cofio" / "trusted").exists()
 

@@ -122,3 +122,27 @@ def test_no_text_breaks_the_reading_of_values(written: str) -> None:
     for read in (where, ttl, data, scope):
         with contextlib.suppress(argparse.ArgumentTypeError):
             read(written)
+
+
+@pytest.mark.parametrize(
+    ("argv", "titles"),
+    [
+        (["--tag", "OPS"], "ab"),
+        (["--tag", "ops", "--tag", "release"], "b"),
+        (["--tag", "ops,release"], "b"),
+        (["--tag", "release,auth", "--any"], "bc"),
+        (["--tag", "ops", "--where", "author=pm"], "a"),
+        (["--tag", "auth", "--where", "author=pm", "--any"], "ac"),
+        (["--tag", "nothing"], ""),
+    ],
+)
+def test_a_tag_asks_for_what_has_it(cofio: Cofio, memory: Engine, argv: list[str], titles: str) -> None:
+    for title, author, *tags in (("a", "pm", "ops"), ("b", "qa", "ops", "release"), ("c", "qa", "auth")):
+        memory.write(Scope("x"), text="zebra", title=title, author=author, tags=tags)
+    assert "".join(sorted(row[4] for row in cofio("list", *argv).rows)) == titles
+    found = cofio("search", "zebra", "--mode", "keyword", *argv)
+    assert "".join(sorted(row[4] for row in found.rows)) == titles
+
+
+def test_an_empty_tag_is_refused(cofio: Cofio) -> None:
+    assert "write a word, or several with commas between" in cofio("list", "--tag", ",").err

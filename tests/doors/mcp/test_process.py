@@ -283,7 +283,7 @@ def test_a_store_of_a_later_version_or_a_bad_setting_is_told_in_one_line(folder:
     started.append(wrong)
     code, out, err = wrong.end()
     assert (code, out) == (1, b"")
-    assert err == b"cofio: floor: 'high' is not a number\n"
+    assert err == b"cofio: floor: 'high' is not a number (COFIO_FLOOR)\n"
 
 
 def test_what_the_command_line_writes_is_found_through_the_door(folder: Path, started: list[Process]) -> None:

@@ -178,6 +178,7 @@ def test_agent_and_tags_narrow_a_list(tools: Tools) -> None:
     assert listed(agent="pm", tags=["auth"]) == ["A"]
     assert tools.list_context(tags=["%"]).text == "Memory store is empty."
     assert tools.list_context(agent="nobody").text == "Memory store is empty."
+    assert tools.list_context(agent="nobody").notes == ["[cofio: 3 chunks are kept, but none of them is here]"]
 
 
 @pytest.mark.requirement("list.limit")

@@ -159,6 +159,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "tasks.order": ("today", "a session's requests are carried out in order; what comes behind a queued one is queued"),
     "tasks.room": ("today", "a full queue is a 429 QUEUE_SATURATED with Retry-After, and nothing is kept"),
     "tasks.failed": ("today", "a task that fails says why, and does not keep those behind it"),
+    "tasks.prompt": ("issue 14", "a task does not wait until the sessions are carved that have fallen silent"),
     "tasks.durable": ("issue 14", "what was answered with 202 survives kill -9, and is carried out once"),
     "tasks.isolated": ("issue 14", "a token that is limited sees no task of another app or project"),
     "add.concurrent": ("issue", "adds to one session from several processes keep order and lose nothing"),
@@ -202,6 +203,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "for those who take part in the session alone; the seed: whoever asks",
     ),
     "search.waits": ("issue 14", "a search that finds nothing says so when messages of the user wait"),
+    "search.far": ("issue 14", "a search that finds nothing near enough says so, and what to do; of no other's memory"),
     "search.message_hits": ("issue", "include_unprocessed: waiting messages that answer, as message_hits"),
     # /get.
     "get.owner": ("seed get", "exactly one of user_id and agent_id, of at least one character"),
@@ -257,6 +259,10 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "whatever the model does, the rules' records stand, the job is tried later, health says so",
     ),
     "model.killed": ("issue 6", "a server that is killed while the model thinks loses nothing, and the next goes on"),
+    "model.stopped": (
+        "issue 14",
+        "a server that is stopped waits for no model: what waits is kept without its part, and answered",
+    ),
     "model.budget": ("issue 6", "a day's budget is kept, also by the next server, and what was spent is told"),
     "model.hand": ("issue 6", "what a person has written is left alone"),
     "model.cases": ("issue 6", "cases and skills are bettered too"),

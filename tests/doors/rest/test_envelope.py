@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,9 +21,10 @@ from starlette.testclient import TestClient
 from cofio import Unavailable, __version__
 from cofio.doors.http import Traced
 from cofio.doors.rest import http as rest
+from cofio.doors.rest.calls import NO_BODY
 from cofio.doors.tokens import Tokens
 
-from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, enveloped, failed, said, serving
+from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, Json, enveloped, failed, said, serving
 
 calls = pytest.mark.parametrize("call", CALLS)
 
@@ -168,7 +171,7 @@ def test_the_first_thing_that_is_wrong_is_told_with_its_place(bare: Api, call: s
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "Field required"),
+        (b"", NO_BODY),
         (b"not json", "JSON decode error: Expecting value at line 1, column 1"),
         (
             b"{",
@@ -395,3 +398,37 @@ def test_the_description_names_every_field_of_the_page(tmp_path: Path) -> None:
         "GetData": "episodes profiles agent_cases agent_skills total_count count",
     }.items():
         assert set(item.split()) <= set(schemas[name]["properties"]), name
+
+
+@pytest.mark.requirement("server.sigterm", "errors.envelope")
+def test_a_call_that_outlasts_the_server_is_told_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, over = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        begun.set()
+        over.wait(60)
+
+    monkeypatch.setattr(api.door, "_reply", hold)
+    route = next(route for route in api.door.routes() if route.path == f"{PREFIX}/search")
+    sent: list[Json] = []
+
+    async def receive() -> Json:
+        return {"type": "http.request", "body": b"{}"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def stop() -> None:
+        scope = {
+            "type": "http", "method": "POST", "path": route.path, "state": {"request_id": "0" * 32},
+            "headers": [(b"content-type", b"application/json")],
+        }  # fmt: skip
+        answering = asyncio.ensure_future(route.app(scope, receive, send))
+        await asyncio.to_thread(begun.wait, 60)
+        answering.cancel()  # as uvicorn does when the time is up
+        await answering
+        over.set()
+
+    asyncio.run(stop())
+    assert sent[0]["status"] == 503
+    assert "was stopped before this was finished" in json.loads(sent[1]["body"])["error"]["message"]

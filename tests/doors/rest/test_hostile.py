@@ -249,4 +249,5 @@ def test_the_longest_texts_are_taken_and_longer_ones_refused(api: Api) -> None:
 @pytest.mark.requirement("errors.never-500", "http.json")
 @calls
 def test_a_request_without_a_body_is_refused(bare: Api, call: str) -> None:
-    assert failed(bare.client.post(f"{PREFIX}/{call}"), 422) == "Field required"
+    told = failed(bare.client.post(f"{PREFIX}/{call}"), 422)
+    assert told.startswith("Field required: the body, which is missing; send a JSON object")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -25,6 +27,7 @@ from tests.llm.scripted import Asked, Manner, Say, Scripted, broken, empty, fail
 from cofio import Kind
 from cofio.content import MAX_BYTES
 from cofio.doors.rest import uploads
+from cofio.doors.rest.verbs import FAR
 from cofio.doors.tokens import Tokens
 from cofio.knowledge import CATEGORIES
 
@@ -704,3 +707,39 @@ def test_a_long_document_is_summed_up_in_a_few_calls(tmp_path: Path) -> None:
     with Scripted(right) as model, serving(tmp_path / "other", model=model.url) as (api, _):
         add(api, source)
         assert len(model.calls) == 4
+
+
+@pytest.mark.requirement("search.far", "knowledge.search")
+def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(api: Api) -> None:
+    lines = [
+        "Most bikes stand behind the work bench.",
+        "The house is called Rex.",
+        "Coffee is free.",
+        "The door is red.",
+    ] * 3
+    add(api, "# Houses\n\n" + "\n\n".join(f"## Part {n}\n\n{line}" for n, line in enumerate(lines)))
+
+    def ask(**more: Any) -> Json:
+        asked = {"query": "shopping centre work place called home", **more}
+        told: Json = api.client.post(f"{AT}/search", json=asked).json()
+        return told
+
+    assert ask()["data"]["hits"] == []
+    assert ask()["meta"] == {"notes": [FAR]}
+    assert "meta" not in ask(project_id="other")
+    assert len(ask(top_k=3)["data"]["hits"]) == 3
+    assert "meta" not in ask(top_k=3)
+
+
+@pytest.mark.requirement("server.sigterm")
+def test_a_file_that_is_being_read_keeps_no_server_from_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "python"  # a parser that never ends
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 600")
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with serving(tmp_path / "store") as (api, _), ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(send, api, pdf("x"), "x.pdf", "application/pdf")
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        api.door.close()
+        assert "the program is ending" in failed(sent.result(20), 503)  # sooner than a parser has time to read

@@ -393,6 +393,63 @@ def test_a_server_that_is_killed_while_the_model_thinks_loses_nothing_and_the_ne
         assert second.end()[0] == 0
 
 
+def upload(server: Server, text: str) -> tuple[int, Json]:
+    """The status and body that an upload of a document is answered with."""
+    lines = ["--b", 'Content-Disposition: form-data; name="title"', "", "A plan", "--b"]
+    lines += ['Content-Disposition: form-data; name="file"; filename="plan.md"', "", text, "--b--", ""]
+    with closing(server.connect()) as line:
+        body = "\r\n".join(lines).encode()
+        line.request("POST", "/api/v2/knowledge/documents", body, {"Content-Type": "multipart/form-data; boundary=b"})
+        answer = line.getresponse()
+        return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.requirement("server.sigterm", "model.stopped")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_stopped_waits_for_no_model(start: Start, how: signal.Signals) -> None:
+    answers: dict[str, tuple[int, Json]] = {}
+    with Scripted(slow) as silent:
+        server = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
+
+        def flush() -> None:
+            with closing(server.connect()) as line:
+                ask(line, "add", {"session_id": "s", "messages": [said("I live in Oslo.")]})
+                answers["flush"] = ask(line, "flush", {"session_id": "s"})
+
+        def store() -> None:
+            answers["upload"] = upload(server, "# Food\n\nWe eat bread and cheese.\n")
+
+        _ = server.port
+        clients = [threading.Thread(target=does) for does in (flush, store)]
+        for client in clients:
+            client.start()
+        until = time.monotonic() + 60
+        while len(silent.calls) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        assert {call.task for call in silent.calls} == {"document", "episode"}
+        _, log = server.end(how)  # which waits for less than the model has to answer
+        for client in clients:
+            client.join(60)
+    assert "Traceback" not in log
+    status, told = answers["upload"]
+    assert status == 201
+    assert "the model could not be asked" in told["meta"]["notes"][0]
+    status, told = answers["flush"]
+    assert (status, told["data"]) == (200, {"status": "extracted"})
+    assert "the rules' records" in told["meta"]["notes"][0]
+    with Scripted(right) as model:  # and the next server has the document, and goes on with the job
+        second = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")
+        with closing(second.connect()) as line:
+            job: Json = {}
+            until = time.monotonic() + 60
+            while job.get("status") != "done" and time.monotonic() < until:
+                (job,) = ask(line, "jobs", {})[1]["data"]["jobs"]
+            assert (job["status"], job["result"], job["error"]) == ("done", "refined", None)
+            line.request("GET", "/api/v2/knowledge/documents")
+            (document,) = json.loads(line.getresponse().read())["data"]["documents"]
+            assert document["title"] == "A plan"
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux says which files a process has open")
 def test_a_file_that_is_sent_waits_in_the_store_without_a_name_and_ends_with_a_killed_server(
     start: Start, tmp_path: Path

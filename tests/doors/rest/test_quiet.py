@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from cofio import Engine, Unavailable
+from cofio import Engine, Kind, Scope, Unavailable
+from cofio.doors.rest.jobs import WORKERS
 from cofio.embed.hashed import Hashed
 from cofio.extract import Message
 from cofio.sessions import Conversations, Place
@@ -95,6 +97,32 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
         assert len(api.waiting("a")) == 1
         assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
     assert "SECRET" not in caplog.text
+
+
+@pytest.mark.requirement("sessions.quiet", "tasks.prompt")
+def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    real, begun, over = Conversations.carve, threading.Event(), threading.Event()
+
+    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+        if session == "silent":
+            begun.set()
+            assert over.wait(120)
+        return real(conversations, place, session, **more)
+
+    monkeypatch.setattr(Conversations, "carve", carve)
+    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+        api.add(said(CLIMBING), session="silent", defer_extraction=True)
+        api.door.jobs.resume()
+        assert begun.wait(60)
+        try:
+            for n in range(WORKERS + 1):  # each of them in a session of its own, so that they are as many jobs
+                assert api.finished(api.queue(said(COFFEE), session=f"s{n}"))["status"] == "success"
+            assert api.engine.list(Scope("rest"), kinds=(Kind.EPISODE,)) == []  # the look is not over
+        finally:
+            over.set()
+        until(lambda: not api.waiting("silent"))
 
 
 @pytest.mark.requirement("sessions.quiet")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cofio.doors.rest.verbs import FAR
 from cofio.embed.hashed import Hashed
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, VALID, Api, Json, T, enveloped, said, serving
@@ -243,6 +244,20 @@ def test_a_least_score_leaves_out_what_scores_less_whatever_the_method(topics: A
         assert "min_score" in topics.refused("search", {"user_id": "alice", "query": "x", "min_score": wrong})
 
 
+@pytest.mark.requirement("search.min_score", "method.agentic", "method.multiround")
+@pytest.mark.parametrize("method", ["agentic", "llm_multiround"])
+def test_scores_of_several_rounds_are_of_the_size_of_those_of_one(topics: Api, method: str) -> None:
+    best, *_ = topics.search("living in Oslo", top_k=10)["episodes"]
+    found = topics.search("living in Oslo", method=method, top_k=10)["episodes"]
+    scores = [each["score"] for each in found]
+    assert scores == sorted(scores, reverse=True)
+    assert (found[0]["id"], scores[0]) == (best["id"], best["score"])
+    least = best["score"] / 2
+    kept = topics.search("living in Oslo", method=method, top_k=10, min_score=least)["episodes"]
+    assert kept
+    assert [each["id"] for each in kept] == [each["id"] for each in found if each["score"] >= least]
+
+
 @pytest.mark.requirement("search.radius-exempt", "method.keyword")
 def test_a_hit_without_a_cosine_is_exempt_from_the_radius(topics: Api) -> None:
     assert len(ids(topics.search("Yosemite", method="keyword", radius=1.0, top_k=10))) == 1
@@ -380,3 +395,23 @@ def test_a_search_that_finds_nothing_says_that_messages_wait(api: Api) -> None:
         assert "meta" not in api.post("search", {**asked, **other}).json()
     api.flush()
     assert "meta" not in api.post("search", asked).json()
+
+
+@pytest.mark.requirement("search.far", "scope.owner")
+@pytest.mark.parametrize("method", ["hybrid", "agentic"])
+def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(api: Api, method: str) -> None:
+    for n, topic in enumerate(TOPICS * 3):
+        api.told(f"{topic} It is {n}.", session=f"s{n}", at=T + n * DAY)
+    asked = {"user_id": "alice", "query": "shopping centre work place called home", "method": method}
+
+    def notes(**more: Any) -> list[str]:
+        answer = api.post("search", {**asked, **more}).json()
+        return [note for note in answer.get("meta", {}).get("notes", []) if "answered without a model" not in note]
+
+    assert enveloped(api.post("search", asked)) == NOTHING
+    assert notes() == [FAR]
+    for other in ({"user_id": "bob"}, {"app_id": "shop"}, {"project_id": "web"}):
+        assert notes(**other) == []
+    assert notes(top_k=3) == []
+    assert len(enveloped(api.post("search", {**asked, "top_k": 3}))["episodes"]) == 3
+    assert notes(query="zzzz") == []

@@ -17,7 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from cofio.doors import checkpoints
 from cofio.doors.cli import main
+from cofio.doors.memory_tool import http as memory_tool
+from cofio.doors.rest import http as rest
 from cofio.doors.tokens import FILE, Tokens
 from cofio.errors import Conflict, Invalid, NotFound, Unavailable
 
@@ -122,9 +125,16 @@ def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Pa
     assert server.get("/nope")[0] == 404
     assert server.tools() == 200
     code, _, err = server.end(signal.SIGINT)
-    assert code in (0, 130)
+    assert code == 130
     assert str(tmp_path / ".cofio") in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_it_says_when_it_was_stopped_and_that_nothing_is_lost(start: Start, how: signal.Signals, code: int) -> None:
+    ended, _, err = start().end(how)
+    assert ended == code
+    assert err.splitlines()[-1] == "cofio: stopped; all that was written is kept. Goodbye"
 
 
 def test_files_of_claude_s_memory_tool_are_kept_and_found_through_mcp(start: Start, tmp_path: Path) -> None:
@@ -471,3 +481,10 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert main(["token", "rm", "phone"]) == 0
     assert "it was the last" in capsys.readouterr().err
     assert Tokens(tmp_path / "store").find(token) is None
+
+
+def test_the_help_names_the_addresses_that_are_served(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--help"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    for address in ("/mcp", rest.PREFIX, checkpoints.PREFIX, memory_tool.PATH):
+        assert re.search(rf" {re.escape(address)}[,.]? ", told), address

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from ...errors import CofioError, Conflict, LimitExceeded, NotFound
 from ...system.streams import prepare_streams
+from ...trust import show_notices
 from .arguments import parser
 
 __all__ = ["main"]
@@ -43,6 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_output()
         return 1
     return code
+
+
+def _note(sentence: str) -> None:
+    from .terminal import note  # not before it is needed
+
+    note(sentence)
 
 
 def _tell(error: OSError) -> None:
@@ -79,12 +86,11 @@ def _run(argv: Sequence[str] | None) -> int:
     if args.command is None:
         top.print_help(sys.stderr)
         return 2
+    show_notices(_note)
     try:
         return _command(args.command)(args)
     except CofioError as error:
-        from .terminal import note
-
-        note(f"{error}{_REMEDIES.get(type(error), '')}")
+        _note(f"{error}{_REMEDIES.get(type(error), '')}")
         return 1
 
 

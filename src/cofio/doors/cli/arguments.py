@@ -219,7 +219,7 @@ def _finding(command: Callable[[str, str, str], Parser]) -> None:
         "search",
         "Find records by their words and their meaning, best first.",
         "cofio search how long do tokens live\n"
-        "cofio search deploy --scope mcp --where tags=ops --where 'created_at>=2026-01-01' --why",
+        "cofio search deploy --scope mcp --tag ops --where 'created_at>=2026-01-01' --why",
     )
     search.add_argument("query", nargs="+", metavar="QUERY", help="what to look for; any text will do")
     _bounds(search)
@@ -461,7 +461,7 @@ def _serving(command: Callable[[str, str, str], Parser], common: Parser) -> None
 
     serve = command(
         "serve",
-        "Serve the memory over HTTP: MCP at /mcp, REST under /api/v1/memory, checkpoints at /threads/, "
+        "Serve the memory over HTTP: MCP at /mcp, REST under /api/v2/memory, checkpoints at /threads/, "
         "Claude's memory tool at /api/v1/memory-tool.",
         "cofio serve\ncofio serve --port 9000\ncofio token add laptop && cofio serve --host 0.0.0.0",
     )
@@ -574,4 +574,8 @@ def _bounds(command: Parser) -> None:
         "--where", type=where, action="append", default=[], metavar="TEST",
         help=f"{TESTS}; may be given several times, and all must hold",
     )  # fmt: skip
-    command.add_argument("--any", action="store_true", help="one --where that holds is enough")
+    command.add_argument(
+        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        help="only what has this tag, as --where tags=TAG; of several, what has them all",
+    )  # fmt: skip
+    command.add_argument("--any", action="store_true", help="one --where or --tag that holds is enough")

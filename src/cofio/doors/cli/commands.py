@@ -98,7 +98,7 @@ def search(args: Namespace) -> int:
         if 0 < without <= FEW and settle(engine, limit=FEW):
             page = engine.search(query)
         short = shorten(args, engine, [hit.record.id for hit in page])
-    why = [explain(hit, page, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
+    why = [explain(hit, page, query.text, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
     output(as_json=args.json).hits(page, why, short)
     sys.stdout.flush()
     if not page and not args.json:
@@ -115,7 +115,7 @@ def _nothing(query: Query, page: Page) -> str:
     if query.mode != "keyword":
         counts.append("meaning was not searched" if seen.semantic is None else f"{seen.semantic} by meaning")
     kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
-    tests = " with --where" if query.filter else ""
+    tests = " that passes the tests" if query.filter else ""
     said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
     if not page.cut:
         return said
@@ -169,9 +169,7 @@ def rm(args: Namespace) -> int:
                     whole = record.scope.names[-1]
                     raise Invalid("id", f"{record.id} is a part of {whole}: `cofio documents rm {whole}` forgets that")
             with vaulting.followed(args, engine) as vault:
-                for each in doomed:
-                    forget(engine, vault, Delete(id=each))
-            removed = len(doomed)
+                removed = sum(forget(engine, vault, Delete(id=each)) for each in doomed)
             for each in (known for known in doomed if known not in args.ids):
                 note(f"{each} was: {headline(doomed[each])}")
         elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):

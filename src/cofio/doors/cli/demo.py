@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ...backends import Delete, Drop
-from ...errors import NotFound, Unavailable
+from ...errors import Conflict, NotFound, Unavailable
 from ...extract import Message
 from ...model import Draft, Importance, Json, Kind, Record, Scope
 from ...query import MAX_LIST
@@ -102,16 +102,20 @@ def demo(args: Namespace) -> int:
 def _fill(args: Namespace) -> int:
     folder, settings = place(args)
     with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
-        before = _own(engine)
-        if before is None:
-            _refuse_foreign(engine)
+        is_ours = _own(engine) is None and _claim(engine)
+        if is_ours:
             _write(engine, Conversations(engine, zone=settings.zone, mirror=vault))
+        elif not _own(engine):
+            raise Unavailable(
+                "another `cofio demo` is just putting it here, or was cut short: wait a moment, or clear what there is"
+                " of it with `cofio demo --remove`"
+            )
         records = len(_visible(engine))
         where = ", ".join(map(path, SCOPES))
-        said = "put" if before is None else "the demo is here already:"
+        said = "put" if is_ours else "the demo is here already:"
         output(as_json=args.json).done(
             f"{said} {counted(records)} of an invented team in {where}",
-            records=records, scopes=[*map(path, SCOPES)], made=before is None, tries=[*TRIES],
+            records=records, scopes=[*map(path, SCOPES)], made=is_ours, tries=[*TRIES],
         )  # fmt: skip
         sys.stdout.flush()
         settle(engine, limit=FEW)
@@ -169,14 +173,24 @@ def _visible(engine: Engine) -> list[Record]:
     return [record for scope in SCOPES for record in engine.list(scope, kinds=VISIBLE, limit=MAX_LIST)]
 
 
-def _refuse_foreign(engine: Engine) -> None:
+def _claim(engine: Engine) -> bool:
+    """Take on the writing of the demo; False when another process was first, so that it is never written twice.
+
+    Raises:
+        Unavailable: its scopes hold records of somebody else.
+    """
     found = _visible(engine)
-    if found:
+    if found and _own(engine) is None:
         where = ", ".join(sorted({path(record.scope) for record in found}))
         raise Unavailable(
             f"{where} already holds {counted(len(found))} of yours, so nothing was written: try the demo in a memory of"
             " its own, with --store demo-memory"
         )
+    try:
+        engine.put(ROOT, _LEDGER, data=[], kind=Kind.LEDGER, source=SOURCE, if_version=0)
+    except Conflict:
+        return False
+    return True
 
 
 def _remove(args: Namespace) -> int:

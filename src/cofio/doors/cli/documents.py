@@ -8,7 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import Invalid
+from ...errors import Invalid, NotFound
 from .arguments import misused
 from .identifiers import LEAST
 from .opening import opened, scrub, settle
@@ -130,7 +130,10 @@ def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Place]:
 
 def _resolve(place: Place, here: Documents, written: str) -> Record:
     """The document whose id this is, or begins with this if no other's does."""
-    found = here.find(place, written) if len(written) >= LEAST else []
+    try:
+        return here.read(place, written)
+    except NotFound:
+        found = here.find(place, written) if len(written) >= LEAST else []
     if not found:
         raise Invalid("id", f"no document's begins with {written}; `cofio documents list` shows what there is")
     if len(found) > 1:

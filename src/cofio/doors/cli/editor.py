@@ -148,9 +148,10 @@ def _given(args: Namespace) -> dict[str, Json]:
 
 def _find_editor() -> list[str] | None:
     """The editor that the user chose; at a terminal, else one that is there."""
-    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if chosen:
-        return _split(chosen)
+    for name in ("VISUAL", "EDITOR"):
+        command = _split(os.environ.get(name, "").strip())
+        if any(command[:1]):  # else the file itself would be run
+            return command
     if not sys.stdin.isatty():
         return None
     return next(([name] for name in EDITORS if shutil.which(name)), None)
@@ -178,7 +179,7 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
             note("nothing was changed")
         code = _change(args, record, changes) if changes else 0
     except (CofioError, UnicodeDecodeError, KeyboardInterrupt) as error:
-        if file.read_bytes() != before.render().encode():
+        if file.exists() and file.read_bytes() != before.render().encode():
             note(f"what you wrote is in {file}; take from it what should stay, then remove it")
         else:
             _remove(file)
@@ -205,7 +206,10 @@ def _write(args: Namespace, record: Record, words: Words) -> Path:
 
 def _read(file: Path, before: Words) -> str:
     """What the file holds now; line ends that the editor brought in are none of the person's words."""
-    written = file.read_bytes().decode()
+    try:
+        written = file.read_bytes().decode()
+    except FileNotFoundError:
+        raise Unavailable("the editor removed the file, so nothing was changed") from None
     return written if "\r" in before.text else written.replace("\r\n", "\n")
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Iterable
+
 from ...query import Hit, Page, Signal
+from ...text import query_words
 
 _NEARNESS = ((0.6, "very close to"), (0.45, "close to"), (0.3, "loosely related to"))
 _SURROUNDINGS = {
@@ -13,23 +18,46 @@ _SURROUNDINGS = {
     "session": "The conversation that it is part of fits.",
     "children": "Something that belongs to it, as a fact or a message, fits best.",
 }
+_BETWEEN = re.compile(r"[\s!\"$%&()*,./:;<=>?@\[\\\]^_`{|}~-]+")
 
 
-def explain(hit: Hit, page: Page, *, verbose: bool = False) -> list[str]:
-    """A sentence for each reason; with `verbose`, a line of numbers for each, too."""
-    said = [_by_words(hit, page)] if page.searched.mode != "semantic" else []
+def explain(hit: Hit, page: Page, query: str, *, verbose: bool = False) -> list[str]:
+    """A sentence for each reason that the query found the hit; with `verbose`, a line of numbers for each, too."""
+    said = [_by_words(hit, page, query)] if page.searched.mode != "semantic" else []
     if hit.why.semantic is not None:
         said.append(_by_meaning(hit.why.semantic, page))
     said += [_SURROUNDINGS.get(name, f"Its {name} adds to it.") for name, gain in hit.why.context.items() if gain > 0]
     return [*said, *_numbers(hit)] if verbose else said
 
 
-def _by_words(hit: Hit, page: Page) -> str:
-    words = hit.why.words
+def _by_words(hit: Hit, page: Page, query: str) -> str:
+    words = _as_written(query, hit.why.words)
     if not words or hit.why.keyword is None:
         return "It holds none of the query's words."
     held = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
     return f"It holds {held}, {_place(hit.why.keyword, page.searched.keyword)} by words."
+
+
+def _as_written(query: str, held: Iterable[str]) -> list[str]:
+    """The words of the query that are held, as somebody typed them rather than as they are indexed."""
+    left = dict.fromkeys(held)
+    said: list[str] = []
+    for written in _BETWEEN.split(query):
+        stems = query_words(written)
+        found = [stem for stem in stems if stem in left]
+        if not found:
+            continue
+        # Of a run in a script without spaces only parts may be held, which are no stems.
+        said += [_strip(written)] if len(found) == len(stems) else found
+        for stem in found:
+            del left[stem]
+    return [*said, *left]
+
+
+def _strip(written: str) -> str:
+    """A word without the quotation marks and the like around it; C# keeps its own."""
+    marks = "".join(char for char in set(written) if unicodedata.category(char)[0] == "P" and char != "#")
+    return written.strip(marks)
 
 
 def _by_meaning(signal: Signal, page: Page) -> str:

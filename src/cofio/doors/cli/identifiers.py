@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...errors import Invalid, NotFound
-from ...model import MAX_ID, check_text
+from ...model import MAX_ID, UNSOUGHT, Kind, check_text
+from ...query import MAX_LIST
 from .terminal import headline, note
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ SHOWN = 8  # candidates that are named when a beginning is not enough
 
 
 def resolve(engine: Engine, written: str) -> Record:
-    """The record whose id this is, or begins with this if no other's does.
+    """The record whose id this is, or begins with this if no other's does; a document is one with its topics.
 
     Raises:
         NotFound: there is none.
@@ -38,12 +39,21 @@ def resolve(engine: Engine, written: str) -> Record:
     found = engine.ids(written, limit=SHOWN + 1)
     if not found:
         raise NotFound(written)
-    if len(found) > 1 and all(each.startswith(found[0]) for each in found):
-        return engine.read(found[0])  # a document, whose topics have its id and a number
-    if len(found) > 1:
+    first = engine.read(found[0])
+    if len(found) > 1 and not _is_only_document(engine, written, first):
         _tell_candidates(engine, written, found)
         raise Invalid("id", f"{written} is not enough of it, so nothing was done: write more characters")
-    return engine.read(found[0])
+    return first
+
+
+def _is_only_document(engine: Engine, written: str, record: Record) -> bool:
+    """Whether all ids that begin so are a document's and its topics', which have its id and a number."""
+    if record.kind is not Kind.DOCUMENT:
+        return False
+    inside = engine.headings(record.scope / record.id, exact=True, kinds=(Kind.TOPIC,), limit=MAX_LIST)
+    own = {record.id, *(topic.id for topic in inside)}
+    # One more than its own would show another's; of a document with too many topics to ask so, nothing is known.
+    return len(own) < MAX_LIST and own.issuperset(engine.ids(written, limit=len(own) + 1))
 
 
 def _tell_candidates(engine: Engine, written: str, found: list[str]) -> None:
@@ -51,7 +61,8 @@ def _tell_candidates(engine: Engine, written: str, found: list[str]) -> None:
     short = engine.abbreviate(found)
     for each in found[:SHOWN]:
         record = engine.read(each)
-        note(f"  {short[each]}  {record.kind}  {headline(record)}")
+        says = "" if record.kind in UNSOUGHT else f"  {headline(record)}"  # what cofio keeps is for no reader
+        note(f"  {short[each]}  {record.kind}{says}")
 
 
 def shorten(args: Namespace, engine: Engine, ids: Iterable[str]) -> Mapping[str, str]:

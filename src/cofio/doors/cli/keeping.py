@@ -48,14 +48,12 @@ def _describe(numbers: Mapping[str, int | str], internal: int) -> dict[str, str]
     def count(name: str) -> int:
         return int(numbers[name])
 
-    own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
-    expired = f"; {count('expired'):,} have expired, and go with time" if count("expired") else ""
     vectors = [f"{made:,} by {name.partition(':')[2]}" for name, made in numbers.items() if name.startswith("vectors:")]
     index = f" and {size(count('bytes_index'))} of word index"
     codes = f" and {size(count('bytes_vectors'))} of vector codes" if count("bytes_vectors") else ""
     said = {
         "store": str(numbers["store"]),
-        "records": f"{count('records') - internal:,}{own}{expired}",
+        "records": _describe_records(numbers, internal),
         "words": f"{count('words'):,}",
         "that expire": f"{count('expiring'):,}" if count("expiring") else "",
         "checkpoints": f"{count('checkpoints'):,} of {_number(count('threads'), 'thread')}" if count("threads") else "",
@@ -69,6 +67,13 @@ def _describe(numbers: Mapping[str, int | str], internal: int) -> dict[str, str]
         "versions": f"schema {numbers['schema']}, SQLite {numbers['sqlite']}",
     }
     return {name: value for name, value in said.items() if value}
+
+
+def _describe_records(numbers: Mapping[str, int | str], internal: int) -> str:
+    """How many records there are, and what of them nobody is shown unasked."""
+    own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
+    expired = f"; {int(numbers['expired']):,} have expired, and go with time" if numbers["expired"] else ""
+    return f"{int(numbers['records']) - internal:,}{own}{expired}"
 
 
 def _describe_backlog(words: int, vectors: int) -> str:
@@ -123,10 +128,10 @@ def doctor(args: Namespace) -> int:
             if fix:
                 engine.scrub()
             deleted = _deleted(engine)
-            numbers = engine.stats()
+            numbers, internal = engine.stats(), count_internal(engine)
             if settings.llm_base_url:
                 facts["llm"] = _llm(engine, settings)
-        facts["records"] = f"{numbers['records']:,}"
+        facts["records"] = _describe_records(numbers, internal)
         facts["database"] = size(int(numbers["bytes_database"]))
         waits = f"{counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
         facts["embedder"] = f"{numbers['embedder']}, {waits}"
@@ -139,7 +144,8 @@ def doctor(args: Namespace) -> int:
         problems = [*(problems or _around(folder)), str(error)]
     state = read_state(settings.models_folder)
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
-    facts["model"] = words.get(state.kind, f"not installed: {state.reason}")
+    words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
+    facts["model"] = words[state.kind]
     facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
     facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
     if leftover := find_telemetry():
@@ -300,12 +306,14 @@ def model(args: Namespace) -> int:
     models = settings.models_folder
     state = read_state(models)
     there = state.kind == "ready"
+    taken = _measure(models / ID) if there else 0
     if args.verb == "status":
         said = {
-            "ready": f"{ID} is installed in {models} ({size(_measure(models / ID))})",
+            "ready": f"{ID} is installed in {models} ({size(taken)})",
             "fetching": f"{ID} is being fetched into {models} ({state.percent})",
             "failed": f"{ID} is not in {models}: {state.reason}",
             "missing": f"{ID} is not in {models}: run `cofio model install`",
+            "unreadable": state.reason,
         }[state.kind]
     else:
         source = Path(args.source).expanduser() if args.source else None
@@ -319,14 +327,14 @@ def model(args: Namespace) -> int:
             install(models, source=source, force=args.force, progress=report)
         forget(models)
         said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
-        there, state = True, read_state(models)
+        there, state, taken = True, read_state(models), _measure(models / ID)
     output(as_json=args.json).done(
         said, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
-        folder=str(models / ID), bytes=_measure(models / ID), embedder=settings.embedder,
+        folder=str(models / ID), bytes=taken, embedder=settings.embedder,
     )  # fmt: skip
     return 0
 
 
 def _measure(folder: Path) -> int:
-    """The bytes of the folder's files; none when it is not there."""
+    """The bytes of the folder's files."""
     return sum(file.stat().st_size for file in folder.glob("*"))

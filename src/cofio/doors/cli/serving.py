@@ -44,20 +44,28 @@ def serve(args: Namespace) -> int:
 
     folder = find_store(args.store)
     settings = Settings.load(folder)
-    code = run(
-        folder,
-        settings,
-        host=args.host or settings.host,
-        port=settings.port if args.port is None else args.port,
-        names=tuple(args.allow_host),
-        origins=tuple(args.allow_origin),
-        allow_secrets=args.allow_secrets or settings.allow_secrets,
-        ready=lambda url: _ready(args, folder, url),
-    )
+    try:
+        code = run(
+            folder,
+            settings,
+            host=args.host or settings.host,
+            port=settings.port if args.port is None else args.port,
+            names=tuple(args.allow_host),
+            origins=tuple(args.allow_origin),
+            allow_secrets=args.allow_secrets or settings.allow_secrets,
+            ready=lambda url: _ready(args, folder, url),
+        )
+    except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
+        _say_goodbye()
+        raise
+    _say_goodbye()
+    return code
+
+
+def _say_goodbye() -> None:
     from .terminal import note
 
     note("stopped; all that was written is kept. Goodbye")
-    return code
 
 
 def _ready(args: Namespace, folder: Path, url: str) -> None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
@@ -51,7 +51,8 @@ def written(name: str) -> Iterator[TextIO]:
                 file.close()  # what is open takes no other name on Windows
                 replace(file.name, target)
             except BaseException:
-                file.close()
+                with suppress(OSError):  # a full disk again, for what is left to write
+                    file.close()
                 os.unlink(file.name)
                 raise
     except OSError as error:

@@ -18,10 +18,11 @@ VISIBLE = tuple(kind for kind in Kind if kind not in UNSOUGHT)
 
 
 def asked_filter(args: Namespace) -> Filter | None:
-    """The filter that a command's tests make together."""
-    if not args.where:
+    """The filter that a command's tests and tags make together."""
+    tests = [*args.where, *(Where("tags", "has", tag) for tag in args.tag)]
+    if not tests:
         return None
-    return AnyOf(*args.where) if args.any else AllOf(*args.where)
+    return AnyOf(*tests) if args.any else AllOf(*tests)
 
 
 def visible_kinds(args: Namespace) -> tuple[Kind, ...]:

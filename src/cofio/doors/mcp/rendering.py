@@ -76,7 +76,7 @@ def render_value(value: Json) -> str:
 
 def render_near(records: Sequence[Record]) -> str:
     """What was not near enough to be found: a reader of their topics may know better."""
-    named = ", ".join(f"`{record.id}` {render_line(find_topic(record))}".rstrip() for record in records)
+    named = ", ".join(f"`{record.id}` {_quote(find_topic(record))}" for record in records)
     return f"nearest ({DATA}): {named}" if named else ""
 
 

@@ -136,7 +136,9 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     kept = rendering.fit(blocks, most)
     shown, rest = rendering.cut(rendering.SEPARATOR.join(blocks[:kept]), most)
     left_off = f"{len(hits) - kept} more left off by max_chars" if kept < len(hits) else ""
-    notice = rendering.render_fence(kept, left_off, rest)
+    # Said while meaning is off; that some of many records have no vector yet is not worth its tokens.
+    degraded = "" if page.searched.semantic is not None else _explain(engine, page)
+    notice = rendering.render_fence(kept, left_off, rest, degraded)
 
     def describe() -> dict[str, Json]:
         return {
@@ -282,7 +284,10 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     is_last = bool(found) and not more  # then all that there are have been passed over or are here
     total = offset + len(found) if is_last else engine.count(HOME, kinds=(Kind.NOTE,), filter=only)
     text, notice = rendering.EMPTY, ""
-    if lines:
+    if not lines:
+        kept = total or engine.count(HOME, kinds=(Kind.NOTE,))
+        notice = rendering.render_note(f"{kept} chunks are kept, but none of them is here" if kept else "")
+    else:
         text, rest = rendering.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
         where = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
         notice = rendering.render_note(f"stored {rendering.DATA}", where, rest)
@@ -372,8 +377,8 @@ TOOLS = {
                 top_k=_kind("integer", "The most results (default: 6).", minimum=1, maximum=20),
                 min_score=_kind(
                     "number",
-                    "Least score of a result, by words (BM25) or meaning (cosine); 0 lets all through. Left out, what"
-                    " is relevant (default: 0.1).",
+                    "Least score of a result, by words (BM25) or meaning (cosine); 0 lets all through (default: what"
+                    " is relevant).",
                     minimum=0,
                 ),
                 search_mode=_kind("string", "Words and meaning (default), words, or meaning.", enum=[*_MODES]),

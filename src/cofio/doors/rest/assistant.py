@@ -33,7 +33,7 @@ class Assistant:
         self.summariser = ModelSummariser(self.model, prompts)
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Let go of connections: whoever waits for an answer is told at once that there is none."""
         self.model.close()
 
 

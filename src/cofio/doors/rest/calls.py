@@ -24,6 +24,10 @@ FORM = "multipart/form-data"
 MAX_BODY = 16_777_216  # bytes
 MAX_FIELDS = 64  # of a query string
 LIMITS = JsonLimits()
+NO_BODY = (
+    "Field required: the body, which is missing; send a JSON object"
+    " (with curl: -H 'Content-Type: application/json' -d '{...}')"
+)
 
 Parse = Callable[[], object]
 """Gives the fields of a request; it may take its time, so it is called beside the event loop."""
@@ -62,7 +66,7 @@ def get_path_fields(scope: Scope) -> dict[str, Any]:
 def parse_json(body: bytes | bytearray, fields: Mapping[str, Any] | None = None) -> object:
     """The JSON of a body, once it is clear that it is of bearable depth and size; `fields` are added to its own."""
     if not body:
-        raise RequestError(422, "Field required")
+        raise RequestError(422, NO_BODY)
     try:
         LIMITS.check(body)
         parsed = json.loads(body.decode(), parse_constant=_no_number)  # UTF-8 alone: that is what was measured

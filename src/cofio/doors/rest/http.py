@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from asyncio import get_running_loop
+import time
+from asyncio import CancelledError, get_running_loop
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta, tzinfo
@@ -38,7 +39,9 @@ DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
+LEAVING = 2.0  # seconds that calls and jobs have to end once nobody waits for their answers any more
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
+STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
 
 
@@ -127,14 +130,30 @@ class Door:
         """
         return describe_health(self._engine(), self.jobs, self._zone, has_model=self._assistant is not None)
 
-    def close(self) -> None:
-        """Finish the calls and the job at hand."""
-        self._writers.shutdown()
-        self._readers.shutdown()
-        self._uploaders.shutdown()
-        self.jobs.close()
+    def stop_waiting(self) -> None:
+        """Let no call and no job wait for a model any more: they go on at once as if it could not be asked."""
         if self._assistant is not None:
             self._assistant.close()
+        self.jobs.stop()
+
+    def close(self) -> None:
+        """Finish the calls and the jobs at hand, as far as they can be finished soon; those behind them are dropped."""
+        self.stop_waiting()
+        self._reading.close()  # the time that it had is over
+        pools = (self._writers, self._readers, self._uploaders)
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+        def wait_for_all() -> None:
+            for pool in pools:
+                pool.shutdown()
+
+        # A pool is waited for without limit, or not at all: so a thread waits that need not be waited for.
+        ending = threading.Thread(target=wait_for_all, name="cofio-rest-end", daemon=True)
+        ending.start()
+        until = time.monotonic() + LEAVING
+        ending.join(LEAVING)
+        self.jobs.close(until - time.monotonic())
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
@@ -144,7 +163,10 @@ class Door:
             response = self._failure(scope, error)
         else:
             threads = self._uploaders if call.uploads else self._writers if call.writes else self._readers
-            response = await get_running_loop().run_in_executor(threads, partial(self._reply, call, parse, scope))
+            try:
+                response = await get_running_loop().run_in_executor(threads, partial(self._reply, call, parse, scope))
+            except CancelledError:  # the time is up that a server which is being stopped gives to its calls
+                response = self._failure(scope, RequestError(503, STOPPED))
         await response(scope, receive, send)
 
     def _failure(self, scope: Scope, error: RequestError) -> Response:

@@ -97,6 +97,7 @@ class Jobs:
         self._closing = False
         self._look = time.monotonic() + LOOK
         self._quiet_look = time.monotonic() if quiet else float("inf")
+        self._looking = False
         self._failed = 0
         self._faulted_at: datetime | None = None
         self.trouble: str | None = None
@@ -161,7 +162,8 @@ class Jobs:
     def settled(self, place: Place, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
+            self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
+            return not self._open[(place, session)]
 
     def spent(self, place: Place, session: str) -> Spent:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
@@ -176,13 +178,18 @@ class Jobs:
                 total = total.plus(int(str(usage["calls"])), int(str(usage["tokens"])))
         return total
 
-    def close(self) -> None:
-        """End with the jobs that are being done; the others wait for the next server."""
+    def stop(self) -> None:
+        """Begin no more jobs, and let nobody wait for one: what is not done is left to the next server."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """End with the jobs that are being done, if they end within this time."""
+        self.stop()
+        until = time.monotonic() + seconds
         for thread in self._threads:
-            thread.join(timeout=5)  # one that waits for a model is left to itself: its job is not done
+            thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
     def _take_all(self, scope: Scope, wanted: AllOf | Where) -> None:
         engine = self._conversations().engine
@@ -205,8 +212,12 @@ class Jobs:
             self._known.add(job)
             self._open[(job.place, job.session)] += 1
             self._push(job, after)
-            if len(self._threads) < min(WORKERS, len(self._known)):
-                self._start()
+            self._start_if_needed()
+
+    def _start_if_needed(self) -> None:
+        # The thread that looks around is not there for jobs meanwhile: 1,000 silent sessions keep it for seconds.
+        if len(self._threads) < min(WORKERS, len(self._known)) + self._looking:
+            self._start()
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="cofio-jobs", daemon=True)
@@ -248,20 +259,28 @@ class Jobs:
                 now = time.monotonic()
                 if (job := self._pop(now)) is not None:
                     return job
-                if now >= self._look:
+                if now >= self._look and not self._looking:
                     self._look = now + LOOK
                     look = self._look_for_jobs
-                elif now >= self._quiet_look:
+                elif now >= self._quiet_look and not self._looking:
                     often = self._quiet.total_seconds() / QUIET_LOOKS
                     self._quiet_look = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
                     look = self._carve_quiet
                 else:
                     able = [self._due_lines, *([self._due] if self._at_model < AT_MODEL else [])]
                     due = [queue[0][0] for queue in able if queue]
-                    self._changed.wait(min([self._look, self._quiet_look, *due]) - now)
+                    due += [] if self._looking else [self._look, self._quiet_look]
+                    self._changed.wait(min(due) - now if due else None)
                     continue
-            with suppress(CofioError):  # the store may be busy, or about to be closed
-                look()
+                self._looking = True
+                self._start_if_needed()
+            try:
+                with suppress(CofioError):  # the store may be busy, or about to be closed
+                    look()
+            finally:
+                with self._changed:
+                    self._looking = False
+                    self._changed.notify_all()
 
     def _pop(self, now: float) -> _Job | None:
         """What is due and can be done: tasks first, for clients wait for them."""
@@ -413,6 +432,9 @@ class Jobs:
         except Unavailable as error:
             if conversations.engine.closed:
                 raise
+            if self._closing:  # the next server asks, and does not begin with a failure
+                _marked(conversations, kept, status="queued")
+                return None
             self.trouble = str(error)
             _marked(conversations, kept, status="waiting", error=str(error)[:1000])
             return pause

@@ -46,7 +46,7 @@ from .knowledge_models import (
 from .replies import Caller, Data, File, Reply, RequestError
 from .requests import Placed
 from .uploads import read_upload
-from .verbs import Verbs
+from .verbs import FAR, Verbs
 
 AREA = "knowledge"
 MODES: dict[str, Mode] = {
@@ -210,6 +210,8 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
                 "document": {"doc_id": document.id, "title": document.title, "summary": document.text},
             }
         )
+    if answer.is_near and not hits:
+        notes.append(FAR)
     return Reply({"hits": hits, "total": len(hits)}, notes=tuple(notes), degraded=answer.degraded)
 
 

@@ -58,12 +58,14 @@ FORGOTTEN = {
     "messages": Kind.TURN, "episodes": Kind.EPISODE, "atomic_facts": Kind.FACT, "profiles": Kind.PROFILE,
     "agent_cases": Kind.CASE, "agent_skills": Kind.SKILL,
 }  # fmt: skip
+FOUND = ("episodes", "message_hits", "agent_cases", "agent_skills")  # what answers a query, rather than goes with it
 LISTED = {**KINDS, "atomic_fact": Kind.FACT}
 TYPES = {kind: name for name, kind in LISTED.items()}
 WAITS = (
     "messages of this user are waiting to become memory, and were not searched: flush their session, or search them,"
     " too, with include_unprocessed"
 )
+FAR = "nothing was near enough; with `top_k` the nearest are given"
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -165,6 +167,7 @@ class Verbs:
             if asked.include_unprocessed:
                 answer = waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
                 looking.degraded.append(answer.degraded)
+                looking.is_near |= answer.is_near
                 hits = looking.drop_below(answer.found)
                 data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
             elif not found and is_waiting(engine, place, asked.user_id):
@@ -182,6 +185,8 @@ class Verbs:
             track, owner = _owner(asked)
             seen = self.conversations.buffered_for(place, session, track, owner)
             data["unprocessed_messages"] = [*map(self.show.message, seen)]
+        if looking.is_near and not any(data.get(name) for name in FOUND):
+            looking.notes.append(FAR)
         degraded = dict.fromkeys(reason for reason in looking.degraded if reason)
         return Reply(data, notes=tuple(dict.fromkeys(looking.notes)), degraded="; ".join(degraded) or None)
 
@@ -334,6 +339,7 @@ class _Looking:
         self._reader = None if verbs.assistant is None else verbs.assistant.reader
         self.notes: list[str] = []
         self.degraded: list[str | None] = []
+        self.is_near = False
 
     def among(self, search: Search, kind: Kind, most: int) -> list[Found]:
         """What a search finds, in as many rounds as were asked for."""
@@ -344,6 +350,7 @@ class _Looking:
         else:
             answer = search(asked)
         self.degraded.append(answer.degraded)
+        self.is_near |= answer.is_near
         if self._asked.enable_llm_rerank and self._asked.method == "hybrid" and kind is not Kind.EPISODE:
             return self.drop_below(self._reranked(answer.found))
         return self.drop_below(answer.found)
