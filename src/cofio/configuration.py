@@ -30,7 +30,7 @@ _QUOTES = 'texts stand in quotes, as in `embedder = "none"`, and switches are `t
 
 
 class InvalidFile(Invalid):
-    """A file that cannot be read or is not TOML; the problem names it with its folder, so the field is not said, too."""
+    """A file that cannot be read or is not TOML; the problem names it with its folder, so the field is not said."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(FILE, problem)

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Json
-from cofio.secrets import Secret, find_in_json, find_secret, mask_in_json, mask_secrets
+from cofio.secrets import Secret, find_in_json, find_secret, mask_in_json, mask_secrets, mask_with_offsets
 
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + "234567"
@@ -908,3 +908,24 @@ def test_a_token_in_an_address_or_a_path_is_found(text: str, prefix: str) -> Non
     token = prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=36))
     assert find_secret(text.format(token)) is not None
     assert token not in mask_secrets(text.format(token))
+
+
+@given(st.lists(st.sampled_from(["plain ", "ghp", "é", "\n", "{}", "word "]), max_size=12))
+def test_places_of_a_text_are_found_again_once_it_is_masked(parts: list[str]) -> None:
+    token = "ghp" + "_" + "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=36))
+    pieces = [f" {token} " if part == "{}" else part for part in parts]
+    text = "".join(pieces)
+    offsets = list(range(len(text) + 1))
+    masked, moved = mask_with_offsets(text, offsets)
+    assert masked == mask_secrets(text)
+    assert moved == sorted(moved)
+    assert (moved[0], moved[-1]) == (0, len(masked))
+    mark = mask_secrets(token)
+    found = [place.start() for place in re.finditer(token, text)]
+    for offset in offsets:
+        inside = next((start for start in found if start < offset < start + len(token)), None)
+        if inside is not None:
+            assert masked[: moved[offset]].endswith(mark)
+            assert moved[offset] == moved[inside] + len(mark)
+        else:
+            assert masked[moved[offset] :] == mask_secrets(text[offset:])

@@ -17,7 +17,7 @@ from cofio import Engine, Invalid, Kind, NotFound, Scope, Settings
 from cofio.content import Unreadable
 from cofio.doors.cli import main
 from cofio.embed.hashed import Hashed
-from cofio.knowledge import Documents, Stored, Upload, topic_path, topic_summary
+from cofio.knowledge import Documents, Stored, Upload, get_topic_path, summarise_topic
 from cofio.knowledge.documents import SEARCHED_FOR_SECRETS, UNSEARCHED_FILE
 from cofio.knowledge.originals import PART
 from cofio.knowledge.uploads import UNSAFE_FILE
@@ -71,7 +71,7 @@ def text_of(documents: Documents, stored: Stored, place: Place = HERE) -> str:
 def found(documents: Documents, text: str, place: Place = HERE) -> list[str]:
     """The names of the topics that a search finds."""
     answer = documents.search(place, Asked(text=text, mode="keyword", limit=10))
-    return [topic_path(each.record)[-1] for each in answer.found]
+    return [get_topic_path(each.record)[-1] for each in answer.found]
 
 
 def test_a_document_is_a_record_and_so_is_each_topic(documents: Documents) -> None:
@@ -86,7 +86,7 @@ def test_a_document_is_a_record_and_so_is_each_topic(documents: Documents) -> No
         (f"{record.id}_3", "Kitchen > Running the kitchen > Soup"),
         (f"{record.id}_4", "Kitchen > Running the kitchen > Soup > Stock"),
     ]
-    assert topic_summary(topics[1]) == "Mix flour, water and salt, and let the dough rest overnight."
+    assert summarise_topic(topics[1]) == "Mix flour, water and salt, and let the dough rest overnight."
     assert text_of(documents, stored) == GUIDE.strip()
 
 

@@ -101,6 +101,7 @@ def test_the_doors_over_http_and_the_vault_reach_nothing(sandbox: Sandbox) -> No
         _use_rest(f"{address}/api/v1/memory", sandbox.work / ".cofio" / "vault")
         view = {"command": "view", "path": "/memories"}
         assert "/memories" in fetch(f"{address}/api/v1/memory-tool?owner=ada", view)
+        _upload(f"{address}/api/v2/knowledge/documents")
         fetch(f"{address}/threads/ada/checkpoints", {"state": {"messages": ["hello"]}})
         for path in ("/threads/ada/checkpoints", "/metrics", "/health", "/"):
             assert fetch(address + path)
@@ -126,6 +127,16 @@ def _use_rest(address: str, vault: Path) -> None:
     file.write_text(file.read_text().replace("Oslo", "Bergen"))
     wanted = {"user_id": "ada", "memory_type": "episode"}
     wait_until(lambda: "Bergen" in fetch(f"{address}/get", wanted))
+
+
+def _upload(address: str) -> None:
+    """Send a document that is too large to wait in memory."""
+    page = b"<html><!-- " + b"much ado " * 300_000 + b"--><p>About nothing."
+    parts = (b'name="title"\r\n\r\nAdo', b'name="file"; filename="ado.html"\r\n\r\n' + page)
+    body = b"".join(b"--x\r\nContent-Disposition: form-data; " + part + b"\r\n" for part in parts) + b"--x--\r\n"
+    request = urllib.request.Request(address, body, {"content-type": "multipart/form-data; boundary=x"})
+    with urllib.request.urlopen(request, timeout=LONGEST) as answer:
+        assert answer.status == 201
 
 
 COMMANDS = {

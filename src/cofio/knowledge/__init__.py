@@ -2,11 +2,11 @@
 
 from .categories import CATEGORIES, OTHERS, Category
 from .documents import Documents, Stored
-from .gists import ModelSummariser
+from .summariser import ModelSummariser
 from .topics import Topic, divide_document
-from .uploads import Gist, Summariser, Upload, topic_id, topic_path, topic_summary
+from .uploads import ModelSummary, Summariser, Upload, get_topic_path, make_topic_id, summarise_topic
 
 __all__ = [
-    "CATEGORIES", "OTHERS", "Category", "Documents", "Gist", "ModelSummariser", "Stored", "Summariser", "Topic",
-    "Upload", "divide_document", "topic_id", "topic_path", "topic_summary",
+    "CATEGORIES", "OTHERS", "Category", "Documents", "ModelSummariser", "ModelSummary", "Stored", "Summariser", "Topic",
+    "Upload", "divide_document", "get_topic_path", "make_topic_id", "summarise_topic",
 ]  # fmt: skip

@@ -18,21 +18,21 @@ from ..secrets import find_secret
 from ..secrets.policy import Door, admit, admit_draft
 from ..sessions import Place
 from ..sessions.recalling import Answer, Asked, Found, score
+from ..sessions.turns import fields
 from .categories import CATEGORIES, Category, choose_category
 from .originals import Original, digest_file, join_original
 from .topics import Topic, divide_document, mask_outline
 from .uploads import (
     UNSAFE_FILE,
-    Gist,
+    ModelSummary,
     PreparedDocument,
     Summariser,
     Upload,
     check_category,
     check_title,
-    fields,
-    home,
-    topic_path,
-    topic_title,
+    get_documents_scope,
+    get_topic_path,
+    join_topic_title,
 )
 
 SPARE = 10  # hits that are asked for beside twice as many as are wanted
@@ -113,7 +113,7 @@ class Documents:
                 if_version=before.version,
             )  # fmt: skip
             try:
-                _, record, *_ = self.engine.apply([Drop(scope=home(place) / known), edit, *changes.rest])
+                _, record, *_ = self.engine.apply([Drop(scope=get_documents_scope(place) / known), edit, *changes.rest])
             except Conflict:
                 before = self.read(place, known)
                 continue
@@ -133,7 +133,7 @@ class Documents:
             check_category(category)
         if title is not None:
             check_title(title)
-        scope = home(place) / known
+        scope = get_documents_scope(place) / known
         for _ in range(TRIES):
             before = self.read(place, known)
             changed: Names = []
@@ -152,7 +152,7 @@ class Documents:
             ]
             if "title" in changed:
                 changes += [
-                    Edit(id=topic.id, fields={"title": topic_title(draft.title, topic_path(topic))})
+                    Edit(id=topic.id, fields={"title": join_topic_title(draft.title, get_topic_path(topic))})
                     for topic in self.engine.list(scope, exact=True, kinds=(Kind.TOPIC,), limit=MAX_LIST)
                 ]
             try:
@@ -168,7 +168,9 @@ class Documents:
         for _ in range(TRIES):
             try:
                 before = self.read(place, known)
-                self.engine.apply([Delete(id=known, if_version=before.version), Drop(scope=home(place) / known)])
+                self.engine.apply(
+                    [Delete(id=known, if_version=before.version), Drop(scope=get_documents_scope(place) / known)]
+                )
             except NotFound:
                 return None
             except Conflict:
@@ -185,7 +187,7 @@ class Documents:
             NotFound: there is none with this id in the project.
         """
         found = self.engine.read(known)
-        if found.kind is not Kind.DOCUMENT or found.scope != home(place):
+        if found.kind is not Kind.DOCUMENT or found.scope != get_documents_scope(place):
             raise NotFound(known)
         return found
 
@@ -193,7 +195,7 @@ class Documents:
         """The project's documents whose ids begin so."""
         within = AllOf(Where("id", ">=", beginning), Where("id", "<", f"{beginning}\uffff"))
         return self.engine.list(
-            home(place), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
+            get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
         )
 
     def read_whole(self, place: Place, known: str) -> tuple[Record, Records]:
@@ -212,7 +214,7 @@ class Documents:
             NotFound: there is none with this id in the project.
         """
         found = self.engine.read(known)
-        if found.kind is not Kind.TOPIC or found.scope.names[:-1] != home(place).names:
+        if found.kind is not Kind.TOPIC or found.scope.names[:-1] != get_documents_scope(place).names:
             raise NotFound(known)
         return found, self.read(place, found.scope.names[-1])
 
@@ -221,7 +223,7 @@ class Documents:
         limit: int = 20, offset: int = 0,
     ) -> tuple[Records, int]:  # fmt: skip
         """A page of the project's documents, and how many there are; by title, `newest` is from Z to A."""
-        scope, wanted = home(place), _in_category(category)
+        scope, wanted = get_documents_scope(place), _in_category(category)
         total = self.engine.count(scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted)
         if sort != "title":
             order: Literal["created", "changed"] = "created" if sort == "created_at" else "changed"
@@ -257,7 +259,7 @@ class Documents:
         # Left out here, of more than is asked for: a filter on their data would cost a search ten times as much.
         page = self.engine.search(
             Query(
-                asked.text, scope=home(place), kinds=(Kind.TOPIC,), filter=asked.filter, mode=asked.mode,
+                asked.text, scope=get_documents_scope(place), kinds=(Kind.TOPIC,), filter=asked.filter, mode=asked.mode,
                 limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
@@ -271,7 +273,7 @@ class Documents:
         """A document's record and what it has of a kind, as of one moment."""
         record = self.read(place, known)
         for _ in range(TRIES):
-            found = self.engine.list(home(place) / known, exact=True, kinds=(kind,), limit=MAX_LIST)
+            found = self.engine.list(get_documents_scope(place) / known, exact=True, kinds=(kind,), limit=MAX_LIST)
             again = self.read(place, known)
             if again.version == record.version:
                 return record, found
@@ -281,8 +283,8 @@ class Documents:
     def _all(self, place: Place, wanted: Filter | None) -> Iterator[Record]:
         for start in range(0, 2**53, MAX_LIST):
             page = self.engine.list(
-                home(place), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST, offset=start,
-                order="written",
+                get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST,
+                offset=start, order="written",
             )  # fmt: skip
             yield from page
             if len(page) < MAX_LIST:
@@ -290,7 +292,7 @@ class Documents:
 
     def _same_file(self, place: Place, digest: str) -> Record | None:
         same = Where(("data", "original", "sha256"), "=", digest)
-        found = self.engine.list(home(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
+        found = self.engine.list(get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
         return found[0] if found else None
 
     def _admitted(self, draft: Draft) -> Draft:
@@ -301,20 +303,21 @@ class Documents:
         read = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
         outline = self._admit_outline(read)
         topics = divide_document(outline, upload.title)
-        gist = Gist()
+        by_model = ModelSummary()
         notes: Names = []
         if self._summariser is not None:
             try:
-                gist = self._summariser.summarise(upload.title, topics, CATEGORIES)
+                by_model = self._summariser.summarise(upload.title, topics, CATEGORIES)
             except Unavailable as error:
                 notes.append(f"the summaries are the first sentences, for the model could not be asked: {error}")
-        _rename(topics, gist.names)
+        _rename(topics, by_model.names)
         known = {each.id for each in CATEGORIES}
-        told = gist.category if gist.category in known else None
+        told = by_model.category if by_model.category in known else None
         chosen = category or told or choose_category(upload.title, topics)
         by = "hand" if category else "model" if told else "words"
         return PreparedDocument(
-            upload=upload, topics=topics, gist=gist, category=chosen, category_by=by, digest=digest_file(upload.data),
+            upload=upload, topics=topics, by_model=by_model, category=chosen, category_by=by,
+            digest=digest_file(upload.data),
             unkept=UNSAFE_FILE if outline is not read else self._find_why_unkept(upload), notes=tuple(notes),
         )  # fmt: skip
 

@@ -29,7 +29,7 @@ class Original:
     mime: str
 
 
-def original_drafts(scope: Scope, data: bytes, source: str) -> Iterator[Draft]:
+def split_original(scope: Scope, data: bytes, source: str) -> Iterator[Draft]:
     """The records that keep a file."""
     packed = zlib.compress(data)
     for number, start in enumerate(range(0, len(packed), PART)):

@@ -10,8 +10,9 @@ from ..backends import Change, Put
 from ..errors import Invalid
 from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_text
 from ..sessions import Place
+from ..sessions.turns import fields
 from .categories import Category
-from .originals import describe_original, original_drafts
+from .originals import describe_original, split_original
 from .summaries import summarise_document, summarise_text
 from .topics import Topic
 
@@ -45,7 +46,7 @@ class Upload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gist:
+class ModelSummary:
     """What a model makes of a document: a summary, a category, and what it says of topics, by their numbers."""
 
     summary: str = ""
@@ -59,7 +60,7 @@ class Gist:
 class Summariser(Protocol):
     """A model that reads documents; a call may raise Unavailable."""
 
-    def summarise(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> Gist:
+    def summarise(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> ModelSummary:
         """What a document is about."""
 
 
@@ -83,7 +84,7 @@ class PreparedDocument:
 
     upload: Upload
     topics: Sequence[Topic]
-    gist: Gist
+    by_model: ModelSummary
     category: str
     category_by: str
     digest: str
@@ -93,15 +94,15 @@ class PreparedDocument:
 
     def changes(self, place: Place, known: str, admitted: Admit) -> DocumentChanges:
         """The changes that store it under an id, with secrets handled as the door does."""
-        upload, below = self.upload, home(place) / known
+        upload, below = self.upload, get_documents_scope(place) / known
         drafts = [self._topic(below, known, topic) for topic in self.topics]
         kept = [admitted(draft) for draft in drafts]
         masked = any(draft is not before for draft, before in zip(kept, drafts, strict=True))
         unkept = self.unkept or (UNSAFE_FILE if masked else "")
         original = None if unkept else describe_original(upload.data, upload.mime or "application/octet-stream")
         document = Draft(
-            scope=home(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
-            text=self.gist.summary or summarise_document(self.topics) or upload.title,
+            scope=get_documents_scope(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
+            text=self.by_model.summary or summarise_document(self.topics) or upload.title,
             data={
                 "category_id": self.category, "category_by": self.category_by, "source_name": upload.name or None,
                 "source_type": upload.source_type, "topic_count": len(self.topics),
@@ -112,7 +113,7 @@ class PreparedDocument:
         document = replace(document, data={**cast("dict[str, Json]", document.data), "original": original})
         rest: list[Change] = [Put(draft=draft) for draft in kept]
         if not unkept:
-            rest += [Put(draft=draft, how="key") for draft in original_drafts(below, upload.data, SOURCE)]
+            rest += [Put(draft=draft, how="key") for draft in split_original(below, upload.data, SOURCE)]
         return DocumentChanges(document, rest, (unkept,) if unkept else ())
 
     def _topic(self, scope: Scope, known: str, topic: Topic) -> Draft:
@@ -121,13 +122,13 @@ class PreparedDocument:
         }  # fmt: skip
         if topic.bare:
             data["bare"] = True
-        if topic.index in self.gist.summaries:
-            data["summary"] = self.gist.summaries[topic.index]
-        if topic.index in self.gist.labels:
-            data["labels"] = [*self.gist.labels[topic.index]]
+        if topic.index in self.by_model.summaries:
+            data["summary"] = self.by_model.summaries[topic.index]
+        if topic.index in self.by_model.labels:
+            data["labels"] = [*self.by_model.labels[topic.index]]
         return Draft(
-            scope=scope, kind=Kind.TOPIC, id=topic_id(known, topic.index), position=topic.index, text=topic.content,
-            title=topic_title(self.upload.title, topic.path), data=data, source=SOURCE,
+            scope=scope, kind=Kind.TOPIC, id=make_topic_id(known, topic.index), position=topic.index,
+            text=topic.content, title=join_topic_title(self.upload.title, topic.path), data=data, source=SOURCE,
         )  # fmt: skip
 
 
@@ -137,25 +138,20 @@ class Admit(Protocol):
     def __call__(self, draft: Draft, /) -> Draft: ...
 
 
-def topic_id(known: str, index: int) -> str:
+def make_topic_id(known: str, index: int) -> str:
     """The id of a document's topic; that of the number 0 stands for the document itself."""
     return f"{known}_{index}"
 
 
-def topic_path(topic: Record) -> tuple[str, ...]:
+def get_topic_path(topic: Record) -> tuple[str, ...]:
     """The names that lead to a topic from its document, its own included."""
     return tuple(cast("list[str]", fields(topic)["path"]))
 
 
-def topic_summary(topic: Record) -> str:
+def summarise_topic(topic: Record) -> str:
     """What a topic is about: in a model's words, or in its first sentences."""
     told = fields(topic).get("summary")
-    return told if isinstance(told, str) else summarise_text(topic.text) or topic_path(topic)[-1]
-
-
-def fields(record: Record) -> dict[str, Json]:
-    """A record's data, which is always an object where documents are kept."""
-    return cast("dict[str, Json]", record.data)
+    return told if isinstance(told, str) else summarise_text(topic.text) or get_topic_path(topic)[-1]
 
 
 def check_title(title: str) -> None:
@@ -172,12 +168,12 @@ def check_category(name: str) -> None:
         raise Invalid("category_id", "is blank, or holds characters that cannot be printed")
 
 
-def home(place: Place) -> Scope:
+def get_documents_scope(place: Place) -> Scope:
     """Where the documents of a project are; the topics of each are under it."""
     return place.scope / "knowledge"
 
 
-def topic_title(title: str, path: Iterable[str]) -> str:
+def join_topic_title(title: str, path: Iterable[str]) -> str:
     """What a topic is shown and found by: the document's title, and the names that lead to it."""
     return PATH.join([title, *path])[:MAX_TITLE]
 

@@ -85,7 +85,7 @@ def message_of(record: Record) -> Message:
 
 
 def fields(record: Record) -> Mapping[str, Json]:
-    """A record's data, which is always an object where conversations are kept."""
+    """A record's data, which is always an object where conversations and documents are kept."""
     return cast("dict[str, Json]", record.data)
 
 

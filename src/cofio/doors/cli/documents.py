@@ -88,14 +88,16 @@ def _list(args: Namespace) -> int:
 
 
 def _show(args: Namespace) -> int:
-    from ...knowledge import topic_path, topic_summary
+    from ...knowledge import get_topic_path, summarise_topic
 
     with opened(args) as engine:
         here, place = _documents(args, engine)
         record, topics = here.read_whole(place, _resolve(place, here, args.id).id)
     text = "".join(topic.text for topic in topics)
     if args.json:
-        listed = [{"id": each.id, "path": list(topic_path(each)), "summary": topic_summary(each)} for each in topics]
+        listed = [
+            {"id": each.id, "path": list(get_topic_path(each)), "summary": summarise_topic(each)} for each in topics
+        ]
         told = {"id": record.id, "title": record.title, "summary": record.text, "topics": listed}
         print_json({**told, "text": text} if args.text else told)
     elif args.text:
@@ -103,7 +105,7 @@ def _show(args: Namespace) -> int:
     else:
         print(printable(f"{record.title}\n{record.text}\n"))
         for each in topics:
-            path = topic_path(each)
+            path = get_topic_path(each)
             print(printable(f"{'  ' * (len(path) - 1)}{path[-1]}  ({each.id})"))
     return 0
 
@@ -154,7 +156,7 @@ def _read(name: str) -> bytes:
 
 
 def _data(record: Record) -> dict[str, object]:
-    from ...knowledge.uploads import fields
+    from ...sessions.turns import fields
 
     return dict(fields(record))
 

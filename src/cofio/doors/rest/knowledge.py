@@ -14,13 +14,14 @@ from urllib.parse import quote, urlencode
 
 from ...content import NoText
 from ...errors import Invalid, NotFound
-from ...knowledge import Documents, Stored, Upload, topic_id, topic_path, topic_summary
-from ...knowledge.uploads import PATH, fields
+from ...knowledge import Documents, Stored, Upload, get_topic_path, make_topic_id, summarise_topic
+from ...knowledge.uploads import PATH
 from ...model import Record
 from ...query import Mode
 from ...sessions import Place
 from ...sessions.asking import in_rounds
 from ...sessions.recalling import Asked
+from ...sessions.turns import fields
 from .answers import shown_time
 from .calls import FORM, VERSIONS, Call, read_query
 from .knowledge_models import (
@@ -131,7 +132,7 @@ def get_topic(verbs: Verbs, asked: TopicRequest, _: Caller) -> Reply:
         record, topics = documents.read_whole(_place(asked), known)
         top = [topic.id for topic in topics if not fields(topic)["parent"]]
         overview = {
-            "topic_id": topic_id(known, 0), "topic_name": record.title, "topic_path": record.title, "depth": 0,
+            "topic_id": make_topic_id(known, 0), "topic_name": record.title, "topic_path": record.title, "depth": 0,
             "summary": record.text,
         }  # fmt: skip
         tree = {"content": "", "content_labels": [], "parent_topic_id": None, "children_topic_ids": top}
@@ -142,8 +143,8 @@ def get_topic(verbs: Verbs, asked: TopicRequest, _: Caller) -> Reply:
         {
             **_overview(record, topic), **_of_document(record),
             "content": topic.text, "content_labels": data.get("labels") or [],
-            "parent_topic_id": topic_id(known, cast(int, data["parent"])),
-            "children_topic_ids": [topic_id(known, child) for child in cast("list[int]", data["children"])],
+            "parent_topic_id": make_topic_id(known, cast(int, data["parent"])),
+            "children_topic_ids": [make_topic_id(known, child) for child in cast("list[int]", data["children"])],
             **_times(verbs, topic),
         }
     )  # fmt: skip
@@ -249,10 +250,10 @@ def _place(asked: Placed) -> Place:
 
 
 def _overview(document: Record, topic: Record) -> Data:
-    path = topic_path(topic)
+    path = get_topic_path(topic)
     return {
         "topic_id": topic.id, "topic_name": path[-1], "topic_path": PATH.join([document.title, *path]),
-        "depth": len(path), "summary": topic_summary(topic),
+        "depth": len(path), "summary": summarise_topic(topic),
     }  # fmt: skip
 
 

@@ -14,13 +14,13 @@ from ..llm.telling import numbered
 from ..secrets import mask_secrets, mask_with_offsets
 from .categories import Category
 from .topics import LONGEST_LINE, Topic, name_text, shorten
-from .uploads import Gist
+from .uploads import ModelSummary
 
 AT_ONCE = 25
 """Topics that the model is shown in one call; each has at most 2,000 characters."""
 MOST_CALLS = 4
 """Calls for one document; the topics after them have their first sentences for a summary."""
-LONGEST_SUMMARY, LONGEST_GIST = 300, 1000
+LONGEST_TOPIC_SUMMARY, LONGEST_SUMMARY = 300, 1000
 MOST_LABELS, LONGEST_LABEL = 5, 40
 _TOKENS = 16_000  # that the topics of one call may have
 
@@ -32,7 +32,7 @@ class ModelSummariser:
         self._model = model
         self._prompts = prompts
 
-    def summarise(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> Gist:
+    def summarise(self, title: str, topics: Sequence[Topic], categories: Sequence[Category]) -> ModelSummary:
         """What a document is about. Where a later call fails, what the earlier ones gave stands.
 
         Raises:
@@ -50,12 +50,14 @@ class ModelSummariser:
                     raise
                 break
         if not told:
-            return Gist()
+            return ModelSummary()
         entries = [(topic, entry) for shown, answer in told for topic, entry in _matched(shown, answer["topics"])]
-        return Gist(
-            summary=shorten(_line(told[0][1]["summary"]), LONGEST_GIST),
+        return ModelSummary(
+            summary=shorten(_line(told[0][1]["summary"]), LONGEST_SUMMARY),
             category=_line(told[0][1]["category"]),
-            summaries={topic.index: shorten(_line(entry["summary"]), LONGEST_SUMMARY) for topic, entry in entries},
+            summaries={
+                topic.index: shorten(_line(entry["summary"]), LONGEST_TOPIC_SUMMARY) for topic, entry in entries
+            },
             names={
                 topic.index: shorten(_line(entry["name"]), LONGEST_LINE)
                 for topic, entry in entries
