@@ -98,7 +98,7 @@ def terminal(folder: Path) -> Callable[..., Ran]:
         with subprocess.Popen(
             [sys.executable, "-m", "cofio", *argv], cwd=folder, stdin=theirs, stderr=theirs,
             stdout=theirs if stdout else subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+            env={name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
             | {"TERM": "xterm-256color"} | environ,
         ) as process:  # fmt: skip
             os.close(theirs)
