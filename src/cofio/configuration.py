@@ -8,7 +8,6 @@ from pathlib import Path
 
 from .errors import Invalid, Unavailable
 from .links import read_file
-from .suggestions import suggest
 from .trust import sanitize
 
 FILE = "cofio.toml"
@@ -62,6 +61,8 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
         raise InvalidFile(_explain(path, text, kinds, str(error))) from error
     for name in given:
         if name not in kinds:
+            from .suggestions import suggest  # not before it is needed
+
             meant = suggest(name, kinds)
             there = f"did you mean {meant}?" if meant else f"{FILE} takes {', '.join(kinds)}"
             raise Invalid(sanitize(name), f"is not a setting; {there} ({path})")

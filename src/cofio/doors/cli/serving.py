@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import Unavailable
-from ...installation import install_command
 from ...settings import Settings, find_store
 
 
@@ -38,6 +37,8 @@ def serve(args: Namespace) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "cofio":
             raise
+        from ...installation import install_command  # not before it is needed: an agent waits for `cofio mcp`
+
         raise Unavailable(
             f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
         ) from error
