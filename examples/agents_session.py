@@ -31,8 +31,8 @@ class Parrot(Model):
         return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
     def stream_response(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
-        """Refuse: nothing here streams."""
-        raise NotImplementedError
+        """Refuse: the SDK wants the method, and nothing here streams."""
+        raise NotImplementedError("the parrot does not stream: use Runner.run")
 
 
 def choose_model() -> Model:

@@ -55,6 +55,7 @@ class _Parser(MultiPartParser):
         if part is not None:
             size = 0 if self.folder is None else self.spool_max_size  # 0: it stays in memory, whatever its length
             self._files_to_close_on_error[-1].close()
+            # Closed with the form, or by the parser where the form ends in an error.
             file = SpooledTemporaryFile(size, dir=None if self.folder is None else str(self.folder))  # noqa: SIM115
             self._files_to_close_on_error[-1] = file
             part.file = cast("BinaryIO", file)
