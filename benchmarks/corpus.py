@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofio import Draft, Scope
+from cofio.config.settings import Settings
 from cofio.embed import open_embedder
-from cofio.settings import Settings
 
 CACHE = Settings().models_folder.parent / "bench"
 EMBEDDED = 20_000

@@ -24,9 +24,9 @@ import anthropic
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
 from cofio import Engine, Settings
-from cofio.doors.memory_tool import home
+from cofio.files import home
 from cofio.library.anthropic import MemoryTool
-from cofio.model import Draft, Kind
+from cofio.values.records import Draft, Kind
 
 from . import corpus
 from .__main__ import RESULTS, machine

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cofio.backends.sqlite.vectors import sign_bits
+from cofio.backends.sqlite.vector_codes import sign_bits
 
 from . import corpus
 from .__main__ import RESULTS, machine

@@ -20,7 +20,7 @@ from typing import Any
 from cofio import Engine, Kind, Query, Settings, Unavailable
 from cofio.doors.mcp import tools
 from cofio.embed import open_embedder
-from cofio.model import Json
+from cofio.values.records import Json
 
 from .. import corpus
 from ..speed import Times

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import cofio
 from cofio import Engine, Settings
-from cofio.doors.mcp import rendering
+from cofio.doors.mcp import renderer
 
 from ..__main__ import RESULTS
 from .clients import AGENTS, Agent, Launch, install
@@ -99,7 +99,7 @@ def _count_right(day: Transcript) -> int:
     right = 0
     for expected, result in zip(RIGHT, day.results, strict=False):
         if expected is None:
-            right += rendering.NOTHING in result or '"hits":[]' in result
+            right += renderer.NOTHING in result or '"hits":[]' in result
         else:
             # The topic of the first hit, in the text or in the data.
             found = re.search(r'(?:### \[score: [\d.]+\] |"topic":")(.*)', result)

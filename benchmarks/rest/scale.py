@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from cofio import Engine, Kind, Query, Settings
 from cofio.backends.sqlite import SqliteBackend
-from cofio.extract import Message
-from cofio.sessions import Conversations, Place
-from cofio.sessions.recalling import EACH
+from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.retrieval import EACH
+from cofio.extract.extractor import Message
 
 from .. import corpus
 from ..speed import EMBEDDER, Times

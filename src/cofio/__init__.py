@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .engine import Engine
-    from .errors import CofioError, Conflict, Invalid, LimitExceeded, NotFound, Unavailable
-    from .model import Draft, Heading, Importance, Json, Kind, Record, Scope
-    from .query import AllOf, AnyOf, Filter, Hit, Page, Query, Where
-    from .settings import Settings
+    from .config.settings import Settings
+    from .engine.engine import Engine
+    from .values.errors import CofioError, Conflict, Invalid, LimitExceeded, NotFound, Unavailable
+    from .values.query import AllOf, AnyOf, Filter, Hit, Page, Query, Where
+    from .values.records import Draft, Heading, Importance, Json, Kind, Record, Scope
 
 __version__ = "0.1.0"
 
@@ -20,11 +20,11 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "engine": ("Engine",),
-    "errors": ("CofioError", "Conflict", "Invalid", "LimitExceeded", "NotFound", "Unavailable"),
-    "model": ("Draft", "Heading", "Importance", "Json", "Kind", "Record", "Scope"),
-    "query": ("AllOf", "AnyOf", "Filter", "Hit", "Page", "Query", "Where"),
-    "settings": ("Settings",),
+    "engine.engine": ("Engine",),
+    "values.errors": ("CofioError", "Conflict", "Invalid", "LimitExceeded", "NotFound", "Unavailable"),
+    "values.records": ("Draft", "Heading", "Importance", "Json", "Kind", "Record", "Scope"),
+    "values.query": ("AllOf", "AnyOf", "Filter", "Hit", "Page", "Query", "Where"),
+    "config.settings": ("Settings",),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cofio.content import Fetching, Item, Reading, Unreadable
-from cofio.errors import Invalid
+from cofio.values.errors import Invalid
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.content import Unreadable, markup
-from cofio.model import MAX_TEXT
+from cofio.values.records import MAX_TEXT
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cofio.content import Reading, Unreadable
-from cofio.content.workers import GAVE_UP, REFUSED, Workers
+from cofio.content.worker_pool import GAVE_UP, REFUSED, Workers
 
 from .making import assembled, item, pdf
 

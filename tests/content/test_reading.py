@@ -12,12 +12,24 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from cofio.content import Fetching, Item, Reading, Unreadable, items, mail, markup, packages, reading, web, workers
+from cofio.content import (
+    Fetching,
+    Item,
+    Reading,
+    Unreadable,
+    http_fetch,
+    mail,
+    markup,
+    message_items,
+    packages,
+    reader,
+    worker_pool,
+)
 from cofio.content import pdf as pdf_
-from cofio.content.kinds import Kind
-from cofio.content.workers import AT_ONCE, Workers
-from cofio.errors import Unavailable
-from cofio.model import MAX_TEXT
+from cofio.content.media_types import Kind
+from cofio.content.worker_pool import AT_ONCE, Workers
+from cofio.values.errors import Unavailable
+from cofio.values.records import MAX_TEXT
 
 from .making import PNG, WAV, docx, item, odt, pdf, pptx, xlsx
 
@@ -157,7 +169,7 @@ def test_base64_may_come_in_lines() -> None:
 
 def test_base64_is_measured_before_it_is_decoded() -> None:
     # Were it decoded first, its letters would be what is wrong with it.
-    assert f"larger than {items.MAX_BYTES:,} bytes" in refused(Item(type="doc", base64="!" * 80_000_000))
+    assert f"larger than {message_items.MAX_BYTES:,} bytes" in refused(Item(type="doc", base64="!" * 80_000_000))
 
 
 def test_no_key_of_the_server_reaches_a_parser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -222,9 +234,10 @@ def test_what_is_being_read_when_the_program_ends_is_not_waited_for(
 def test_every_limit_is_in_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs/content.md").read_text()
     told = (
-        items.MAX_BYTES, markup.MAX_PAGE, MAX_TEXT, pdf_.MAX_PAGES, mail.MAX_PARTS, mail.MAX_DEPTH, packages.MAX_PARTS,
-        packages.MAX_PART, packages.MAX_UNPACKED, packages.MAX_RATIO, workers.SECONDS, workers.AT_ONCE,
-        int(workers.WAIT), int(reading.SECONDS), int(Fetching().seconds), web.MAX_REDIRECTS,
+        message_items.MAX_BYTES, markup.MAX_PAGE, MAX_TEXT, pdf_.MAX_PAGES, mail.MAX_PARTS, mail.MAX_DEPTH,
+        packages.MAX_PARTS, packages.MAX_PART, packages.MAX_UNPACKED, packages.MAX_RATIO, worker_pool.SECONDS,
+        worker_pool.AT_ONCE, int(worker_pool.WAIT), int(reader.SECONDS), int(Fetching().seconds),
+        http_fetch.MAX_REDIRECTS,
     )  # fmt: skip
     for limit in told:
         assert f"{limit:,}" in page

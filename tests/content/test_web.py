@@ -14,7 +14,7 @@ import pytest
 
 from cofio.content import Fetching, Item, Reading, Unreadable
 from cofio.content.addresses import is_public, spelled
-from cofio.content.web import Fetched, Web
+from cofio.content.http_fetch import Fetched, Web
 
 from .making import pdf
 from .serving import PRIVATE, PUBLIC, Host, Names, allowed, answer, moved

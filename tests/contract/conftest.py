@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Draft, Engine, Record, Settings
-from cofio.backends import Backend, EmbedBatch
+from cofio.backends.interface import Backend, EmbedBatch
 from cofio.backends.sqlite import SqliteBackend
 from cofio.embed import Embedder
 from cofio.embed.hashed import Hashed

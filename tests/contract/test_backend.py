@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
-from cofio.backends import Backend
+from cofio.backends.interface import Backend
 from cofio.embed.hashed import Hashed
 
 DEMO = Scope("demo")

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
-from cofio.backends import Backend, PendingWrite
+from cofio.backends.interface import Backend, PendingWrite
 from cofio.backends.sqlite import SqliteBackend
-from cofio.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
+from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPACE = "library"

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from cofio import Draft, Engine, Kind, NotFound, Query, Record, Scope, Where
-from cofio.backends import Backend
-from cofio.indexing import Indexing
-from cofio.query import Mode
+from cofio.backends.interface import Backend
+from cofio.engine.indexing import Indexing
+from cofio.values.query import Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")
@@ -238,7 +238,7 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     passed = 0.0
-    monkeypatch.setattr("cofio.indexing.read_steady_clock", lambda: passed)
+    monkeypatch.setattr("cofio.engine.indexing.read_steady_clock", lambda: passed)
     record = memory.write(DEMO, text="mortal", ttl=60)
     work = Indexing(backend, lambda: None, clock)
     passed = 7200
@@ -247,7 +247,7 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     advance(-7200)
     work._purge()
     advance(7200)
-    monkeypatch.setattr("cofio.indexing.PURGE_AFTER", 0.0)  # the hour is over
+    monkeypatch.setattr("cofio.engine.indexing.PURGE_AFTER", 0.0)  # the hour is over
     work._purge()
     advance(-7200)
     assert memory.read(record.id) == record
@@ -261,8 +261,8 @@ def test_what_expires_only_by_a_clock_that_was_set_ahead_meanwhile_is_not_purged
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     passed = 0.0
-    monkeypatch.setattr("cofio.indexing.read_steady_clock", lambda: passed)
-    monkeypatch.setattr("cofio.indexing.PURGE_AFTER", 0.0)
+    monkeypatch.setattr("cofio.engine.indexing.read_steady_clock", lambda: passed)
+    monkeypatch.setattr("cofio.engine.indexing.PURGE_AFTER", 0.0)
     record = memory.write(DEMO, text="mortal", ttl=18_000)
     work = Indexing(backend, lambda: None, clock)
     advance(72_000)

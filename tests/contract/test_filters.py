@@ -23,7 +23,7 @@ from cofio import (
     Scope,
     Where,
 )
-from cofio.query import Mode
+from cofio.values.query import Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 APP = Scope("app")

@@ -10,8 +10,8 @@ import pytest
 
 from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import Hashed
-from cofio.model import UNSOUGHT
-from cofio.query import Mode
+from cofio.values.query import Mode
+from cofio.values.records import UNSOUGHT
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 DEMO = Scope("demo")

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from cofio import Conflict, Draft, Engine, Invalid, Kind, Query, Record, Scope, Where
-from cofio.jsonl import read_line, write_line
+from cofio.text.jsonl import read_line, write_line
 
 DEMO = Scope("demo")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cofio import Conflict, Draft, Engine, Importance, Invalid, Json, Kind, NotFound, Query, Record, Scope, Unavailable
-from cofio.model import Similar
+from cofio.values.records import Similar
 
 DEMO = Scope("demo")
 DAY = datetime(2026, 5, 28, tzinfo=UTC)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cofio import Draft, Engine, Invalid, Query, Scope, Settings, Unavailable
-from cofio.backends import Backend
+from cofio.backends.interface import Backend
 from cofio.embed.hashed import Hashed
 
 DEMO = Scope("demo")

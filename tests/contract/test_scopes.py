@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Record, Scope
-from cofio.query import Mode
+from cofio.values.query import Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 NAMES = [

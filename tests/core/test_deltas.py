@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.deltas import RADIX, SPLICE, VALUE, base_place, diff, patch, same
+from cofio.checkpoints.deltas import RADIX, SPLICE, VALUE, base_place, diff, patch, same
 
 PLAIN = (
     st.none()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Importance, Invalid, Json, Kind, Record, Scope
-from cofio.jsonl import dump_line, read_line, to_json, write_line
+from cofio.text.jsonl import dump_line, read_line, to_json, write_line
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 some_text = texts.filter(bool)

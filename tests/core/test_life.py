@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cofio import Draft, Engine, Query, Scope, Settings, indexing
+from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.embed.hashed import Hashed
+from cofio.engine import indexing
 
 DEMO, OTHER = Scope("demo"), Scope("other")
 QUIET = Settings(background=False, embedder="none")

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from cofio import Engine, Invalid, Query, Scope, Settings, Unavailable
-from cofio.backends.sqlite.soundness import Soundness
-from cofio.doors.tokens import Tokens
+from cofio.backends.sqlite.checksums import Soundness
+from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import Hashed
 
 QUIET = Settings(background=False, embedder="none")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio import ranking
-from cofio.ranking import Place
+from cofio.engine import ranking
+from cofio.engine.ranking import Place
 
 scores = st.dictionaries(st.integers(1, 30), st.floats(0, 100), max_size=12)
 places = st.dictionaries(

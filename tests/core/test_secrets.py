@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Json
-from cofio.secrets import Secret, find_in_json, find_secret, mask_in_json, mask_secrets, mask_with_offsets
+from cofio.secrets.scanner import Secret, find_in_json, find_secret, mask_in_json, mask_secrets, mask_with_offsets
 
 HEX = "0123456789abcdef"
 UPPER = string.ascii_uppercase + "234567"
@@ -862,7 +862,7 @@ FULL = [
 
 GROWTH = """
 import sys, time
-from cofio.secrets import find_secret, mask_secrets
+from cofio.secrets.scanner import find_secret, mask_secrets
 
 def mask(piece, size):
     text = (piece * (size // len(piece) + 1))[:size]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Invalid, Scope, Settings
-from cofio.settings import HARMLESS, OTHERS, find_store
-from cofio.trust import MARK, mark_made
+from cofio.config.settings import HARMLESS, OTHERS, find_store
+from cofio.config.trust import MARK, mark_made
 
 
 def test_there_are_at_most_two_dozen_settings() -> None:

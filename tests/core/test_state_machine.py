@@ -38,7 +38,7 @@ from cofio import (
     Where,
 )
 from cofio.embed.hashed import Hashed
-from cofio.jsonl import read_line, write_line
+from cofio.text.jsonl import read_line, write_line
 
 from .plain import Plain
 

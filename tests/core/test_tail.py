@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends import Bounds
+from cofio.backends.interface import Bounds
 from cofio.backends.sqlite import SqliteBackend, tail
-from cofio.backends.sqlite import words as index_of_words
-from cofio.backends.sqlite.view import SqliteView
-from cofio.backends.sqlite.words import WordIndex
-from cofio.text import query_words
+from cofio.backends.sqlite import word_index as index_of_words
+from cofio.backends.sqlite.snapshot import SqliteView
+from cofio.backends.sqlite.word_index import WordIndex
+from cofio.text.tokenizer import query_words
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

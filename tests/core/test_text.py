@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Json
-from cofio.model import json_words
-from cofio.text import MAX_WORD, embed_text, query_words, record_words, snippet, words
+from cofio.text.tokenizer import MAX_WORD, embed_text, query_words, record_words, snippet, words
+from cofio.values.records import json_words
 
 SCRIPTS = "".join(
     [

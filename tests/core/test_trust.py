@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Invalid, Settings
-from cofio.doors.tokens import Tokens
-from cofio.settings import read_claims
-from cofio.trust import MARK, is_trusted, is_versioned, mark_trusted, revoke
+from cofio.config.settings import read_claims
+from cofio.config.trust import MARK, is_trusted, is_versioned, mark_trusted, revoke
+from cofio.doors.web.tokens import Tokens
 
 RESTRICTED = "fetch = 'example.org'\n"
 QUIET = Settings(background=False, embedder="none")

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from cofio import checkpoints, engine, model, query
 from cofio.backends.sqlite.database import migrations
-from cofio.settings import HARMLESS, Settings
+from cofio.checkpoints import checkpoints
+from cofio.config.settings import HARMLESS, Settings
+from cofio.engine import engine
+from cofio.values import query, records
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/engine.md")
@@ -66,7 +68,7 @@ def test_every_variable_that_is_read_is_documented() -> None:
 def test_every_file_of_a_store_is_explained(tmp_path: Path) -> None:
     table = (ROOT / "docs/configuration.md").read_text().partition("## Where things lie")[2]
     with engine.Engine.open(tmp_path / ".cofio", settings=Settings(embedder="hashed", background=False)) as memory:
-        memory.write(model.Scope("demo"), text="A store with all that there may be in it.")
+        memory.write(records.Scope("demo"), text="A store with all that there may be in it.")
         memory.settle()
         memory.reindex()
         command = [sys.executable, "-m", "cofio", "token", "add", "laptop"]
@@ -138,7 +140,7 @@ def _store(folder: Path, sample: str) -> Path:
 
 def test_every_limit_is_documented() -> None:
     page = (ROOT / "docs/engine.md").read_text()
-    for module in (model, query, engine):
+    for module in (records, query, engine):
         for name, value in vars(module).items():
             if name.startswith("MAX_") and isinstance(value, int) and name != "MAX_POSITION":
                 assert f"{value:,}" in page, f"{name} = {value:,} is not in docs/engine.md"

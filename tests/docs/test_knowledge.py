@@ -15,7 +15,7 @@ from cofio.content import MAX_BYTES
 from cofio.doors.rest.knowledge import KNOWLEDGE_CALLS
 from cofio.doors.rest.knowledge_models import MAX_QUERY
 from cofio.knowledge.topics import LONGEST, MOST_HEADINGS
-from cofio.model import MAX_TEXT
+from cofio.values.records import MAX_TEXT
 
 from .test_rest import SHOWN, address
 

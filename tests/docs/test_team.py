@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Scope, Settings
-from cofio.doors.cli.arguments import parser
+from cofio.doors.cli.parser import parser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "team.md").read_text()
 NAME = "memory.example.com"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.doors.display import escape_json, neutralise, neutralise_line
-from cofio.doors.logs import LogFormatter
+from cofio.doors.web.logs import LogFormatter
 
 HARMFUL = [
     *map(chr, [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)]),

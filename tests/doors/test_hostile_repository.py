@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Settings
+from cofio.config.settings import read_claims
+from cofio.config.trust import mark_trusted
 from cofio.doors.rest.assistant import Assistant
 from cofio.llm import Failed
-from cofio.settings import read_claims
-from cofio.trust import mark_trusted
 
 COFIO = [sys.executable, "-m", "cofio"]
 SECRET = "AKIA" + "Z7QRTJ4HMNP2WXYB"

@@ -16,21 +16,21 @@ import pytest
 from starlette.testclient import TestClient
 
 from cofio import Engine, Json, Kind, Scope, Settings
-from cofio.doors import checkpoints
+from cofio.doors import threads
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.protocol import PROTOCOL
 from cofio.doors.cli import main
 from cofio.doors.jsonrpc import Refused
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.mcp.tools import call
-from cofio.doors.memory import Memory
 from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.rest import http as rest
-from cofio.doors.serve import app
-from cofio.doors.tokens import Tokens
+from cofio.doors.web.server import app
+from cofio.doors.web.tokens import Tokens
 from cofio.secrets.policy import POLICY, Door, Handling, admit
-from cofio.vault.opening import Beside
+from cofio.vault.lifecycle import Beside
 
 from ..importing.everos import make
 from ..importing.peer import Peer
@@ -75,7 +75,7 @@ def served(store: Path) -> Iterator[TestClient]:
     door = rest.Door(lambda: memory.engine, UTC, mirror=vault.mirror)
     whole = app(
         server(Handlers(Surface(memory))), routes=memory_tool.routes(lambda: memory.engine), calls=door.routes(),
-        under={checkpoints.PREFIX: checkpoints.Door(lambda: memory.engine, UTC)}, hosts={"localhost"},
+        under={threads.PREFIX: threads.Door(lambda: memory.engine, UTC)}, hosts={"localhost"},
         tokens=Tokens(store), strict=False,
     )  # fmt: skip
     with closing(memory), closing(vault), closing(door), TestClient(whole, base_url="http://localhost") as client:
@@ -187,7 +187,7 @@ def stored(store: Path) -> str:
     files = [path.read_bytes().decode("utf-8", "replace") for path in store.rglob("*") if path.is_file()]
     with Engine.open(store) as engine:
         files += [json.dumps([each.text, each.title, each.data], ensure_ascii=False) for each in engine.export()]
-        latest = engine.checkpoints.load(checkpoints.SPACE, "t")
+        latest = engine.checkpoints.load(threads.SPACE, "t")
         files.append("" if latest is None else json.dumps(latest.state, ensure_ascii=False))
     return "\n".join(files)
 

@@ -9,7 +9,7 @@ import pytest
 
 from cofio.embed import open_embedder
 from cofio.embed.hashed import Hashed
-from cofio.errors import Invalid
+from cofio.values.errors import Invalid
 
 
 def test_every_vector_has_length_one_and_384_dimensions() -> None:

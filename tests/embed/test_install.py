@@ -15,7 +15,7 @@ import pytest
 
 from cofio.embed.install import PACKAGE, WEIGHTS, install
 from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM, installed
-from cofio.errors import Unavailable
+from cofio.values.errors import Unavailable
 
 from .conftest import Index
 

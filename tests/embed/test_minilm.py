@@ -12,7 +12,7 @@ import pytest
 
 from cofio.embed import open_embedder
 from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM
-from cofio.errors import Unavailable
+from cofio.values.errors import Unavailable
 
 SENTENCES = [
     "A man is eating food.",

@@ -17,7 +17,7 @@ from cofio import Engine, Query, Settings
 from cofio.embed.install import PACKAGE
 from cofio.embed.minilm import ID, installed
 from cofio.embed.provision import follow, forget, read_state, start
-from cofio.model import Scope
+from cofio.values.records import Scope
 
 from .conftest import Index
 

@@ -14,7 +14,7 @@ import pytest
 from cofio.embed import open_embedder
 from cofio.embed.hashed import Hashed
 from cofio.embed.remote import Remote
-from cofio.errors import Invalid, Unavailable
+from cofio.values.errors import Invalid, Unavailable
 
 KEY = "sk-very-secret"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cofio.embed.sources import PYPI, Sources, read_sources
-from cofio.errors import Unavailable
+from cofio.values.errors import Unavailable
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from cofio import Engine, Settings
 from cofio.embed.minilm import GRAPH, ID, MANIFEST, MiniLM, Unreadable
 from cofio.embed.provision import read_state, start
-from cofio.model import Scope
+from cofio.values.records import Scope
 
 SAID = "the folder of models cannot be read: `cofio model status` says which and what to do"
 ASKED: list[dict[str, object]] = [

@@ -20,7 +20,7 @@ from tests.library.adapters.endpoint import Endpoint
 
 import mcp
 from cofio import Engine
-from cofio.doors.memory_tool import home
+from cofio.files import home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PATIENCE = 180  # seconds until something that hangs is ended

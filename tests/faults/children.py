@@ -328,15 +328,15 @@ def hold_lease(say: Say, store: str) -> None:
 
 def hurry(choose: random.Random) -> None:
     """Make the background work, and with it every kind of commit, merge and sweep, happen all the time."""
-    import cofio.indexing
-    from cofio.backends.sqlite import database, vectors
+    import cofio.engine.indexing
+    from cofio.backends.sqlite import database, vector_codes
 
-    cofio.indexing.PAUSE = 0.001
-    cofio.indexing.WORDS_BATCH = choose.choice((5, 50, 500))
-    cofio.indexing.EMBED_BATCH = choose.choice((4, 64))
+    cofio.engine.indexing.PAUSE = 0.001
+    cofio.engine.indexing.WORDS_BATCH = choose.choice((5, 50, 500))
+    cofio.engine.indexing.EMBED_BATCH = choose.choice((4, 64))
     database.CHECKPOINT_PAGES = 60
-    vectors.TAIL = 8
-    vectors.CHUNK = 16
+    vector_codes.TAIL = 8
+    vector_codes.CHUNK = 16
 
 
 JOBS: dict[str, Callable[..., None]] = {
@@ -368,9 +368,9 @@ def _work(job: str, told: dict[str, Any], pipe: int) -> None:
 
 
 def _main(connection: socket.socket) -> None:
-    import cofio.backends.sqlite.vectors
+    import cofio.backends.sqlite.vector_codes
     import cofio.embed.hashed
-    import cofio.engine  # noqa: F401  # loaded here, so that no child has to
+    import cofio.engine.engine  # noqa: F401  # loaded here, so that no child has to
 
     alive: set[int] = set()
     with connection.makefile("rb", buffering=0) as messages:

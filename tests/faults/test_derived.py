@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import cofio.indexing
+import cofio.engine.indexing
 from cofio import Engine, Query, Scope, Settings
-from cofio.backends.sqlite import soundness, vectors
-from cofio.backends.sqlite.soundness import MOST_KNOWN, Soundness
+from cofio.backends.sqlite import checksums, vector_codes
+from cofio.backends.sqlite.checksums import MOST_KNOWN, Soundness
 from cofio.embed.hashed import Hashed
 
 from .children import WORDS, Nursery
@@ -73,7 +73,7 @@ def mended(engine: Engine) -> None:
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Vector codes go to a file as soon as there are ten."""
-    monkeypatch.setattr(vectors, "TAIL", 10)
+    monkeypatch.setattr(vector_codes, "TAIL", 10)
 
 
 NUMBERS = tuple(range(80))
@@ -86,9 +86,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store whose index and codes are of several pieces, with deletes in them. Not to be changed."""
     folder = tmp_path_factory.mktemp("original") / "store"
     with pytest.MonkeyPatch.context() as patch, open_store(folder) as engine:
-        patch.setattr(vectors, "TAIL", 10)
-        patch.setattr(cofio.indexing, "EMBED_BATCH", 100)
-        patch.setattr(soundness, "WORTH_KEEPING", 1)
+        patch.setattr(vector_codes, "TAIL", 10)
+        patch.setattr(cofio.engine.indexing, "EMBED_BATCH", 100)
+        patch.setattr(checksums, "WORTH_KEEPING", 1)
         for some in (NUMBERS[:64], NUMBERS[64:76], NUMBERS[76:]):
             write(engine, some)
             engine.settle()

@@ -25,7 +25,7 @@ from cofio import Draft, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
 from cofio.backends.sqlite.database import Database
 from cofio.embed.hashed import Hashed
-from cofio.text import words
+from cofio.text.tokenizer import words
 
 DEMO = Scope("demo")
 PATIENCE = 60.0  # seconds that the background work of a busy machine is given

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import cofio.indexing
+import cofio.engine.indexing
 from cofio import Conflict, Draft, Engine, Query, Scope, Settings, Unavailable
-from cofio.backends.sqlite import vectors
+from cofio.backends.sqlite import vector_codes
 
 from .scale import scaled
 
@@ -25,8 +25,8 @@ HERE = Scope("here")
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The background work is always at it."""
-    monkeypatch.setattr(cofio.indexing, "PAUSE", 0.001)
-    monkeypatch.setattr(vectors, "TAIL", 8)
+    monkeypatch.setattr(cofio.engine.indexing, "PAUSE", 0.001)
+    monkeypatch.setattr(vector_codes, "TAIL", 8)
 
 
 def at_once(*works: Callable[[], None]) -> None:

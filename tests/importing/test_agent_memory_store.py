@@ -19,8 +19,8 @@ from cofio import Draft, Engine, Importance, Invalid, Kind, NotFound, Query, Rec
 from cofio.embed import Embedder
 from cofio.embed.hashed import Hashed
 from cofio.embed.minilm import ID, MiniLM
-from cofio.importing import agent_memory_store
-from cofio.importing.agent_memory_store import IMPORTS, SOURCE, Remark, Taken, found, take, take_over
+from cofio.importers import agent_memory_store
+from cofio.importers.agent_memory_store import IMPORTS, SOURCE, Remark, Taken, found, take, take_over
 
 from .peer import THEN, Peer, contents, turned, vector
 
@@ -850,7 +850,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from cofio import Engine, Settings
-from cofio.importing.agent_memory_store import take_over
+from cofio.importers.agent_memory_store import take_over
 
 with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none")) as memory:
     take_over(memory, [Path(sys.argv[2])], lambda line: print(line, flush=True)).join()
@@ -906,7 +906,7 @@ def test_the_memory_may_live_in_the_folder_that_it_takes_over(folder: Path, peer
 
 def test_looking_for_a_memory_loads_no_driver() -> None:
     code = (
-        "import sys; from pathlib import Path; from cofio.importing.agent_memory_store import found;"
+        "import sys; from pathlib import Path; from cofio.importers.agent_memory_store import found;"
         " found(Path('/')); print(sorted({'apsw', 'yaml', 'numpy'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

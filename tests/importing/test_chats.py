@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Invalid
-from cofio.errors import LimitExceeded
-from cofio.extract import Call, Message
-from cofio.importing import chats
-from cofio.importing.chats import Chats, Options
-from cofio.importing.chats.said import moment
-from cofio.importing.chats.senders import sender_id
-from cofio.model import MAX_TEXT, Draft, Scope
+from cofio.extract.extractor import Call, Message
+from cofio.importers.chats import chats, transcript
+from cofio.importers.chats.chats import Chats, Options
+from cofio.importers.chats.file_messages import moment
+from cofio.importers.chats.senders import sender_id
+from cofio.values.errors import LimitExceeded
+from cofio.values.records import MAX_TEXT, Draft, Scope
 
 THEN = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)
 OPTIONS = Options(date=THEN, zone=UTC)
@@ -258,7 +258,7 @@ def test_a_line_or_a_file_without_end_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(chats, "LONGEST_LINE", 100)
     ok = json.dumps(HELLO[0])
     assert refused(f"{ok}\n{ok[:-2]}{'x' * 100}") == "chat.json, line 2: longer than the limit of 100 bytes"
-    monkeypatch.setattr(chats.transcript, "LONGEST_LINE", 100)
+    monkeypatch.setattr(transcript, "LONGEST_LINE", 100)
     assert refused("Anna: " + "x" * 100) == "chat.json, line 1: longer than the limit of 100 bytes"
     monkeypatch.setattr(chats, "MAX_JSON", 100)
     assert "which is JSON in one piece: longer than the limit of 100 bytes" in refused(json.dumps(HELLO * 10))

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine
-from cofio.importing.everos import found
-from cofio.model import Kind
-from cofio.sessions import Conversations, Place
-from cofio.vault.restoring import Taken, take
+from cofio.conversations.conversations import Conversations, Place
+from cofio.importers.everos import found
+from cofio.values.records import Kind
+from cofio.vault.recovery import Taken, take
 
 from .everos import TREE, make
 

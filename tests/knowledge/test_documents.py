@@ -15,14 +15,14 @@ import pytest
 
 from cofio import Engine, Invalid, Kind, NotFound, Scope, Settings
 from cofio.content import Unreadable
+from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.retrieval import Asked
 from cofio.doors.cli import main
 from cofio.embed.hashed import Hashed
 from cofio.knowledge import Documents, Stored, Upload, get_topic_path, summarise_topic
 from cofio.knowledge.documents import SEARCHED_FOR_SECRETS, UNSEARCHED_FILE
 from cofio.knowledge.originals import PART
 from cofio.knowledge.uploads import UNSAFE_FILE
-from cofio.sessions import Conversations, Place
-from cofio.sessions.recalling import Asked
 
 from ..content.making import pdf
 
@@ -323,7 +323,7 @@ CHILD = """
 import sys
 from cofio import Engine, Settings
 from cofio.knowledge import Documents, Upload
-from cofio.sessions import Place
+from cofio.conversations.conversations import Place
 engine = Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none"))
 documents, known = Documents(engine), None
 for n in range(10_000):

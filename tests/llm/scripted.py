@@ -23,7 +23,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
-import cofio.llm.prompts as prompts
+import cofio.llm.prompts.loader as prompts
 
 _LINE = re.compile(r"^\[(\d+)\] \d\d:\d\d ([^:\n]+): (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^\[(\d+)\] ", re.MULTILINE)

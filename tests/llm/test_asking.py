@@ -13,11 +13,11 @@ from threading import Event, Thread
 
 import pytest
 
-from cofio.errors import Invalid, Unavailable
-from cofio.installation import install_command
+from cofio.config.installation import install_command
 from cofio.llm import Failed, Model, Nonsense
 from cofio.llm.answers import SUFFICIENCY
 from cofio.llm.shapes import one, several, text
+from cofio.values.errors import Invalid, Unavailable
 
 from .conftest import KEY, Making, Watch
 from .scripted import (

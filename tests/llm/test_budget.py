@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.errors import Invalid
 from cofio.llm import Budget, Left, Spent, day, next_day
+from cofio.values.errors import Invalid
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.llm.parsing import objects, spoken
-from cofio.model import Json
+from cofio.llm.json_answers import objects, spoken
+from cofio.values.records import Json
 
 VALUE = {"title": 'A, B} and ] "C"', "facts": [{"text": "It's so.", "sources": [1, 2]}], "none": None, "yes": True}
 WHOLE = json.dumps(VALUE)

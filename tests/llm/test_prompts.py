@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.errors import Invalid
 from cofio.llm import Prompts
-from cofio.llm.prompts import NEEDED, fenced
+from cofio.llm.prompts.loader import NEEDED, fenced
+from cofio.values.errors import Invalid
 
 PACKAGE = Path(__file__).parents[2] / "src" / "cofio" / "llm" / "prompts"
 

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cofio.errors import Unavailable
-from cofio.extract import Call, Case, Entry, Extraction, Message, Skill
+from cofio.extract.extractor import Call, Case, Entry, Extraction, Message, Skill
 from cofio.extract.profiles import merged
 from cofio.extract.rules import Rules
 from cofio.llm import Model, Prompts, Reader
-from cofio.llm.fitting import tokens
-from cofio.model import Json
+from cofio.llm.token_counts import tokens
+from cofio.values.errors import Unavailable
+from cofio.values.records import Json
 
 from .conftest import Making, Watch
 from .scripted import BAD, GOOD, MANNERS, Asked, Manner, Say, Scripted, answer, says, truncated, wrong_numbers

@@ -19,7 +19,7 @@ import anyio
 import pytest
 
 import mcp
-from cofio.doors.cli.arguments import parser
+from cofio.doors.cli.parser import parser
 
 from .tracing import LONGEST, Sandbox
 

@@ -123,7 +123,7 @@ with Engine.open("memory") as memory:
 def test_the_memory_tool_edits_files(run: Run) -> None:
     done = run("-c", """
 from cofio import Engine
-from cofio.doors.memory_tool import dispatch, home
+from cofio.files import dispatch, home
 with Engine.open("memory") as memory:
     print(dispatch(memory, home("default"), {"command": "create", "path": "/memories/a.md", "file_text": "hello"}))
     print(dispatch(memory, home("default"), {"command": "view", "path": "/memories/a.md"}))

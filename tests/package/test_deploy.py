@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cofio.doors.cli.arguments import parser
-from cofio.settings import Settings
+from cofio.config.settings import Settings
+from cofio.doors.cli.parser import parser
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cofio import installation
-from cofio.errors import Unavailable
-from cofio.installation import Installation, Installer, find_installation, install_command, join_words
+from cofio.config import installation
+from cofio.config.installation import Installation, Installer, find_installation, install_command, join_words
+from cofio.values.errors import Unavailable
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENTS = {"llm": ("openai<4,>=3.49",), "redis": ("redis<9,>=6",)}
@@ -251,7 +251,7 @@ def test_what_to_install_is_also_said_in_a_folder_that_is_gone(tmp_path: Path, m
 
 
 def test_asking_costs_nothing_before_it_is_asked() -> None:
-    program = "import sys, cofio.installation; print('importlib.metadata' in sys.modules)"
+    program = "import sys, cofio.config.installation; print('importlib.metadata' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -14,9 +14,9 @@ from typing import Any, cast
 import apsw
 import pytest
 
-from cofio.backends.sqlite.copies import Copy
+from cofio.backends.sqlite.copy_target import Copy
 from cofio.backends.sqlite.database import Database
-from cofio.backends.sqlite.files import make_immutable_uri
+from cofio.backends.sqlite.database_files import make_immutable_uri
 from cofio.system import disk
 
 

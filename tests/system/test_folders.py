@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cofio.errors import Invalid, Unavailable
-from cofio.links import open_file
 from cofio.system import disk, folders
 from cofio.system.folders import DescriptorFolder, OpenFolder, PathFolder, open_folder, walk
-from cofio.vault.folders import Moved, Tree
+from cofio.system.safe_files import open_file
+from cofio.values.errors import Invalid, Unavailable
+from cofio.vault.writer import Moved, Tree
 
 Opened = Callable[[Path], OpenFolder]
 

@@ -13,7 +13,7 @@ import pytest
 from cofio.library import AgentState, Message
 from cofio.library.providers.file import FileCheckpointer
 from cofio.system.folders import PathFolder
-from cofio.system.names import is_device, is_plain
+from cofio.system.windows_names import is_device, is_plain
 
 DEVICES = ("con", "NUL", "nul.txt", "Aux.tar.gz", "com1", "LPT9.md", "com\u00b9", "CONIN$", "prn .x")
 ELSEWHERE = ("..", ".", "", "..\\x", "a/b", "C:x", "C:", "a:stream", "a.", "a ", "a\nb", "a?", "*", "\0", *DEVICES)

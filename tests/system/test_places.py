@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cofio import Invalid, Settings
-from cofio.content.fetching import Fetching
-from cofio.content.files import read
-from cofio.system.places import convert_uri_path, find_cache_folder, find_config_folder
+from cofio.content.fetch_policy import Fetching
+from cofio.content.file_uris import read
+from cofio.system.user_folders import convert_uri_path, find_cache_folder, find_config_folder
 
 VARIABLES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "APPDATA", "LOCALAPPDATA")
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from cofio.system import processes
-from cofio.vault.folders import Stamp
-from cofio.vault.state import State
+from cofio.vault.journal import State
+from cofio.vault.writer import Stamp
 
 ENDED, RUNNING, HIDDEN, NONE = 1, 2, 3, 4
 
@@ -181,7 +181,7 @@ def test_a_start_of_the_machine_that_cannot_be_told_from_another_counts_as_one(
             state.close()
 
     assert reopened() == ["a.md"]
-    monkeypatch.setattr("cofio.vault.state.read_boot_id", lambda: "")
+    monkeypatch.setattr("cofio.vault.journal.read_boot_id", lambda: "")
     assert reopened() == []
 
 

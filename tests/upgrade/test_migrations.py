@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
-from cofio.backends import Put
+from cofio.backends.interface import Put
 from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, migrate, migrations
 from cofio.embed.hashed import Hashed
 

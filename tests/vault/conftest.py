@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
-from cofio.extract import Call, Message
-from cofio.model import Kind, Record
-from cofio.sessions import Conversations, Place
-from cofio.vault import Vault
-from cofio.vault.syncing import Synced, Syncing
+from cofio.conversations.conversations import Conversations, Place
+from cofio.extract.extractor import Call, Message
+from cofio.values.records import Kind, Record
+from cofio.vault.sync import Synced, Syncing
+from cofio.vault.vault import Vault
 
 T = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)
 SETTINGS = Settings(background=False, embedder="none", sync="normal")

@@ -17,13 +17,13 @@ from types import FrameType
 from typing import Any
 
 from cofio import Engine, Settings
-from cofio.backends import Edit
-from cofio.extract import Message
-from cofio.model import Kind, Scope
-from cofio.sessions import Conversations, Place
-from cofio.vault import Vault
+from cofio.backends.interface import Edit
+from cofio.conversations.conversations import Conversations, Place
+from cofio.extract.extractor import Message
+from cofio.values.records import Kind, Scope
 from cofio.vault.layout import SHOWN
-from cofio.vault.syncing import Syncing
+from cofio.vault.sync import Syncing
+from cofio.vault.vault import Vault
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
 WATCHED = ("/cofio/vault/", "/cofio/sessions/mirroring.py")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine
-from cofio.errors import Unavailable
-from cofio.model import Kind, Scope
-from cofio.sessions import Conversations
-from cofio.sessions.mirroring import Seen
+from cofio.conversations.conversations import Conversations
+from cofio.conversations.mirror import Seen
+from cofio.values.errors import Unavailable
+from cofio.values.records import Kind, Scope
 from cofio.vault.attachment import FEW
-from cofio.vault.restoring import take
+from cofio.vault.recovery import take
 
 from .conftest import DOG, OSLO, SETTINGS, Kept, T, opened, tree
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cofio import Engine
-from cofio.model import Kind
-from cofio.sessions import Conversations
-from cofio.vault import Vault
-from cofio.vault.state import State
+from cofio.conversations.conversations import Conversations
+from cofio.values.records import Kind
+from cofio.vault.journal import State
+from cofio.vault.vault import Vault
 
 from ..faults.scale import scaled
 from .conftest import DOG, OSLO, SETTINGS, opened

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.errors import Invalid
-from cofio.importing import markdown
+from cofio.importers import markdown_entries as markdown
+from cofio.values.errors import Invalid
 from cofio.vault.layout import order
 
 pieces = st.sampled_from(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.model import Kind, Scope
-from cofio.sessions import Place
-from cofio.system.names import is_plain
+from cofio.conversations.conversations import Place
+from cofio.system.windows_names import is_plain
+from cofio.values.records import Kind, Scope
 from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
 
 from .conftest import DOG, OSLO, Kept, opened
@@ -81,7 +81,7 @@ def test_a_hostile_skill_stays_in_its_folder(kept: Kept, tmp_path: Path, name: s
         kept.work(number)
     (skill,) = kept.records(Kind.SKILL, "fixer")
     before = {path for path in tmp_path.rglob("*") if "store" not in path.parts}
-    from cofio.backends import Edit
+    from cofio.backends.interface import Edit
 
     kept.conversations.apply([Edit(id=skill.id, fields={"title": name})])
     folders = [path.name for path in kept.file("agents", "fixer", "skills").iterdir()]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cofio.backends import Edit
-from cofio.importing.markdown import found, unescape_controls
-from cofio.model import Kind
-from cofio.sessions.carving import profile_put
-from cofio.vault.restoring import take
-from cofio.vault.state import digest
+from cofio.backends.interface import Edit
+from cofio.conversations.stretches import profile_put
+from cofio.importers.markdown_entries import found, unescape_controls
+from cofio.values.records import Kind
+from cofio.vault.journal import digest
+from cofio.vault.recovery import take
 
 from .conftest import DOG, OSLO, Kept, T, opened, tree
 

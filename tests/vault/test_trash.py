@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cofio.model import Kind, Record
-from cofio.settings import Settings
-from cofio.vault import TRASHED, Vault
-from cofio.vault.opening import open_vault
+from cofio.config.settings import Settings
+from cofio.values.records import Kind, Record
+from cofio.vault.lifecycle import open_vault
+from cofio.vault.vault import TRASHED, Vault
 
 from .conftest import DOG, OSLO, Kept, T
 from .test_syncing import without

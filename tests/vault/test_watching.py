@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cofio.model import Kind, Record
-from cofio.vault.syncing import Synced
-from cofio.vault.watching import ABSENT, Watcher
+from cofio.values.records import Kind, Record
+from cofio.vault.sync import Synced
+from cofio.vault.watcher import ABSENT, Watcher
 
 from .conftest import DOG, OSLO, Kept, T
 

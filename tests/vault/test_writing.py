@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from cofio import Engine
-from cofio.backends import Edit
-from cofio.model import Kind
-from cofio.sessions import Conversations, Place
-from cofio.vault import Vault
+from cofio.backends.interface import Edit
+from cofio.conversations.conversations import Conversations, Place
+from cofio.values.records import Kind
+from cofio.vault.vault import Vault
 
 from .conftest import DOG, OSLO, SETTINGS, Kept, T, opened, tree
 

@@ -10,7 +10,7 @@ import socket
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
 
-from .items import Unreadable
+from .message_items import Unreadable
 
 Address: TypeAlias = IPv4Address | IPv6Address
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*")

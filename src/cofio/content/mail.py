@@ -10,8 +10,8 @@ from email.message import Message
 from typing import TypeAlias
 
 from . import markup
-from .decoding import decode
-from .items import Unreadable
+from .decoder import decode
+from .message_items import Unreadable
 
 MAX_PARTS = 500
 MAX_DEPTH = 20

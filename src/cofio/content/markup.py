@@ -11,8 +11,8 @@ import html
 import re
 from collections import Counter
 
-from ..model import MAX_TEXT
-from .decoding import decode, known_charset, too_large, too_long
+from ..values.records import MAX_TEXT
+from .decoder import decode, known_charset, too_large, too_long
 from .outlines import MARK
 
 MAX_PAGE = 8 * 1024 * 1024

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ..model import MAX_TEXT
+from ..values.records import MAX_TEXT
 from . import sheets
-from .decoding import too_long
-from .items import Unreadable
+from .decoder import too_long
+from .message_items import Unreadable
 from .outlines import DEEPEST, MARK
 from .packages import Element, Package
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..model import MAX_TEXT
-from .decoding import clean, printable, too_long
-from .items import NoText
+from ..values.records import MAX_TEXT
+from .decoder import clean, printable, too_long
+from .message_items import NoText
 
 MARK = "\x01"
 """Begins a line that is a heading, in what a reader gives; a digit for its level comes next. No clean text holds it."""

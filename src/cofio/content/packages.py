@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from .items import Unreadable
+from .message_items import Unreadable
 
 MAX_PARTS = 10_000
 MAX_PART = 100 * 1024 * 1024

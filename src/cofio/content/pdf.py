@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..model import MAX_TEXT
-from .decoding import too_long
-from .items import Unreadable
+from ..values.records import MAX_TEXT
+from .decoder import too_long
+from .message_items import Unreadable
 from .outlines import DEEPEST, MARK
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from ..model import MAX_TEXT
-from .decoding import too_long
-from .items import Unreadable
+from ..values.records import MAX_TEXT
+from .decoder import too_long
+from .message_items import Unreadable
 from .outlines import MARK
 from .packages import Element, Package
 

@@ -11,9 +11,9 @@ import os
 import sys
 
 from ..system.processes import limit_resources
-from .items import Unreadable
-from .kinds import Kind
-from .workers import GAVE_UP, MEMORY, REFUSED, SECONDS
+from .media_types import Kind
+from .message_items import Unreadable
+from .worker_pool import GAVE_UP, MEMORY, REFUSED, SECONDS
 
 
 def main() -> int:

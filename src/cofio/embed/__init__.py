@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ..errors import Invalid
+from ..values.errors import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

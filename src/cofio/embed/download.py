@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 from urllib.request import url2pathname
 
-from ..errors import Unavailable
+from ..values.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

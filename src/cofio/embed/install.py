@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import Unavailable
 from ..system.disk import sync_path
+from ..values.errors import Unavailable
 from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, installed, pin
 from .runtime import import_onnxruntime
 from .sources import Package, read_sources

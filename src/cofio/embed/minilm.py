@@ -12,8 +12,8 @@ from threading import Lock, Semaphore
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
-from ..errors import Unavailable
 from ..system.processes import run_after_fork
+from ..values.errors import Unavailable
 from . import encodable
 from .runtime import import_onnxruntime
 

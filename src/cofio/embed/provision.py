@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..errors import Unavailable
+from ..config.trust import inform_once
 from ..system import disk
 from ..system.processes import is_running, lower_process_priority, start_detached
-from ..trust import inform_once
+from ..values.errors import Unavailable
 from .minilm import ID, UNREADABLE, Unreadable, pins
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.parse import urlsplit, urlunsplit
 
-from ..errors import Invalid, Unavailable
+from ..values.errors import Invalid, Unavailable
 from . import encodable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from ..errors import Unavailable
+from ..values.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from ..model import MAX_AUTHOR, MAX_TEXT, Json
 from ..secrets.policy import Door, admit
-from . import Message
+from ..values.records import MAX_AUTHOR, MAX_TEXT, Json
+from .extractor import Message
 
 
 def admit_messages(door: Door, messages: Sequence[Message], *, allow: bool) -> Sequence[Message]:

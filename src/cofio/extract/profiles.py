@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from ..model import Json
-from ..text import STOP_WORDS, words
-from . import Entry
+from ..text.tokenizer import STOP_WORDS, words
+from ..values.records import Json
+from .extractor import Entry
 
 Item: TypeAlias = dict[str, Json]
 """One thing that is known: its category, topic, description, evidence, time and origin, and what it superseded.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..text import words
+from ..text.tokenizer import words
 from .topics import Topic
 
 OTHERS = "Others"

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from ..backends import Change, Delete, Drop, Edit
+from ..backends.interface import Change, Delete, Drop, Edit
 from ..content import Outline, Reading
-from ..engine import Engine
-from ..errors import Conflict, NotFound, Unavailable
-from ..model import Draft, Json, Kind, Record
-from ..query import MAX_LIMIT, MAX_LIST, AllOf, Filter, Query, Where
-from ..secrets import find_secret
+from ..conversations.conversations import Place
+from ..conversations.message_records import fields
+from ..conversations.retrieval import Answer, Asked, Found, score
+from ..engine.engine import Engine
 from ..secrets.policy import Door, admit, admit_draft
-from ..sessions import Place
-from ..sessions.recalling import Answer, Asked, Found, score
-from ..sessions.turns import fields
+from ..secrets.scanner import find_secret
+from ..values.errors import Conflict, NotFound, Unavailable
+from ..values.query import MAX_LIMIT, MAX_LIST, AllOf, Filter, Query, Where
+from ..values.records import Draft, Json, Kind, Record
 from .categories import CATEGORIES, Category, choose_category
 from .originals import Original, digest_file, join_original
 from .topics import Topic, divide_document, mask_outline

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ..model import MAX_TEXT, Draft, Json, Kind, Record, Scope
+from ..values.records import MAX_TEXT, Draft, Json, Kind, Record, Scope
 
 PART = MAX_TEXT // 4 * 3
 """Bytes that are one record's text in base64."""

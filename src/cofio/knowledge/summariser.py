@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from ..errors import Unavailable
 from ..llm import Model, Prompts
 from ..llm.answers import DOCUMENT
-from ..llm.prompts import fenced
-from ..llm.telling import numbered
-from ..secrets import mask_secrets, mask_with_offsets
+from ..llm.prompt_text import numbered
+from ..llm.prompts.loader import fenced
+from ..secrets.scanner import mask_secrets, mask_with_offsets
+from ..values.errors import Unavailable
 from .categories import Category
 from .topics import LONGEST_LINE, Topic, name_text, shorten
 from .uploads import ModelSummary

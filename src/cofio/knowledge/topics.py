@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..content import Heading, Outline
-from ..secrets import mask_with_offsets
+from ..secrets.scanner import mask_with_offsets
 
 LONGEST = 2000
 """Characters of a topic; a longer section is divided. The built-in model reads some 1,000 of them."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from ..backends import Change, Put
-from ..errors import Invalid
-from ..model import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_text
-from ..sessions import Place
-from ..sessions.turns import fields
+from ..backends.interface import Change, Put
+from ..conversations.conversations import Place
+from ..conversations.message_records import fields
+from ..values.errors import Invalid
+from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_text
 from .categories import Category
 from .originals import describe_original, split_original
 from .summaries import summarise_document, summarise_text

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .delta import CheckpointMetadata, DeltaCheckpoint, DeltaCheckpointer, DeltaStorage, InMemoryDeltaStorage
     from .durable import CofioCheckpointer
     from .events import StreamEvent, observe
-    from .extracting import llm_extractor
+    from .extractors import llm_extractor
     from .manager import BaseMemoryManager, ExtractFn, LLMMemoryManager, Memory, MemoryType, NoopMemoryManager
     from .messages import Message, Role, ToolCall, ToolResult
     from .providers.file import FileCheckpointer
@@ -48,7 +48,7 @@ _HOMES = {
     "delta": ("CheckpointMetadata", "DeltaCheckpoint", "DeltaCheckpointer", "DeltaStorage", "InMemoryDeltaStorage"),
     "durable": ("CofioCheckpointer",),
     "events": ("StreamEvent", "observe"),
-    "extracting": ("llm_extractor",),
+    "extractors": ("llm_extractor",),
     "manager": ("BaseMemoryManager", "ExtractFn", "LLMMemoryManager", "Memory", "MemoryType", "NoopMemoryManager"),
     "messages": ("Message", "Role", "ToolCall", "ToolResult"),
     "providers.file": ("FileCheckpointer",),

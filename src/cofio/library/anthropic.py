@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
-from ..doors.memory_tool import Limiter, Result, dispatch, home
-from ..doors.memory_tool.arguments import Options
-from ..engine import Engine
-from ..installation import install_command
+from ..config.installation import install_command
+from ..engine.engine import Engine
+from ..files import Limiter, Result, dispatch, home
+from ..files.inputs import Options
 
 try:
     from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
         BetaMemoryTool20250818ViewCommand,
     )
 
-    from ..doors.memory_tool.paths import Spelling
-    from ..doors.memory_tool.wording import Strings
+    from ..files.paths import Spelling
+    from ..files.texts import Strings
 
 __all__ = ["AsyncMemoryTool", "MemoryTool"]
 

@@ -10,13 +10,13 @@ from itertools import islice, takewhile
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from ..backends import Change, Delete, Put, Vacant
-from ..engine import Engine
-from ..errors import Conflict, NotFound, Unavailable
-from ..model import Json, Kind, Record, Scope, check_int, checked_vector
-from ..query import MAX_LIMIT, MAX_LIST, Hit, Query
+from ..backends.interface import Change, Delete, Put, Vacant
+from ..engine.engine import Engine
+from ..values.errors import Conflict, NotFound, Unavailable
+from ..values.query import MAX_LIMIT, MAX_LIST, Hit, Query
+from ..values.records import Json, Kind, Record, Scope, check_int, checked_vector
 from . import items
-from .crossing import across
+from .concurrency import across
 from .store import (
     BaseStore,
     Namespace,

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from threading import Lock
 from typing import Any
 
-from .crossing import across
+from .concurrency import across
 from .events import COMPACTOR_COMPLETED, COMPACTOR_TRIGGERED, CONVERSATION_PRUNED, emit
 from .messages import Message, Role
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from ..deltas import RADIX, base_place, diff, patch
-from ..errors import Invalid, Unavailable
-from .crossing import across
+from ..checkpoints.deltas import RADIX, base_place, diff, patch
+from ..values.errors import Invalid, Unavailable
+from .concurrency import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .state import AgentState
 

@@ -10,11 +10,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
-from ..checkpoints import Checkpoint, Measure, lifetime
-from ..engine import Engine
-from ..errors import Invalid
+from ..checkpoints.checkpoints import Checkpoint, Measure, lifetime
+from ..engine.engine import Engine
+from ..values.errors import Invalid
 from .checkpointer import BaseCheckpointer, CheckpointerCapabilities
-from .crossing import across
+from .concurrency import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .providers.shelf import check_ids
 from .state import AgentState

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ..errors import Invalid, LimitExceeded
-from ..model import (
+from ..values.errors import Invalid, LimitExceeded
+from ..values.query import MAX_LIST, AllOf, Filter, Operator, Where
+from ..values.records import (
     MAX_DATA,
     MAX_DATA_DEPTH,
     MAX_SCOPE_DEPTH,
@@ -21,7 +22,6 @@ from ..model import (
     check_text,
     encode_json,
 )
-from ..query import MAX_LIST, AllOf, Filter, Operator, Where
 
 T = TypeVar("T")
 Namespace: TypeAlias = tuple[str, ...]

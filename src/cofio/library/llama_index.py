@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 from pydantic import ConfigDict, Field, InstanceOf
 
-from ..engine import Engine
-from ..errors import Invalid
-from ..installation import install_command
-from ..model import Json, Record, Scope, check_int
-from ..query import MAX_LIMIT, Query
-from .crossing import across
+from ..config.installation import install_command
+from ..engine.engine import Engine
+from ..values.errors import Invalid
+from ..values.query import MAX_LIMIT, Query
+from ..values.records import Json, Record, Scope, check_int
+from .concurrency import across
 from .transcripts import Item, Said, Transcript, clean, question, recalled, searched, shortened
 
 try:

@@ -15,13 +15,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .concurrency import across
 from .conversation import at_least
-from .crossing import across
 from .events import MANAGER_EXTRACTED, MANAGER_FAILED, MANAGER_INJECTED, emit
-from .extracting import heuristic_extract
+from .extractors import heuristic_extract
 from .memories import ExtractFn, Memory, MemoryType
 from .messages import Message, Role
-from .recalling import is_memory_block, memory_block
+from .recall_block import is_memory_block, memory_block
 from .transcripts import clean
 
 if TYPE_CHECKING:

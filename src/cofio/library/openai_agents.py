@@ -13,12 +13,12 @@ import json
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..engine import Engine
-from ..errors import Invalid
-from ..installation import install_command
-from ..model import Scope, check_int
-from ..query import MAX_LIMIT, Page, Query
-from .crossing import across
+from ..config.installation import install_command
+from ..engine.engine import Engine
+from ..values.errors import Invalid
+from ..values.query import MAX_LIMIT, Page, Query
+from ..values.records import Scope, check_int
+from .concurrency import across
 from .transcripts import Said, Transcript, clean, question, recalled, searched, shortened
 
 try:

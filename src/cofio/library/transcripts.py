@@ -15,10 +15,12 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
-from ..backends import Change, Delete, Edit, Put, Vacant
-from ..engine import Engine
-from ..errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
-from ..model import (
+from ..backends.interface import Change, Delete, Edit, Put, Vacant
+from ..engine.engine import Engine
+from ..text.tokenizer import snippet
+from ..values.errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
+from ..values.query import MAX_LIST, MAX_QUERY, AllOf, Filter, Page, Query, Where
+from ..values.records import (
     MAX_AUTHOR,
     MAX_SCOPE_NAME,
     MAX_TEXT,
@@ -32,8 +34,6 @@ from ..model import (
     check_text,
     encode_json,
 )
-from ..query import MAX_LIST, MAX_QUERY, AllOf, Filter, Page, Query, Where
-from ..text import snippet
 
 T = TypeVar("T")
 Item: TypeAlias = dict[str, Json]

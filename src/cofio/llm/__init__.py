@@ -3,7 +3,7 @@
 from .budget import Budget, Left, Spent, day, next_day
 from .client import Model
 from .failures import Failed, Nonsense
-from .prompts import Prompts
-from .reading import Reader
+from .model_extractor import Reader
+from .prompts.loader import Prompts
 
 __all__ = ["Budget", "Failed", "Left", "Model", "Nonsense", "Prompts", "Reader", "Spent", "day", "next_day"]

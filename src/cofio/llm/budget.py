@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from ..errors import Invalid
+from ..values.errors import Invalid
 
 _AMOUNT = re.compile(r"(\d{1,3}(?:_?\d{3})*|\d{1,15})([kKmM]?)")
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}

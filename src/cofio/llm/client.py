@@ -9,12 +9,12 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from .calling import Allowed, Endpoint, Reply, Spend, Turn, Ways
+from .endpoint import Allowed, Endpoint, Reply, Spend, Turn, Ways
 from .failures import Failed, Nonsense
-from .fitting import trimmed
-from .parsing import objects, spoken
-from .prompts import Prompts, fenced
+from .json_answers import objects, spoken
+from .prompts.loader import Prompts, fenced
 from .shapes import Misshapen, Schema, conform, sent
+from .token_counts import trimmed
 
 MOST = 8_000
 """Tokens of an answer, with what the model thinks before it."""

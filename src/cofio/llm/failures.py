@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from ..errors import Unavailable
+from ..values.errors import Unavailable
 
 Reason: TypeAlias = Literal["down", "slow", "busy", "refused", "budget", "nonsense"]
 """down: out of reach, or failing. busy: it asks for time. refused: it takes no such request. budget: ours is spent."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from ..model import Json
+from ..values.records import Json
 
 Schema: TypeAlias = Mapping[str, Any]
 

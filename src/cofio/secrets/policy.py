@@ -7,9 +7,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Literal, TypeAlias, cast
 
-from ..errors import Invalid
-from ..model import MAX_AUTHOR, MAX_TAG, MAX_TITLE, Draft, Json
-from . import find_in_json, mask_in_json
+from ..values.errors import Invalid
+from ..values.records import MAX_AUTHOR, MAX_TAG, MAX_TITLE, Draft, Json
+from .scanner import find_in_json, mask_in_json
 
 __all__ = ["POLICY", "Door", "Handling", "admit", "admit_draft"]
 

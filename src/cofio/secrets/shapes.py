@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import NamedTuple, cast
 
-from .values import (
+from .placeholders import (
     LONGEST,
     compiled,
     is_drawn_word,

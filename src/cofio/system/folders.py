@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from .disk import NOFOLLOW, SAFE_FLAGS, is_link, open_plain, replace, sync
-from .names import is_plain
+from .windows_names import is_plain
 
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM)
 _SWAP = 2  # two names change places: the flag has the same number on Linux and macOS

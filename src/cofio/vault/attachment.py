@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path as Folder
 
-from ..engine import Engine
+from ..engine.engine import Engine
+from .journal import State
 from .layout import Layout
-from .state import State
 
 FEW, SHARE = 3, 0.5  # more entries than this, or more than this share of them, are not forgotten for want of a record
 

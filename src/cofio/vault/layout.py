@@ -10,10 +10,10 @@ from typing import Protocol, TypeAlias
 from unicodedata import normalize
 from urllib.parse import quote, unquote
 
-from ..errors import Invalid
-from ..model import Kind, Scope
-from ..sessions.places import PREFIXES, ROOT
-from ..system.names import is_device
+from ..conversations.projects import PREFIXES, ROOT
+from ..system.windows_names import is_device
+from ..values.errors import Invalid
+from ..values.records import Kind, Scope
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the vault to a file."""

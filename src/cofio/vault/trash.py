@@ -16,20 +16,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..backends import Change, Edit, Put
-from ..engine import Engine
-from ..errors import Invalid, NotFound
+from ..backends.interface import Change, Edit, Put
+from ..conversations.deletion import KEPT
+from ..conversations.message_records import fields
+from ..conversations.mirror import Seen
+from ..conversations.stretches import profile_put
+from ..engine.engine import Engine
 from ..extract.profiles import rejoin
-from ..importing import markdown
-from ..jsonl import read_line, write_line
-from ..model import Draft, Json, Kind, Record, Scope
-from ..sessions.carving import profile_put
-from ..sessions.forgetting import KEPT
-from ..sessions.mirroring import Seen
-from ..sessions.turns import fields
+from ..importers import markdown_entries
 from ..system.disk import leads_elsewhere
-from .folders import Tree
+from ..text.jsonl import read_line, write_line
+from ..values.errors import Invalid, NotFound
+from ..values.records import Draft, Json, Kind, Record, Scope
 from .layout import STATE, Path
+from .writer import Tree
 
 FOLDER = "trash"
 
@@ -153,10 +153,10 @@ def _infer(item: TrashItem) -> Draft:
         Invalid: it cannot be read.
     """
     if item.seen.kind in (Kind.PROFILE, Kind.SKILL):
-        data, _ = markdown.divided(item.text)
+        data, _ = markdown_entries.divided(item.text)
     else:
-        said = markdown.fields(item.text).lines
-        senders: Json = dict.fromkeys(markdown.names(said.get("sender_ids", "")), True)
+        said = markdown_entries.fields(item.text).lines
+        senders: Json = dict.fromkeys(markdown_entries.names(said.get("sender_ids", "")), True)
         data = {"session_id": said.get("session_id", ""), "senders": senders}
     return Draft(scope=item.seen.scope, kind=item.seen.kind or Kind.NOTE, key=item.seen.key, data=data)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from cofio.extract import Call, Case, Message, Role
+from cofio.extract.extractor import Call, Case, Message, Role
 from cofio.extract.rules.cases import cases
 
 START = datetime(2026, 6, 1, 9, tzinfo=UTC)

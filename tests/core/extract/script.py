@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from cofio.extract import Call, Extraction, Message
+from cofio.extract.extractor import Call, Extraction, Message
 from cofio.extract.profiles import merged
 from cofio.extract.rules import Rules
-from cofio.model import Json
+from cofio.values.records import Json
 
 HERE = Path(__file__).parent
 CONVERSATIONS = sorted((HERE / "conversations").glob("*.txt"))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cofio.extract import Extraction, Message
+from cofio.extract.extractor import Extraction, Message
 from cofio.extract.rules import Rules
 
 START = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.extract import Call, Message, Role
+from cofio.extract.extractor import Call, Message, Role
 from cofio.extract.rules.boundaries import MOST_CHARACTERS, MOST_MESSAGES, boundaries
 
 START = datetime(2026, 5, 28, 9, tzinfo=UTC)

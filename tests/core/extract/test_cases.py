@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from cofio.extract import Call, Case, Message, Step
+from cofio.extract.extractor import Call, Case, Message, Step
 from cofio.extract.rules.cases import LINES, MAX_STEPS, MOST_CASES, alike, cases
 from cofio.extract.rules.requests import INTENT, intent
 from cofio.extract.rules.results import LINE, told

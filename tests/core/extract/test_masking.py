@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cofio.extract import Message
+from cofio.extract.extractor import Message
 from cofio.extract.rules import Rules
 
 KEY = "sk-proj-Zk3vQ8mB2xT7nLw9RfYc4HdJ6sPa1Gu0"

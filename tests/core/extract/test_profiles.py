@@ -9,9 +9,9 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.extract import Entry
+from cofio.extract.extractor import Entry
 from cofio.extract.profiles import DEEPEST, LONGEST_SUMMARY, MOST_ITEMS, merged, without
-from cofio.model import Json
+from cofio.values.records import Json
 
 START = datetime(2026, 5, 28, 9, tzinfo=UTC)
 

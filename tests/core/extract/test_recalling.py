@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cofio.extract import Extraction, Message, Role
+from cofio.extract.extractor import Extraction, Message, Role
 from cofio.extract.rules import Rules
 
 HELD = frozenset({"Rec lives in Oslo.", "Rec loves tea.", "Is allergic to nuts."})

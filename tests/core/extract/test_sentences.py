@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.extract import Step
+from cofio.extract.extractor import Step
 from cofio.extract.rules.boundaries import telling
 from cofio.extract.rules.manner import Manner, manner
 from cofio.extract.rules.sentences import READ, sentences, split

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from cofio.extract import Case, Message, Skill, Step
+from cofio.extract.extractor import Case, Message, Skill, Step
 from cofio.extract.rules.cases import alike
 from cofio.extract.rules.skills import skill
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.extract import Message
+from cofio.extract.extractor import Message
 from cofio.extract.rules.dates import clock, dated
+from cofio.extract.rules.reported_speech import LONGEST, third_person, told
 from cofio.extract.rules.speakers import called, listed
-from cofio.extract.rules.wording import LONGEST, third_person, told
 
 SAID = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)  # a Thursday
 

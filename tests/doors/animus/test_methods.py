@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Engine, Settings
-from cofio.doors.animus import scopes
+from cofio.doors.animus import owners
 from cofio.doors.animus.protocol import ERRORS, code_of
 from cofio.doors.mcp import tools
-from cofio.model import MAX_DATA
+from cofio.values.records import MAX_DATA
 
 from .conftest import BLOCKS, INVALID, NOT_FOUND, WRONG, Answer, Inside, check_answer, handshake, scope
 
@@ -320,22 +320,22 @@ def test_two_scopes_with_one_id_collide_and_are_never_one_memory(host: Inside, f
 def test_a_put_whose_id_is_taken_in_the_middle_of_it_leaves_nothing(
     host: Inside, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    claim, mine = scopes.claim, scopes.Place("p")
+    claim, mine = owners.claim, owners.Place("p")
     host.put(scope("p"), "k", 1)
 
-    def robbed(engine: Engine, place: scopes.Place) -> None:
+    def robbed(engine: Engine, place: owners.Place) -> None:
         """Between the put and the look after it, others delete the scope and take its id."""
         monkeypatch.undo()
         if late:
-            scopes.delete(engine, mine)
+            owners.delete(engine, mine)
         else:
-            entry = scopes.known(engine, mine)
+            entry = owners.known(engine, mine)
             assert entry
             engine.delete(entry.id)
-        claim(engine, scopes.Place("P"))
+        claim(engine, owners.Place("P"))
         claim(engine, place)
 
-    monkeypatch.setattr(scopes, "claim", robbed)
+    monkeypatch.setattr(owners, "claim", robbed)
     assert host.error("memory/put", {"scope": scope("p"), "key": "k", "value": 2})[0] == -32303
     assert host.scopes() == [scope("P")]
     assert host.get(scope("P"), "k") == {"found": False}
@@ -611,7 +611,7 @@ def test_scopes_come_in_pages(host: Inside) -> None:
 def test_a_page_has_a_hundred_scopes_and_never_more_than_five_hundred(root: Path, host: Inside) -> None:
     with Engine.open(root / ".cofio") as engine:
         for number in range(501):
-            scopes.claim(engine, scopes.Place(f"p{number}"))
+            owners.claim(engine, owners.Place(f"p{number}"))
     assert len(host.scopes()) == 100
     assert len(host.scopes(page_size=501)) == 500
     assert len(host.scopes(page_size=501, cursor="2")) == 1

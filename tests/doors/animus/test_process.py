@@ -19,12 +19,12 @@ from pathlib import Path
 
 import pytest
 
-from cofio.doors.animus.home import GATHERED
+from cofio.config.settings import Settings
 from cofio.doors.animus.plugin import Server
+from cofio.doors.animus.project_store import GATHERED
 from cofio.doors.animus.protocol import VARIABLES
 from cofio.doors.jsonrpc import Connection
-from cofio.engine import Engine
-from cofio.settings import Settings
+from cofio.engine.engine import Engine
 
 from .conftest import BLOCKS, INVALID, LONGEST, PLUGIN, Answer, Inside, Process, check, handshake, passed_on, scope
 
@@ -257,8 +257,12 @@ def test_nothing_heavy_is_imported_before_it_is_needed(root: Path) -> None:
         return imported(done.stderr)
 
     asked = {"scope": scope(), "query": "sky", "top_k": 1}
-    assert not loaded() & (HEAVY | {"cofio.engine", "cofio.query", "cofio.backends", "hashlib", "importlib.metadata"})
-    assert not loaded(arguments=("-m",)) & (HEAVY | {"cofio.model", "cofio.doors.jsonrpc", "dataclasses", "threading"})
+    assert not loaded() & (
+        HEAVY | {"cofio.engine.engine", "cofio.values.query", "cofio.backends", "hashlib", "importlib.metadata"}
+    )
+    assert not loaded(arguments=("-m",)) & (
+        HEAVY | {"cofio.values.records", "cofio.doors.jsonrpc", "dataclasses", "threading"}
+    )
     put = loaded(("memory/put", {"scope": scope(), "key": "k", "value": "the sky is blue"}))
     keyword = loaded(("memory/query", asked))
     assert "apsw" in put & keyword

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Kind, LimitExceeded, Scope, Settings
-from cofio.doors.animus import scopes
-from cofio.doors.animus.scopes import Collision, Place, normalize
+from cofio.doors.animus import owners
+from cofio.doors.animus.owners import Collision, Place, normalize
 
 from .conftest import INVALID, Inside, scope
 
@@ -82,22 +82,22 @@ def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Place, s
         for number, (verb, place, key) in enumerate(steps):
             if model.collides(place):
                 with pytest.raises(Collision):
-                    scopes.delete(engine, place) if verb == "delete" else scopes.known(engine, place)
+                    owners.delete(engine, place) if verb == "delete" else owners.known(engine, place)
                 with pytest.raises(Collision):
-                    scopes.claim(engine, place)
+                    owners.claim(engine, place)
             elif verb == "put":
-                scopes.claim(engine, place)
+                owners.claim(engine, place)
                 engine.put(place.scope, key, data=number)
                 model.owners[place.id] = place
                 model.values.setdefault(place, {})[key] = number
             elif verb == "delete":
-                scopes.delete(engine, place)
+                owners.delete(engine, place)
                 model.owners.pop(place.id, None)
                 model.values.pop(place, None)
             for known, values in model.values.items():
                 held = {each.key: each.data for each in engine.list(known.scope, exact=True, kinds=(Kind.ITEM,))}
                 assert held == values
-        assert sorted(map(str, scopes.listed(engine, None))) == sorted(str(each.data) for each in model.values)
+        assert sorted(map(str, owners.listed(engine, None))) == sorted(str(each.data) for each in model.values)
 
 
 def test_an_entry_that_another_process_makes_first_is_looked_at_again(
@@ -107,19 +107,19 @@ def test_an_entry_that_another_process_makes_first_is_looked_at_again(
 
     def late(*given: object, **more: object) -> object:
         monkeypatch.undo()
-        put(scopes.REGISTRY, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
+        put(owners.REGISTRY, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
         raise Conflict("proj_p")
 
     monkeypatch.setattr(memory, "put", late)
     with pytest.raises(Collision):
-        scopes.claim(memory, Place("p"))
+        owners.claim(memory, Place("p"))
 
 
 def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
     memory: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place("p")
-    scopes.claim(memory, place)
+    owners.claim(memory, place)
     memory.put(place.scope, "old", data=1)
     delete = memory.delete
 
@@ -129,29 +129,29 @@ def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
             memory.put(place.scope, "new", data=2)
 
     monkeypatch.setattr(memory, "delete", slow)  # what another process does meanwhile
-    scopes.delete(memory, place)
+    owners.delete(memory, place)
     assert [each.key for each in memory.list(place.scope)] == ["new"]
-    assert list(scopes.listed(memory, None)) == [{"project_id": "p"}]
+    assert list(owners.listed(memory, None)) == [{"project_id": "p"}]
 
 
 def test_two_threads_that_claim_one_id_get_one_owner(memory: Engine) -> None:
     places = [Place("P"), Place("p")] * 4
-    owners: list[Place] = []
+    winners: list[Place] = []
 
     def claim(place: Place) -> None:
         try:
-            scopes.claim(memory, place)
+            owners.claim(memory, place)
         except Collision:
             return
-        owners.append(place)
+        winners.append(place)
 
     threads = [threading.Thread(target=claim, args=(place,)) for place in places]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(owners)) == 1
-    assert len(owners) == 4
+    assert len(set(winners)) == 1
+    assert len(winners) == 4
 
 
 @pytest.mark.requirement("scope.raw")

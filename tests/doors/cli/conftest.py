@@ -17,7 +17,7 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.doors.cli import main
-from cofio.model import Json
+from cofio.values.records import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from cofio.model import MAX_TEXT
+from cofio.values.records import MAX_TEXT
 
 from .conftest import Cofio
 

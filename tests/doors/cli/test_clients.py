@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.doors.cli import arguments
+from cofio.doors.cli.atomic import put
+from cofio.doors.cli.client_config import merge_json, merge_toml, read_json, toml_table
 from cofio.doors.cli.clients import CLIENTS
-from cofio.doors.cli.files import put
-from cofio.doors.cli.merging import merge_json, merge_toml, read_json, toml_table
-from cofio.errors import Invalid
-from cofio.model import Json
+from cofio.doors.cli.parser import CLIENTS as KNOWN_CLIENTS
+from cofio.values.errors import Invalid
+from cofio.values.records import Json
 
 from .conftest import Cofio
 
@@ -45,7 +45,7 @@ def merged(text: str) -> str:
 
 
 def test_every_client_that_the_command_takes_is_known() -> None:
-    assert tuple(CLIENTS) == arguments.CLIENTS
+    assert tuple(CLIENTS) == KNOWN_CLIENTS
 
 
 # What is printed

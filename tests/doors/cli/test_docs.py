@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.settings import Settings
 from cofio.doors.cli import main
-from cofio.doors.cli.arguments import IMPORTANCES, KINDS, Parser, parser
+from cofio.doors.cli.parser import IMPORTANCES, KINDS, Parser, parser
 from cofio.embed.minilm import installed
-from cofio.model import Importance, Kind
-from cofio.settings import Settings
+from cofio.values.records import Importance, Kind
 
 from .documented import PAGE, examples, sections
 

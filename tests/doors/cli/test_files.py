@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Kind
-from cofio.doors.cli import copying
-from cofio.doors.memory_tool import Tree, home
+from cofio.doors.cli import folder_copy
+from cofio.files import Tree, home
 
 from .conftest import Cofio, Ran
 
@@ -221,7 +221,7 @@ def test_a_file_and_a_folder_of_one_name_written_otherwise_do_not_keep_the_rest_
 
 
 def test_a_deep_tree_goes_in(cofio: Cofio, folder: Path, memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, "MAX_CHANGES", 100)
+    monkeypatch.setattr(folder_copy, "MAX_CHANGES", 100)
     deep = folder.joinpath("in", *("d" * 20))
     deep.mkdir(parents=True)
     for number in range(30):
@@ -250,7 +250,7 @@ def test_a_memory_does_not_take_in_itself(cofio: Cofio, folder: Path) -> None:
 def test_many_files_go_in_by_several_transactions(
     cofio: Cofio, folder: Path, memory: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "MAX_CHANGES", 9)
+    monkeypatch.setattr(folder_copy, "MAX_CHANGES", 9)
     (folder / "in").mkdir()
     for number in range(10):
         (folder / "in" / str(number)).write_text("x")

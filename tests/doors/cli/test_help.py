@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cofio import __version__
-from cofio.doors.cli.arguments import parser
-from cofio.query import FIELDS
-from cofio.suggestions import SYNONYMS, suggest
+from cofio.config.suggestions import SYNONYMS, suggest
+from cofio.doors.cli.parser import parser
+from cofio.values.query import FIELDS
 
 from .conftest import Cofio, Ran
 

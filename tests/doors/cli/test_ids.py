@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from cofio import Engine, Kind, Scope
-from cofio.model import Json
-from cofio.sessions import Place
+from cofio.conversations.conversations import Place
+from cofio.values.records import Json
 
 from .conftest import Cofio, Ran
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Scope
-from cofio.doors.cli import keeping
+from cofio.doors.cli import maintenance
 from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, pin
 
 from .conftest import Cofio
@@ -139,7 +139,7 @@ def test_a_folder_that_others_may_look_into_is_a_problem_until_it_is_mended(cofi
 def test_a_disk_that_is_nearly_full_is_a_problem_that_no_fix_mends(
     cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "LEAST_SPACE", 10**18)
+    monkeypatch.setattr(maintenance, "LEAST_SPACE", 10**18)
     ran = cofio("doctor", "--fix", "--json")
     assert ran.code == 1
     assert "left; free some space" in str(ran.json["problems"])

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
+from cofio.conversations.conversations import Conversations, Place
 from cofio.doors.cli import main
-from cofio.extract import Extraction, Message
-from cofio.sessions import Conversations, Place
+from cofio.extract.extractor import Extraction, Message
 
 
 class Silent:

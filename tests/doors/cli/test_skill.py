@@ -10,7 +10,7 @@ import pytest
 
 from cofio.doors.mcp import skill
 from cofio.doors.mcp.tools import TOOLS
-from cofio.model import Importance
+from cofio.values.records import Importance
 
 from .conftest import Cofio
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import AllOf, AnyOf, Engine, Scope
-from cofio.doors.cli.values import data, scope, ttl, where
+from cofio.doors.cli.argument_values import data, scope, ttl, where
 
 from .conftest import Cofio
 

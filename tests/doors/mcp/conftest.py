@@ -15,9 +15,9 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.doors.jsonrpc import Connection
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import Server
 from cofio.doors.mcp.surface import STATELESS, Surface
-from cofio.doors.memory import Memory
 
 Result = dict[str, Any]
 ENVELOPE = {
@@ -154,13 +154,13 @@ def served(
     """The product's HTTP application on a free port; the address."""
     import uvicorn
 
-    from cofio.doors import serve
     from cofio.doors.mcp.http import Handlers, server
-    from cofio.doors.tokens import Tokens
+    from cofio.doors.web import server as web_server
+    from cofio.doors.web.tokens import Tokens
 
     mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
-    application = serve.app(mcp, hosts=serve.LOCAL, tokens=Tokens(folder), strict=strict)
-    with serve._listening("127.0.0.1", 0) as listening:
+    application = web_server.app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
+    with web_server._listening("127.0.0.1", 0) as listening:
         started = threading.Event()
 
         class Running(uvicorn.Server):

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from cofio.doors.cli.arguments import CLIENTS, parser
+from cofio.doors.cli.parser import CLIENTS, parser
 from cofio.doors.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parents[3]

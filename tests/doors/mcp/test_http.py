@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp import http as door
 from cofio.doors.mcp.surface import STATELESS
-from cofio.doors.memory import Memory
 
 from .conftest import ENVELOPE, served
 

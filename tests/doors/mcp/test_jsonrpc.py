@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from cofio.doors import jsonrpc
 from cofio.doors.jsonrpc import Connection, Id, Lane, Params, Refused
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import HANDSHAKE
 from cofio.doors.mcp.surface import STATELESS
-from cofio.doors.memory import Memory
-from cofio.model import Json
+from cofio.values.records import Json
 
 from .conftest import ENVELOPE, Pipes, Tools, _pipe
 

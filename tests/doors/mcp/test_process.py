@@ -162,7 +162,7 @@ def test_nothing_but_the_protocol_is_on_stdout(folder: Path, started: list[Proce
         "        time.sleep(0.01)\n"
         "def READY():\n"
         "    import sys\n"
-        "    return 'cofio.engine' in sys.modules\n"
+        "    return 'cofio.engine.engine' in sys.modules\n"
         "threading.Thread(target=noise, daemon=True).start()\n"
     )
     server = Process(folder, PYTHONPATH=str(folder))

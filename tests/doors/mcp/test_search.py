@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Engine, Kind, Scope
-from cofio.doors.memory import Memory
-from cofio.extract import Message
-from cofio.sessions import Conversations
-from cofio.sessions.places import Place
+from cofio.conversations.conversations import Conversations
+from cofio.conversations.projects import Place
+from cofio.doors.lazy_memory import Memory
+from cofio.extract.extractor import Message
 
 from .conftest import SETTINGS, Pipes, Tools
 

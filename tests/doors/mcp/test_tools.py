@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 
 from cofio import Engine, Kind, Scope
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.structured import OUTPUTS
 from cofio.doors.mcp.tools import TOOLS
-from cofio.doors.memory import Memory
 
 from .conftest import SETTINGS, Client, Pipes, Said, Tools
 
@@ -611,7 +611,7 @@ def test_the_owner_may_allow_secrets(memory: Memory) -> None:
 @pytest.mark.requirement("store.project")
 @pytest.mark.requirement("store.path")
 def test_a_memory_is_where_the_variables_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cofio.settings import find_store
+    from cofio.config.settings import find_store
 
     assert find_store() == folder / ".cofio"
     monkeypatch.setenv("AGENT_STORE_PATH", str(folder / "shared"))

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Record, Scope, Settings
-from cofio.doors.memory_tool import Result, Tree, dispatch, home
 from cofio.embed.hashed import Hashed
+from cofio.files import Result, Tree, dispatch, home
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
 

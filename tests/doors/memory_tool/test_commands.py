@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Invalid, Kind, Scope, Unavailable
-from cofio.doors.memory_tool import Options, dispatch, home
-from cofio.doors.memory_tool.wording import SHOWN, size
-from cofio.model import MAX_TEXT
+from cofio.files import Options, dispatch, home
+from cofio.files.texts import SHOWN, size
+from cofio.values.records import MAX_TEXT
 
 from .conftest import Tool
 
@@ -544,7 +544,7 @@ def test_a_directory_may_hold_more_files_than_a_page(tool: Tool, monkeypatch: py
     for number in range(12):
         tool.made(f"/memories/d/{number:02}", "x")
     Tool(tool.engine, tool.scope / "under").made("/memories/d/other", "x")
-    monkeypatch.setattr("cofio.doors.memory_tool.tree.MAX_LIST", 5)
+    monkeypatch.setattr("cofio.files.tree.MAX_LIST", 5)
     assert len(tool.view(path="/memories/d").content.split("\n")) == 2 + 12
     assert not tool.rename(old_path="/memories/d", new_path="/memories/e").is_error
     assert sorted(tool.files) == [f"/memories/e/{number:02}" for number in range(12)]
@@ -554,7 +554,7 @@ def test_a_directory_may_hold_more_files_than_a_page(tool: Tool, monkeypatch: py
 def test_a_directory_of_too_many_files_is_left_alone(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(6):
         tool.made(f"/memories/d/{number}", "x")
-    monkeypatch.setattr("cofio.engine.MAX_BATCH", 10)
+    monkeypatch.setattr("cofio.engine.engine.MAX_BATCH", 10)
     assert tool.refuses({"command": "delete", "path": "/memories/d"}) == (
         "Error: The path /memories/d holds too many files to be changed at once; nothing was done"
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine
-from cofio.backends import Change
-from cofio.doors.memory_tool import Result, dispatch, home, log
-from cofio.doors.memory_tool.paths import parents
+from cofio.backends.interface import Change
+from cofio.files import Result, dispatch, home, log
+from cofio.files.paths import parents
 
 from .conftest import SETTINGS, Tool
 
@@ -190,7 +190,7 @@ def test_a_delete_and_a_rename_take_what_is_there_by_then(tool: Tool, meanwhile:
 
 @pytest.mark.requirement("edits.bounded")
 def test_who_is_never_fast_enough_gives_up(tool: Tool, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cofio.doors.memory_tool.commands.PAUSE", 0.0)
+    monkeypatch.setattr("cofio.files.commands.PAUSE", 0.0)
     tool.made(A, "one\n")
     meanwhile(lambda: tool.str_replace(path=A, old_str="one", new_str=" one"), times=1000)
     said = tool.str_replace(path=A, old_str="one", new_str="1")

@@ -19,7 +19,7 @@ from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from hypothesis import HealthCheck, given, settings
 
 from cofio import Engine
-from cofio.doors.memory_tool import Result, home
+from cofio.files import Result, home
 
 from .conftest import Tool
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cofio import Engine
-from cofio.doors.memory_tool import home
+from cofio.files import home
 from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
 
 from .conftest import MessagesApi, Tool

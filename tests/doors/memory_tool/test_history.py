@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cofio import Engine, Invalid, Kind, NotFound, Query, Scope
-from cofio.doors.memory_tool import home, log, restore
-from cofio.doors.memory_tool.tree import KEPT
+from cofio.files import home, log, restore
+from cofio.files.tree import KEPT
 
 from .conftest import Tool
 

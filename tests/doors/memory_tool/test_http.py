@@ -10,8 +10,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from cofio import Engine, Unavailable
-from cofio.doors.memory_tool import home
 from cofio.doors.memory_tool.http import MAX_BODY, PATH, routes
+from cofio.files import home
 
 from .conftest import Tool
 

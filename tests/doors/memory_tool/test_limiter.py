@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cofio import Engine, Invalid
-from cofio.doors.memory_tool import Limiter, Quest, dispatch, home
+from cofio.files import Limiter, Quest, dispatch, home
 
 from .conftest import Tool
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from cofio import Engine
-from cofio.doors.memory_tool import home
-from cofio.doors.memory_tool.paths import MAX_PATH, ROOT, BadPath, canonical, just, parents, within
+from cofio.files import home
+from cofio.files.paths import MAX_PATH, ROOT, BadPath, canonical, just, parents, within
 
 from .conftest import Tool
 

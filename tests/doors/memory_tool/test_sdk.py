@@ -17,8 +17,8 @@ from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool,
 from anthropic.types.beta import BetaMemoryTool20250818StrReplaceCommand, BetaMemoryTool20250818ViewCommand
 
 from cofio import Engine, Invalid
-from cofio.doors.memory_tool import home
-from cofio.installation import install_command
+from cofio.config.installation import install_command
+from cofio.files import home
 from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
 
 from .conftest import MessagesApi, Tool

@@ -20,15 +20,15 @@ from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
 from cofio.content import Fetching
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.memory import Memory
-from cofio.doors.metrics import Metrics
 from cofio.doors.rest import http as rest
 from cofio.doors.rest import openapi
 from cofio.doors.rest.assistant import open_assistant
-from cofio.doors.serve import app
-from cofio.doors.tokens import Tokens
+from cofio.doors.web.metrics import Metrics
+from cofio.doors.web.server import app
+from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import Hashed
 
 PREFIX, ALIAS = "/api/v2/memory", "/api/v1/memory"

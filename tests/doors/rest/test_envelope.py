@@ -19,10 +19,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from cofio import Unavailable, __version__
-from cofio.doors.http import Traced
 from cofio.doors.rest import http as rest
 from cofio.doors.rest.calls import NO_BODY
-from cofio.doors.tokens import Tokens
+from cofio.doors.web.http import Traced
+from cofio.doors.web.tokens import Tokens
 
 from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, Json, enveloped, failed, said, serving
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio.embed.hashed import Hashed
-from cofio.model import Kind
+from cofio.values.records import Kind
 
 from .conftest import CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, said, serving
 

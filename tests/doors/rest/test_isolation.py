@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cofio.doors.tokens import Tokens
+from cofio.doors.web.tokens import Tokens
 
 from .conftest import (
     CALLS,

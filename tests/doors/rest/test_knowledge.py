@@ -26,9 +26,9 @@ from tests.llm.scripted import Asked, Manner, Say, Scripted, broken, empty, fail
 
 from cofio import Kind
 from cofio.content import MAX_BYTES
-from cofio.doors.rest import uploads
-from cofio.doors.rest.verbs import FAR
-from cofio.doors.tokens import Tokens
+from cofio.doors.rest import forms
+from cofio.doors.rest.operations import FAR
+from cofio.doors.web.tokens import Tokens
 from cofio.knowledge import CATEGORIES
 
 from ...content.making import docx, pdf
@@ -483,7 +483,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(bare: Api) -> Non
 
 @pytest.mark.requirement("knowledge.size")
 def test_a_body_is_read_no_further_than_it_may_go(bare: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "MAX_FORM", 100_000)
+    monkeypatch.setattr(forms, "MAX_FORM", 100_000)
     sent = 0
 
     def pieces() -> Iterator[bytes]:

@@ -88,7 +88,7 @@ def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(tmp_path: P
 def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
     tmp_path: Path, manner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cofio.doors.rest.verbs.PATIENCE", 0.0)
+    monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
     with Scripted(manner) as bad, serving(tmp_path / "store", embedder=Hashed(), model=bad.url) as (api, _):
         api.add(said(CLIMBING))
         answer = flushed(api)
@@ -114,7 +114,7 @@ def test_a_day_s_budget_is_kept(tmp_path: Path, model: Scripted, monkeypatch: py
         api.add(said(CLIMBING))
         flushed(api)
         assert len(model.calls) == 2
-        monkeypatch.setattr("cofio.doors.rest.verbs.PATIENCE", 0.0)
+        monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
         api.add(said(COFFEE, T + HOUR), session="t")
         flushed(api, "t")
         (job,) = api.waiting_for_model()
@@ -131,7 +131,7 @@ def test_a_day_s_budget_is_kept(tmp_path: Path, model: Scripted, monkeypatch: py
 
 @pytest.mark.requirement("model.hand")
 def test_what_a_person_has_written_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cofio.doors.rest.verbs.PATIENCE", 0.0)
+    monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
     with Scripted(refusing) as bad, serving(tmp_path / "store", embedder=Hashed(), model=bad.url) as (api, _):
         api.add(said(CLIMBING), said(COFFEE, T + 1000))
         flushed(api)

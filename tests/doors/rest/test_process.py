@@ -22,8 +22,8 @@ import pytest
 from tests.llm.scripted import Scripted, right, slow
 
 from cofio import Engine
-from cofio.doors.tokens import Tokens
-from cofio.model import Kind, Record, Scope
+from cofio.doors.web.tokens import Tokens
+from cofio.values.records import Kind, Record, Scope
 
 from .conftest import DAY, HOUR, PREFIX, SETTINGS, Json, T, said
 

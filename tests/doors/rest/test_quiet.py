@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Kind, Scope, Unavailable
+from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.idle import find_quiet_sessions
 from cofio.doors.rest.jobs import WORKERS
 from cofio.embed.hashed import Hashed
-from cofio.extract import Message
-from cofio.sessions import Conversations, Place
-from cofio.sessions.quiet import find_quiet_sessions
+from cofio.extract.extractor import Message
 
 from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
 from .test_process import Start, ask, check_whole, start

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cofio.doors.rest.verbs import FAR
+from cofio.doors.rest.operations import FAR
 from cofio.embed.hashed import Hashed
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, VALID, Api, Json, T, enveloped, said, serving

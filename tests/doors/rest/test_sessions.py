@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from cofio.embed.hashed import Hashed
-from cofio.model import Kind, Scope
+from cofio.values.records import Kind, Scope
 
 from .conftest import DAY, HOUR, MINUTE, Api, Json, T, enveloped, said, serving
 

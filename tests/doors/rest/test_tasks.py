@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Unavailable
+from cofio.conversations.conversations import Conversations, Place
 from cofio.doors.rest import tasks
-from cofio.doors.tokens import Tokens
+from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import Hashed
-from cofio.sessions import Conversations, Place
 
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
 from .test_process import Start, ask, check_whole, start

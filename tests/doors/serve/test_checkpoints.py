@@ -14,15 +14,15 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from cofio import Engine
-from cofio.doors import checkpoints
+from cofio.config.settings import Settings
+from cofio.doors import threads
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.memory import Memory
-from cofio.doors.metrics import Metrics
-from cofio.doors.serve import app
-from cofio.doors.tokens import Tokens
-from cofio.errors import Unavailable
-from cofio.settings import Settings
+from cofio.doors.web.metrics import Metrics
+from cofio.doors.web.server import app
+from cofio.doors.web.tokens import Tokens
+from cofio.values.errors import Unavailable
 
 STATE = {"run_id": "r", "messages": [{"role": "user", "content": "héllo"}], "iteration": 3}
 HOSTILE = [
@@ -67,7 +67,7 @@ def client(memory: Engine, tmp_path: Path) -> Iterator[Client]:
     with closing(Memory(tmp_path / "other", Settings(background=False), say=print)) as other:
         application = app(
             server(Handlers(Surface(other))),
-            under={checkpoints.PREFIX: checkpoints.Door(lambda: memory, Settings().zone)},
+            under={threads.PREFIX: threads.Door(lambda: memory, Settings().zone)},
             metrics=Metrics(lambda: memory), hosts={"localhost"}, tokens=tokens, strict=False,
         )  # fmt: skip
         with TestClient(application, base_url="http://localhost", follow_redirects=False) as asking:
@@ -254,7 +254,7 @@ def test_too_deep_for_the_engine_is_told_as_such(client: Client, monkeypatch: py
 
 
 def test_a_body_that_is_too_long_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "MAX_BODY", 1000)
+    monkeypatch.setattr(threads, "MAX_BODY", 1000)
     client.save("t", {"state": {"x": "y" * 900}})
     assert "1,000 bytes" in failed(client.save("t", {"state": {"x": "y" * 1000}}), 413)
     assert len(client.engine.checkpoints.list("library", "t")) == 1

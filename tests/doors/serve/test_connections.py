@@ -16,8 +16,8 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from cofio.doors.connections import MAX_HEAD, Capacity, Connection, ConnectionPool, Timeouts
-from cofio.doors.http import LogThrottle
+from cofio.doors.web.connections import MAX_HEAD, Capacity, Connection, ConnectionPool, Timeouts
+from cofio.doors.web.http import LogThrottle
 
 NEVER = 300.0  # seconds: longer than any test
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -26,13 +26,13 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cofio import Settings
-from cofio.doors.http import Traced
+from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.memory import Memory
-from cofio.doors.serve import Guard, app
-from cofio.doors.tokens import FILE, Access, Token, Tokens
-from cofio.errors import CofioError, Invalid, LimitExceeded, Unavailable
+from cofio.doors.web.http import Traced
+from cofio.doors.web.server import Guard, app
+from cofio.doors.web.tokens import FILE, Access, Token, Tokens
+from cofio.values.errors import CofioError, Invalid, LimitExceeded, Unavailable
 
 NOW = datetime(2026, 7, 30, 23, 5, 9, 999_999, tzinfo=UTC)
 BAD = [

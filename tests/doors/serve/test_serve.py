@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from cofio.doors import checkpoints
+from cofio.doors import threads
 from cofio.doors.cli import main
 from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.rest import http as rest
-from cofio.doors.tokens import FILE, Tokens
-from cofio.errors import Conflict, Invalid, NotFound, Unavailable
+from cofio.doors.web.tokens import FILE, Tokens
+from cofio.values.errors import Conflict, Invalid, NotFound, Unavailable
 
 ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
 LIST = {
@@ -486,5 +486,5 @@ def test_the_command_makes_lists_and_ends_tokens(
 def test_the_help_names_the_addresses_that_are_served(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    for address in ("/mcp", rest.PREFIX, checkpoints.PREFIX, memory_tool.PATH):
+    for address in ("/mcp", rest.PREFIX, threads.PREFIX, memory_tool.PATH):
         assert re.search(rf" {re.escape(address)}[,.]? ", told), address

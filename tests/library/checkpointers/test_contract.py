@@ -13,11 +13,11 @@ from uuid import uuid4
 
 import pytest
 
-from cofio.errors import CofioError
 from cofio.library.checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from cofio.library.events import observe
 from cofio.library.messages import Message, ToolResult
 from cofio.library.state import AgentState
+from cofio.values.errors import CofioError
 
 from .conftest import ABSENT, PROVIDERS, Make
 

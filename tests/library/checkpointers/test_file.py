@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from cofio.errors import Invalid, Unavailable
 from cofio.library.messages import Message
 from cofio.library.providers import file as module
 from cofio.library.providers.file import FileCheckpointer
-from cofio.library.providers.names import spelled, unspelled
+from cofio.library.providers.named_files import spelled, unspelled
 from cofio.library.state import AgentState
+from cofio.values.errors import Invalid, Unavailable
 
 from ...conftest import Clock
 from .test_contract import HOSTILE, said

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.http import HTTPCheckpointer
+from cofio.values.errors import Invalid, Unavailable
 
 from . import servers
 from .test_contract import said

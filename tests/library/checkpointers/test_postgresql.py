@@ -12,9 +12,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.postgresql import PostgreSQLCheckpointer
 from cofio.library.registry import get_checkpointer
+from cofio.values.errors import Invalid, Unavailable
 
 from . import servers
 from .conftest import Make

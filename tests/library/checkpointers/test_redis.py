@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 import redis
 
-from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.redis import RedisCheckpointer
+from cofio.values.errors import Invalid, Unavailable
 
 from . import servers
 from .conftest import Make

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from cofio.installation import install_command
+from cofio.config.installation import install_command
 from cofio.library import registry
 from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.durable import CofioCheckpointer

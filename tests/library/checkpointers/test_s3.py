@@ -12,8 +12,8 @@ from uuid import uuid4
 import boto3
 import pytest
 
-from cofio.errors import Invalid, Unavailable
 from cofio.library.providers.s3 import S3Checkpointer
+from cofio.values.errors import Invalid, Unavailable
 
 from ...conftest import Clock
 from . import servers

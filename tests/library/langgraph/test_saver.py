@@ -29,9 +29,9 @@ from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
 from cofio import Engine
-from cofio.errors import Invalid, LimitExceeded, Unavailable
 from cofio.library.langgraph import CofioSaver
 from cofio.library.langgraph import saver as saving
+from cofio.values.errors import Invalid, LimitExceeded, Unavailable
 
 from .saving import QUIET, checkpoint_with, config_of
 

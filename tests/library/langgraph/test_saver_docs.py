@@ -16,8 +16,9 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
 
-from cofio import checkpoints, model
+from cofio.checkpoints import checkpoints
 from cofio.library.langgraph import CofioSaver
+from cofio.values import records
 
 from .saving import QUIET
 
@@ -106,5 +107,5 @@ def test_the_limits_are_those_of_the_page() -> None:
     methods = {name for row in table.splitlines() if row.startswith("| ") for name in re.findall(r"`(\w+)`", row)}
     assert {name for name in vars(CofioSaver) if f"a{name}" in vars(CofioSaver)} <= methods
     limits = PAGE.partition("## The store\n")[2]
-    assert f"{model.MAX_SCOPE_DEPTH - 1} names of up to {model.MAX_SCOPE_NAME} characters" in limits
-    assert f"keys up to {model.MAX_KEY:,}" in limits
+    assert f"{records.MAX_SCOPE_DEPTH - 1} names of up to {records.MAX_SCOPE_NAME} characters" in limits
+    assert f"keys up to {records.MAX_KEY:,}" in limits

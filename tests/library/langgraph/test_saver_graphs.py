@@ -21,8 +21,8 @@ from langgraph.graph import START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Durability, Send, interrupt
 
-from cofio.errors import Unavailable
 from cofio.library.langgraph import CofioSaver
+from cofio.values.errors import Unavailable
 
 from .saving import QUIET, config_of
 

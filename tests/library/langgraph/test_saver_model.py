@@ -26,8 +26,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
-from cofio.errors import Unavailable
 from cofio.library.langgraph import CofioSaver
+from cofio.values.errors import Unavailable
 
 from .saving import QUIET, checkpoint_with, config_of
 

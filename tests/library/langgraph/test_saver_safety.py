@@ -24,9 +24,9 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
-from cofio.backends import PendingWrite
-from cofio.errors import Invalid
+from cofio.backends.interface import PendingWrite
 from cofio.library.langgraph import CofioSaver
+from cofio.values.errors import Invalid
 
 from .saving import QUIET, checkpoint_with, config_of
 

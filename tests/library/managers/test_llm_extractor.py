@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.llm.scripted import Scripted, fails, says
 
-from cofio.library.extracting import llm_extractor
+from cofio.library.extractors import llm_extractor
 from cofio.library.manager import LLMMemoryManager, Memory, MemoryType
 from cofio.library.messages import Message
 from cofio.library.state import AgentState

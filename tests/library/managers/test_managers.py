@@ -19,7 +19,7 @@ from cofio.library.cofio_store import CofioStore
 from cofio.library.events import StreamEvent, observe, run_context
 from cofio.library.manager import BaseMemoryManager, LLMMemoryManager, Memory, MemoryType, NoopMemoryManager
 from cofio.library.messages import Message, Role
-from cofio.library.recalling import is_memory_block
+from cofio.library.recall_block import is_memory_block
 from cofio.library.state import AgentState
 from cofio.library.store import BaseStore, InMemoryStore
 

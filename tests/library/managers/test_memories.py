@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.library.extracting import heuristic_extract
+from cofio.library.extractors import heuristic_extract
 from cofio.library.manager import Memory, MemoryType
 from cofio.library.messages import Message, Role
-from cofio.library.recalling import is_memory_block, memory_block
+from cofio.library.recall_block import is_memory_block, memory_block
 
 
 def shown(*memories: Memory) -> list[str]:

@@ -555,7 +555,7 @@ def test_a_value_that_changes_before_the_end_of_a_transaction_is_kept_as_it_was(
 
 @pytest.mark.requirement("cofio-store.kept")
 def test_items_survive_an_export_and_a_restore(store: CofioStore, memory: Engine, tmp_path: Path) -> None:
-    from cofio.jsonl import read_line, write_line
+    from cofio.text.jsonl import read_line, write_line
 
     run(store.put_with_embedding(NS, "k", {"a": [1]}, [1.0, 0.5], {"m": 1}))
     run(store.put(NS, "l", None))

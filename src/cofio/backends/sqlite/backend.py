@@ -17,29 +17,29 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import apsw
 
-from ...errors import Invalid, Unavailable
-from ...links import check_entries, open_file
-from ...loss import check_whole, follow_up_loss, note_loss
-from ...model import UNSOUGHT, Draft, Record
+from ...config.lost_store import check_whole, follow_up_loss, note_loss
 from ...system.locks import try_lock
 from ...system.processes import run_after_fork
-from ...text import embed_text
-from .. import Bounds, Change, CheckpointRows, EmbedBatch, Identity, Made, Progress, Put, ToEmbed
+from ...system.safe_files import check_entries, open_file
+from ...text.tokenizer import embed_text
+from ...values.errors import Invalid, Unavailable
+from ...values.records import UNSOUGHT, Draft, Record
+from ..interface import Bounds, Change, CheckpointRows, EmbedBatch, Identity, Made, Progress, Put, ToEmbed
 from . import checks
-from .checkpoints import Rows, deleted_words, merge_words
-from .copies import Copy
+from .checkpoint_rows import Rows, deleted_words, merge_words
+from .conditions import micros, within
+from .copy_target import Copy
 from .database import Database, fetch, translated
-from .files import find_access
-from .filters import micros, within
-from .records import COLUMNS, Changing, Row, correct_time, given_with, prepare, record_of, steady
+from .database_files import find_access
+from .record_rows import COLUMNS, Changing, Row, correct_time, given_with, prepare, record_of, steady
+from .snapshot import SqliteView, seen_seq
 from .spool import spool
 from .tail import Tail
-from .view import SqliteView, seen_seq
-from .words import Look, State, WordIndex
+from .word_index import Look, State, WordIndex
 
 if TYPE_CHECKING:
-    from .. import Vector
-    from .vectors import VectorIndex
+    from ..interface import Vector
+    from .vector_codes import VectorIndex
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
@@ -265,7 +265,7 @@ class SqliteBackend:
 
     def vectors(self, embedder: str) -> VectorIndex:
         """The vector codes of an embedder. numpy is loaded here, and not before it is needed."""
-        from .vectors import VectorIndex
+        from .vector_codes import VectorIndex
 
         if embedder not in self._vectors:
             self._vectors[embedder] = VectorIndex(self.folder / "vectors", self._database, embedder)
@@ -335,7 +335,7 @@ class SqliteBackend:
         with translated(self.folder):
             left = self._words.rewrite(limit) + sum(self.vectors(name).rewrite() for name in self._coded())
             if any(codes.glob("*.codes*")):
-                from .vectors import sweep
+                from .vector_codes import sweep
 
                 sweep(codes, self._database)
         return left + int(words_left)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import apsw
 
-from .. import Progress
+from ..interface import Progress
 from .database import Database, fetch
-from .records import moment, steady
-from .words import Damaged, State, WordIndex
+from .record_rows import moment, steady
+from .word_index import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
 LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep, at which it is told
@@ -207,7 +207,7 @@ def _codes(database: Database, folder: Path) -> Iterator[str]:
         if orphans:
             yield f"{orphans} vectors belong to no record"
         if segments:
-            from .vectors import faulty
+            from .vector_codes import faulty
 
             for embedder, low, high, name in segments:
                 if faulty(connection, folder / name, embedder, low, high):

@@ -18,10 +18,10 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import apsw
 
-from ...errors import CofioError, Unavailable
-from ...links import open_file
 from ...system.disk import find_sync_pragmas
-from .files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
+from ...system.safe_files import open_file
+from ...values.errors import CofioError, Unavailable
+from .database_files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...errors import Unavailable
+from ...values.errors import Unavailable
 
 T = TypeVar("T", bound=tuple[Any, ...])
 IN_MEMORY = 8 * 2**20  # bytes; what is longer goes into a file without a name, which ends with the process

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import apsw
 
-from ...model import UNSOUGHT
-from ...text import record_words
+from ...text.tokenizer import record_words
+from ...values.records import UNSOUGHT
 from .database import fetch
-from .records import tags_of
+from .record_rows import tags_of
 
 SPARE_WORDS = 1_000_000  # and so many words of theirs
 SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from ...model import Json
+from ...values.records import Json
 from ..jsonrpc import INVALID_PARAMS, Params, Refused
-from .scopes import Place
+from .owners import Place
 
 LONGEST_TTL = 365_000 * 86_400  # seconds; what is to last longer than this never ends
 SHORTEST_TTL = 1e-6

@@ -11,32 +11,22 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ...errors import CofioError, Invalid, NotFound, Unavailable
-from ...model import Draft, Json, Kind, encode_json
 from ...secrets.policy import admit
+from ...values.errors import CofioError, Invalid, NotFound, Unavailable
+from ...values.records import Draft, Json, Kind, encode_json
 from ..display import neutralise_line
-from ..jsonrpc import (
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    Connection,
-    Id,
-    Lane,
-    Params,
-    Refused,
-    leave,
-    private_stdout,
-)
-from . import scopes
-from .home import Home
+from ..jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Connection, Id, Lane, Params, Refused, leave, private_stdout
+from . import owners
+from .owners import Collision, Place
 from .params import invalid, read_page, read_place, read_root, read_text, read_ttl, refused
+from .project_store import Home
 from .protocol import MAX_TOP_K, MEMORY_METHODS, NAME, NOT_INITIALIZED, PROTOCOL, code_of, initialized
-from .scopes import Collision, Place
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ...engine import Engine
-    from ...query import Mode, Page
+    from ...engine.engine import Engine
+    from ...values.query import Mode, Page
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
 FEW = 128  # records that are embedded on the way to a search by meaning: half a second's work
@@ -162,12 +152,12 @@ class Server:
         engine = home.engine(make=True)
         assert engine is not None
         admit("animus", {"key": key, "data": {key: params["value"]}}, allow=engine.settings.allow_secrets)
-        if scopes.known(engine, place) is None:
+        if owners.known(engine, place) is None:
             Draft(scope=place.scope, kind=Kind.ITEM, key=key, data=params["value"])  # what is refused makes no scope
-            scopes.claim(engine, place)
-        record = engine.put(place.scope, key, data=params["value"], kind=Kind.ITEM, source=scopes.SOURCE, ttl=ttl)
+            owners.claim(engine, place)
+        record = engine.put(place.scope, key, data=params["value"], kind=Kind.ITEM, source=owners.SOURCE, ttl=ttl)
         try:
-            scopes.claim(engine, place)  # it may have been deleted in between
+            owners.claim(engine, place)  # it may have been deleted in between
         except Collision:  # and the id taken by another scope
             with suppress(NotFound):
                 engine.delete(record.id)
@@ -180,7 +170,7 @@ class Server:
         engine = home.engine()
         if engine is None:
             return {"found": False}
-        scopes.known(engine, place)
+        owners.known(engine, place)
         record = engine.get(place.scope, key, kind=Kind.ITEM)
         return {"found": False} if record is None else {"found": True, "value": record.data}
 
@@ -197,7 +187,7 @@ class Server:
         engine = home.engine()
         if engine is None:
             return {"results": []}
-        entry = scopes.known(engine, place)
+        entry = owners.known(engine, place)
         # A model takes longer to load than all else together: it is not for a process that answers one query.
         chosen = cast("Mode", mode or ("hybrid" if self._by_meaning else "keyword"))
         page = _search(engine, place, text, top_k, chosen)
@@ -221,7 +211,7 @@ class Server:
         if engine is None:
             return {"scopes": []}
         first = (page - 1) * size
-        found: list[Json] = list(islice(scopes.listed(engine, project), first, first + size + 1))
+        found: list[Json] = list(islice(owners.listed(engine, project), first, first + size + 1))
         result: dict[str, Json] = {"scopes": found[:size]}
         return result | ({"next_cursor": str(page + 1)} if len(found) > size else {})
 
@@ -229,12 +219,12 @@ class Server:
         place = read_place(params)
         engine = home.engine()
         if engine is not None:
-            scopes.delete(engine, place)
+            owners.delete(engine, place)
         return {"ack": True}
 
 
 def _search(engine: Engine, place: Place, text: str, top_k: int, mode: Mode) -> Page:
-    from ...query import Query
+    from ...values.query import Query
 
     query = Query(text, scope=place.scope, exact=True, kinds=(Kind.ITEM,), mode=mode, limit=top_k)
     if mode != "keyword":

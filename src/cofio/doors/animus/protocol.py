@@ -9,7 +9,7 @@ from ... import __version__
 from . import CODES_VARIABLE
 
 if TYPE_CHECKING:
-    from ...model import Json
+    from ...values.records import Json
 
 NAME = "animus-memory-cofio"
 KIND = "memory_store"

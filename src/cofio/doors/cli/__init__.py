@@ -13,10 +13,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-from ...errors import CofioError, Conflict, LimitExceeded, NotFound
+from ...config.trust import show_notices
 from ...system.streams import prepare_streams
-from ...trust import show_notices
-from .arguments import parser
+from ...values.errors import CofioError, Conflict, LimitExceeded, NotFound
+from .parser import parser
 
 __all__ = ["main"]
 
@@ -96,9 +96,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 def _command(name: str) -> Callable[[Namespace], int]:
     """What runs a command. Those that serve are started by a client who waits: they load no other."""
-    from . import about, serving
+    from . import about, servers
 
-    for light in (serving.COMMANDS, about.COMMANDS):
+    for light in (servers.COMMANDS, about.COMMANDS):
         if name in light:
             return light[name]
     from .commands import COMMANDS

@@ -7,8 +7,8 @@ from argparse import Namespace
 from collections.abc import Callable
 
 from ... import __version__
-from ...suggestions import refuse
-from .arguments import misused, parser
+from ...config.suggestions import refuse
+from .parser import misused, parser
 
 
 def help_(args: Namespace) -> int:

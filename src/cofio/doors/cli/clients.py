@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...errors import Invalid
-from ...installation import find_installation, join_words, start_command
-from ...model import Json, check_text
-from ...settings import find_store
-from .arguments import misused
-from .files import put, read
-from .merging import Merged, dump, found, merge_json, merge_toml, read_json, read_toml, toml_table
-from .opening import MAX_PATH
+from ...config.installation import find_installation, join_words, start_command
+from ...config.settings import find_store
+from ...values.errors import Invalid
+from ...values.records import Json, check_text
+from .atomic import put, read
+from .client_config import Merged, dump, found, merge_json, merge_toml, read_json, read_toml, toml_table
+from .context import MAX_PATH
+from .parser import misused
 from .terminal import note, output, printable, printable_json
 
 _NEEDED = ("type", "command", "args")

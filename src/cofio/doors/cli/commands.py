@@ -6,18 +6,18 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 
-from ...backends import Delete, Drop
-from ...errors import Invalid
-from ...model import Kind
-from ...query import Page, Query
+from ...backends.interface import Delete, Drop
+from ...conversations.deletion import forget
 from ...secrets.policy import admit
-from ...sessions.forgetting import forget
+from ...values.errors import Invalid
+from ...values.query import Page, Query
+from ...values.records import Kind
 from ..display import neutralise_line
-from . import chatting, config, documents, editor, filing, keeping, trust, vaulting
-from .arguments import misused
+from . import chat_import, config, documents, editor, maintenance, memory_files, trust, vault_commands
+from .context import FEW, opened, place, scrub, settle, waiting
 from .explanations import explain
 from .identifiers import resolve, shorten
-from .opening import FEW, opened, place, scrub, settle, waiting
+from .parser import misused
 from .terminal import counted, headline, note, output, path
 from .visibility import asked_filter, visible_filter, visible_kinds, visible_scopes
 
@@ -168,12 +168,12 @@ def rm(args: Namespace) -> int:
                 if record.kind is Kind.TOPIC:  # whose words would stay in its document's file
                     whole = record.scope.names[-1]
                     raise Invalid("id", f"{record.id} is a part of {whole}: `cofio documents rm {whole}` forgets that")
-            with vaulting.followed(args, engine) as vault:
+            with vault_commands.followed(args, engine) as vault:
                 removed = sum(forget(engine, vault, Delete(id=each)) for each in doomed)
             for each in (known for known in doomed if known not in args.ids):
                 note(f"{each} was: {headline(doomed[each])}")
         elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
-            with vaulting.followed(args, engine) as vault:
+            with vault_commands.followed(args, engine) as vault:
                 removed = forget(engine, vault, Drop(scope=args.scope))
         else:
             note("nothing was forgotten")
@@ -199,9 +199,9 @@ def scopes(args: Namespace) -> int:
 
 COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "add": add, "search": search, "list": listing, "show": show, "edit": editor.edit, "rm": rm, "scopes": scopes,
-    "stats": keeping.stats, "reindex": keeping.reindex, "doctor": keeping.doctor, "backup": keeping.backup,
-    "export": keeping.export, "import": keeping.importing, "chat": chatting.chat, "files": filing.files,
-    "documents": documents.documents,
-    "model": keeping.model, "vault": vaulting.vault, "trust": trust.trust,
+    "stats": maintenance.stats, "reindex": maintenance.reindex, "doctor": maintenance.doctor,
+    "backup": maintenance.backup, "export": maintenance.export, "import": maintenance.importing,
+    "chat": chat_import.chat, "files": memory_files.files, "documents": documents.documents,
+    "model": maintenance.model, "vault": vault_commands.vault, "trust": trust.trust,
     "demo": demo, "config": config.config,
 }  # fmt: skip

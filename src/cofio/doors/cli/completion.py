@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import argcomplete
 from argcomplete.shell_integration import shellcode
 
-from ...errors import CofioError
-from ...model import Importance, Kind
+from ...values.errors import CofioError
+from ...values.records import Importance, Kind
 from ..display import neutralise_line
 
 if TYPE_CHECKING:
-    from ...engine import Engine
-    from .arguments import Parser
+    from ...engine.engine import Engine
+    from .parser import Parser
 
 SETUP = {
     "bash": 'put `eval "$(cofio completion bash)"` into ~/.bashrc',
@@ -67,8 +67,8 @@ def _from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) 
     """A completer that looks into the memory, if there is one that can be opened."""
 
     def candidates(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
-        from ...engine import Engine
-        from .opening import exists, place
+        from ...engine.engine import Engine
+        from .context import exists, place
 
         try:
             folder, settings = place(parsed_args)
@@ -99,7 +99,7 @@ def _ids(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
 
 def _scopes(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     """Every scope that holds records, and those above them."""
-    from ...model import Scope
+    from ...values.records import Scope
     from .visibility import VISIBLE
 
     counts = engine.scopes(kinds=VISIBLE)
@@ -115,8 +115,8 @@ def _counted(count: int) -> str:
 
 def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     """The keys of the scope and kind that the command is about."""
-    from ...model import Scope
-    from ...query import AllOf, Where
+    from ...values.query import AllOf, Where
+    from ...values.records import Scope
 
     scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or "mcp")
     kind = Kind(args.kind or "item") if not isinstance(args.kind, list) else Kind.ITEM
@@ -133,8 +133,8 @@ def _names(values: Iterable[str]) -> Completer:
 
 
 def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
-    from ...settings import find_store
-    from ..tokens import Tokens
+    from ...config.settings import find_store
+    from ..web.tokens import Tokens
 
     if parsed_args.verb != "rm":
         return {}
@@ -146,7 +146,7 @@ def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candid
 
 def _commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
     """The commands, or the verbs of the one that was typed before, that there is help for."""
-    from .arguments import parser
+    from .parser import parser
 
     reader = parser()
     for word in parsed_args.topic or ():

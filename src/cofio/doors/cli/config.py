@@ -10,11 +10,11 @@ from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
 
-from ...configuration import FILE
-from ...model import Json
-from ...settings import Gathered, Settings, find_store, gather
-from ...system.places import find_config_folder
-from ...trust import sanitize
+from ...config.settings import Gathered, Settings, find_store, gather
+from ...config.toml_files import FILE
+from ...config.trust import sanitize
+from ...system.user_folders import find_config_folder
+from ...values.records import Json
 from .terminal import note, output
 
 MEANINGS = {

@@ -8,23 +8,23 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ...backends import Delete, Drop
-from ...errors import Conflict, NotFound, Unavailable
-from ...extract import Message
-from ...model import Draft, Importance, Json, Kind, Record, Scope
-from ...query import MAX_LIST
-from ...sessions import Conversations, Place
-from ...sessions.forgetting import forget
-from ...vault.opening import vaulted
-from ..memory_tool import Tree, dispatch, home
-from . import vaulting
-from .opening import FEW, opened, place, scrub, settle
+from ...backends.interface import Delete, Drop
+from ...conversations.conversations import Conversations, Place
+from ...conversations.deletion import forget
+from ...extract.extractor import Message
+from ...files import Tree, dispatch, home
+from ...values.errors import Conflict, NotFound, Unavailable
+from ...values.query import MAX_LIST
+from ...values.records import Draft, Importance, Json, Kind, Record, Scope
+from ...vault.lifecycle import vaulted
+from . import vault_commands
+from .context import FEW, opened, place, scrub, settle
 from .terminal import counted, note, output, path
 from .visibility import VISIBLE
 
 if TYPE_CHECKING:
-    from ...engine import Engine
-    from ...vault import Vault
+    from ...engine.engine import Engine
+    from ...vault.vault import Vault
 
 SOURCE = "demo"
 ROOT = Scope("demo")
@@ -200,7 +200,7 @@ def _remove(args: Namespace) -> int:
             raise Unavailable("the demo is not in this memory: nothing was taken away; `cofio demo` brings it")
         here = {record.id for record in _visible(engine)}
         left = len(here - own)
-        with vaulting.followed(args, engine) as vault:
+        with vault_commands.followed(args, engine) as vault:
             _forget(engine, vault, here & own, whole=not left)
         removed = len(here & own)
         output(as_json=args.json).done(f"took the demo away: {counted(removed)}", removed=removed, left=left)

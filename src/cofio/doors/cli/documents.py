@@ -8,17 +8,17 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...errors import Invalid, NotFound
-from .arguments import misused
+from ...values.errors import Invalid, NotFound
+from .context import opened, scrub, settle
 from .identifiers import LEAST
-from .opening import opened, scrub, settle
+from .parser import misused
 from .terminal import counted, note, output, print_json, printable
 
 if TYPE_CHECKING:
-    from ...engine import Engine
+    from ...conversations.conversations import Place
+    from ...engine.engine import Engine
     from ...knowledge import Documents
-    from ...model import Record
-    from ...sessions import Place
+    from ...values.records import Record
 
 PAGE = 1000  # documents that are listed
 
@@ -122,8 +122,8 @@ def _remove(args: Namespace) -> int:
 
 
 def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Place]:
+    from ...conversations.conversations import Place
     from ...knowledge import Documents
-    from ...sessions import Place
 
     return Documents(engine, door="cli"), Place(app=args.app, project=args.project)
 
@@ -156,7 +156,7 @@ def _read(name: str) -> bytes:
 
 
 def _data(record: Record) -> dict[str, object]:
-    from ...sessions.turns import fields
+    from ...conversations.message_records import fields
 
     return dict(fields(record))
 

@@ -19,22 +19,22 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ...backends import Edit
-from ...errors import CofioError, Invalid, NotFound, Unavailable
-from ...model import Json, Kind, Record
+from ...backends.interface import Edit
+from ...conversations.edits import edited
+from ...conversations.mirror import applied
+from ...conversations.projects import ROOT
 from ...secrets.policy import admit
-from ...sessions.editing import edited
-from ...sessions.mirroring import applied
-from ...sessions.places import ROOT
-from . import vaulting
-from .arguments import misused
+from ...values.errors import CofioError, Invalid, NotFound, Unavailable
+from ...values.records import Json, Kind, Record
+from . import vault_commands
+from .argument_values import split_tags
+from .context import FEW, opened, place, settle
 from .identifiers import resolve
-from .opening import FEW, opened, place, settle
+from .parser import misused
 from .terminal import headline, note, output, path
-from .values import split_tags
 
 if TYPE_CHECKING:
-    from ...engine import Engine
+    from ...engine.engine import Engine
 
 FOLDER = "edits"
 """The folder of the store that what is being edited lies in, and stays in if it cannot be kept."""
@@ -235,7 +235,7 @@ def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int
     _, settings = place(args)
     admit("cli", changes, allow=settings.allow_secrets)
     with opened(args) as engine:
-        with vaulting.followed(args, engine, left="the files of the vault may not say what was edited") as vault:
+        with vault_commands.followed(args, engine, left="the files of the vault may not say what was edited") as vault:
             change = Edit(id=record.id, fields=_fields(record, changes), if_version=record.version)
             (answer,) = applied(engine, vault, [change])
         assert isinstance(answer, Record)

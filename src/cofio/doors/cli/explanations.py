@@ -6,8 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ...query import Hit, Page, Signal
-from ...text import query_words
+from ...text.tokenizer import query_words
+from ...values.query import Hit, Page, Signal
 
 _NEARNESS = ((0.6, "very close to"), (0.45, "close to"), (0.3, "loosely related to"))
 _SURROUNDINGS = {

@@ -7,14 +7,14 @@ from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ...errors import Invalid, NotFound
-from ...model import MAX_ID, UNSOUGHT, Kind, check_text
-from ...query import MAX_LIST
+from ...values.errors import Invalid, NotFound
+from ...values.query import MAX_LIST
+from ...values.records import MAX_ID, UNSOUGHT, Kind, check_text
 from .terminal import headline, note
 
 if TYPE_CHECKING:
-    from ...engine import Engine
-    from ...model import Record
+    from ...engine.engine import Engine
+    from ...values.records import Record
 
 LEAST = 4  # characters of an id that are taken for its beginning: fewer are rather a slip
 SHOWN = 8  # candidates that are named when a beginning is not enough

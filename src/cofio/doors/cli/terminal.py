@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from ... import jsonl
-from ...model import Json, Kind, Record, Scope
-from ...query import Page, Why
-from ...text import snippet, words
+from ...text import jsonl
+from ...text.tokenizer import snippet, words
+from ...values.query import Page, Why
+from ...values.records import Json, Kind, Record, Scope
 from ..display import escape_json, neutralise, neutralise_line
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from ...errors import Conflict, NotFound
-from ...settings import find_store
-from ..tokens import FILE, Access, Tokens
-from .arguments import misused
+from ...config.settings import find_store
+from ...values.errors import Conflict, NotFound
+from ..web.tokens import FILE, Access, Tokens
+from .parser import misused
 from .terminal import note, output
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
 
-from ...errors import Invalid
-from ...jsonl import read_line
-from ...model import Draft
 from ...system.disk import replace, sync, sync_path
+from ...text.jsonl import read_line
+from ...values.errors import Invalid
+from ...values.records import Draft
 
 if TYPE_CHECKING:
-    from ...engine import Engine
+    from ...engine.engine import Engine
 
 BATCH = 500  # records that are restored in one transaction
 LONGEST_LINE = 64_000_000  # bytes; a record at all its limits is far shorter

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 
-from ... import trust as trusting
-from ...errors import Unavailable
-from ...model import Json
-from ...settings import find_store, read_claims
+from ...config import trust as trusting
+from ...config.settings import find_store, read_claims
+from ...values.errors import Unavailable
+from ...values.records import Json
 from .terminal import note, output
 
 

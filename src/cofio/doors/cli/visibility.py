@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from ...model import UNSOUGHT, Kind, Scope
-from ...query import AllOf, AnyOf, Filter, Where
+from ...values.query import AllOf, AnyOf, Filter, Where
+from ...values.records import UNSOUGHT, Kind, Scope
 
 if TYPE_CHECKING:
-    from ...engine import Engine
+    from ...engine.engine import Engine
 
 OWN = Scope("cofio")
 """Where cofio keeps what it has to know, as how far an import came."""

@@ -17,11 +17,11 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ...errors import CofioError, Invalid, NotFound
-from ...model import Json
-from ..http import NotJson, TooLong, read_body
-from ..json_limits import JsonLimits, TooComplex
+from ...values.errors import CofioError, Invalid, NotFound
+from ...values.records import Json
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MAX_FRAME
+from ..web.http import NotJson, TooLong, read_body
+from ..web.json_limits import JsonLimits, TooComplex
 from .surface import INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
 
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request

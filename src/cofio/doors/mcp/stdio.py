@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from ...errors import CofioError, Invalid, NotFound
-from ...model import Json
-from ...settings import Settings
+from ...config.settings import Settings
+from ...values.errors import CofioError, Invalid, NotFound
+from ...values.records import Json
 from ..display import neutralise_line
 from ..jsonrpc import (
     INTERNAL_ERROR,
@@ -28,7 +28,7 @@ from ..jsonrpc import (
     leave,
     private_stdout,
 )
-from ..memory import Memory
+from ..lazy_memory import Memory
 from .surface import CAPABILITIES, INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
 from .tools import TOOLS
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
-from ...model import Heading, Importance, Json, Record
-from ...query import Hit, Signal
-from .rendering import find_topic, format_moment, render_body
+from ...values.query import Hit, Signal
+from ...values.records import Heading, Importance, Json, Record
+from .renderer import find_topic, format_moment, render_body
 
 Schema: TypeAlias = "dict[str, Json]"
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from urllib.parse import quote, unquote
 
 from ... import __version__
-from ...errors import Invalid, NotFound
-from ...model import Json, Kind
-from ..memory import Memory
-from . import rendering, skill
+from ...values.errors import Invalid, NotFound
+from ...values.records import Json, Kind
+from ..lazy_memory import Memory
+from . import renderer, skill
 from .tools import HOME, TOOLS, call
 
 INFO: dict[str, Json] = {"name": "cofio", "title": "cofio memory", "version": __version__}
@@ -67,9 +67,9 @@ class Surface:
             listed.append(
                 {
                     "uri": NOTES + quote(record.id, safe=""),
-                    "name": rendering.render_line(record.title) or record.id,
+                    "name": renderer.render_line(record.title) or record.id,
                     "mimeType": MARKDOWN,
-                    "annotations": {"lastModified": rendering.format_moment(record.updated_at)},
+                    "annotations": {"lastModified": renderer.format_moment(record.updated_at)},
                 }
             )
         return {"resources": listed} | ({"nextCursor": str(offset + RESOURCES)} if len(found) > RESOURCES else {})
@@ -98,7 +98,7 @@ class Surface:
             raise NotFound(uri) from None
         if record.kind is Kind.STATE:
             raise NotFound(uri)
-        text = rendering.render_record(record)
+        text = renderer.render_record(record)
         return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text, "_meta": {"cofio/stored": True}}]}
 
     def prompts(self) -> dict[str, Json]:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ...errors import CofioError, Conflict, Invalid, NotFound, Unavailable
-from ...model import Importance, Json, Kind, Record, Scope
-from ...query import MAX_QUERY, AllOf, Filter, Hit, Mode, Page, Query, Where
 from ...secrets.policy import admit
-from . import rendering, structured
-from .arguments import BadArguments, checked, refused
+from ...values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
+from ...values.query import MAX_QUERY, AllOf, Filter, Hit, Mode, Page, Query, Where
+from ...values.records import Importance, Json, Kind, Record, Scope
+from . import renderer, structured
 from .structured import OUTPUTS, Schema
+from .validation import BadArguments, checked, refused
 
 if TYPE_CHECKING:
-    from ...engine import Engine
+    from ...engine.engine import Engine
 
 Arguments = dict[str, Json]
 
@@ -35,7 +35,7 @@ _SEARCHED_EVERYWHERE = tuple(kind for kind in Kind if kind is not Kind.STATE)  #
 _OF_EPISODES = frozenset({Kind.FACT, Kind.TURN})
 _MODES: dict[str, Mode] = {"hybrid": "hybrid", "bm25": "keyword", "semantic": "semantic"}
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
-_STORED = rendering.render_note(f"stored {rendering.DATA}")
+_STORED = renderer.render_note(f"stored {renderer.DATA}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Answer:
         if self.stored:
             first["_meta"] = {"cofio/stored": True}
         content: list[Json] = [first]
-        for note in (*self.notes, rendering.render_note(incomplete or "")):
+        for note in (*self.notes, renderer.render_note(incomplete or "")):
             if note:
                 content.append({"type": "text", "text": note})
         result: dict[str, Json] = {"content": content, "isError": self.is_error}
@@ -132,13 +132,13 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     hits = (_fold(found) if everywhere else found)[:top]
     if not hits:
         return _nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
-    blocks = [rendering.render_hit(hit, everywhere=everywhere) for hit in hits]
-    kept = rendering.fit(blocks, most)
-    shown, rest = rendering.cut(rendering.SEPARATOR.join(blocks[:kept]), most)
+    blocks = [renderer.render_hit(hit, everywhere=everywhere) for hit in hits]
+    kept = renderer.fit(blocks, most)
+    shown, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:kept]), most)
     left_off = f"{len(hits) - kept} more left off by max_chars" if kept < len(hits) else ""
     # Said while meaning is off; that some of many records have no vector yet is not worth its tokens.
     degraded = "" if page.searched.semantic is not None else _explain(engine, page)
-    notice = rendering.render_fence(kept, left_off, rest, degraded)
+    notice = renderer.render_fence(kept, left_off, rest, degraded)
 
     def describe() -> dict[str, Json]:
         return {
@@ -150,9 +150,9 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
 
 
 def _nothing(why: str, degraded: str | None, *near: Hit) -> Answer:
-    notice = rendering.render_note(why, rendering.render_near([hit.record for hit in near]))
+    notice = renderer.render_note(why, renderer.render_near([hit.record for hit in near]))
     data: dict[str, Json] = {"notice": notice, "hits": [], "left_off": 0, "degraded": degraded}
-    return Answer(rendering.NOTHING, lambda: data, (notice,))
+    return Answer(renderer.NOTHING, lambda: data, (notice,))
 
 
 def _explain(engine: Engine, page: Page) -> str:
@@ -174,7 +174,7 @@ def _explain_model(engine: Engine) -> str:
 
 def _fold(hits: Iterable[Hit]) -> list[Hit]:
     """One hit for each conversation, in place of its episode, facts and messages, which all say the same."""
-    from ...sessions.places import ROOT  # not before it is needed: the package costs more than the whole door
+    from ...conversations.projects import ROOT  # not before it is needed: the package costs more than the whole door
 
     conversations, families = Scope(ROOT), dict[str, list[Hit]]()
     for hit in hits:
@@ -230,18 +230,18 @@ def _write_context(engine: Engine, given: Arguments) -> Answer:
     if not old:
         record = _new(engine, given, ttl)
     elif _mine(engine, old) is None:
-        return Answer(rendering.render_unknown(old), is_error=True)
+        return Answer(renderer.render_unknown(old), is_error=True)
     else:
         lasting = {"expires_at": None} if ttl is None else {"ttl": ttl}
         record = engine.edit(old, if_version=None, **_content(given), **lasting)
-    hints = tuple(rendering.render_similar(one) for one in record.similar)
-    return Answer(rendering.render_saved(record), lambda: structured.describe_written(record), hints)
+    hints = tuple(renderer.render_similar(one) for one in record.similar)
+    return Answer(renderer.render_saved(record), lambda: structured.describe_written(record), hints)
 
 
 def _content(given: Arguments) -> dict[str, object]:
     """What is written, by the names of a record's fields."""
     return {
-        "title": given["topic"], "text": given["content"], "author": given.get("agent", rendering.AGENT),
+        "title": given["topic"], "text": given["content"], "author": given.get("agent", renderer.AGENT),
         "tags": given.get("tags", []), "importance": given.get("importance", "medium"),
     }  # fmt: skip
 
@@ -259,12 +259,12 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
     record = _any(engine, cast(str, given["id"]))
     if record is None:
         missing: dict[str, Json] = {"notice": "", "found": False, "chunk": None}
-        return Answer(rendering.render_unknown(cast(str, given["id"])), lambda: missing)
+        return Answer(renderer.render_unknown(cast(str, given["id"])), lambda: missing)
     elsewhere = record.kind is not Kind.NOTE or record.scope not in HOME
-    text, rest = rendering.cut(
-        rendering.render_record(record, origin=elsewhere), cast("int | None", given.get("max_chars"))
+    text, rest = renderer.cut(
+        renderer.render_record(record, origin=elsewhere), cast("int | None", given.get("max_chars"))
     )
-    notice = rendering.render_fence(1, rest)
+    notice = renderer.render_fence(1, rest)
     return Answer(
         text,
         lambda: {"notice": notice, "found": True, "chunk": structured.describe_record(record)},
@@ -277,20 +277,20 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     limit, offset = cast(int, given.get("limit", LIMIT)), cast(int, given.get("offset", 0))
     most, only = cast("int | None", given.get("max_chars")), _filter(given)
     found = engine.headings(HOME, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
-    lines = [rendering.render_heading(each) for each in found[:limit]]
+    lines = [renderer.render_heading(each) for each in found[:limit]]
     head = f"{len(lines)} chunk(s) found:\n\n"
-    shown = rendering.fit(lines, None if most is None else most - len(head), "\n")
+    shown = renderer.fit(lines, None if most is None else most - len(head), "\n")
     more = shown < len(found)
     is_last = bool(found) and not more  # then all that there are have been passed over or are here
     total = offset + len(found) if is_last else engine.count(HOME, kinds=(Kind.NOTE,), filter=only)
-    text, notice = rendering.EMPTY, ""
+    text, notice = renderer.EMPTY, ""
     if not lines:
         kept = total or engine.count(HOME, kinds=(Kind.NOTE,))
-        notice = rendering.render_note(f"{kept} chunks are kept, but none of them is here" if kept else "")
+        notice = renderer.render_note(f"{kept} chunks are kept, but none of them is here" if kept else "")
     else:
-        text, rest = rendering.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
+        text, rest = renderer.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
         where = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
-        notice = rendering.render_note(f"stored {rendering.DATA}", where, rest)
+        notice = renderer.render_note(f"stored {renderer.DATA}", where, rest)
 
     def describe() -> dict[str, Json]:
         chunks: list[Json] = [structured.describe_heading(each) for each in found[:shown]]
@@ -306,7 +306,7 @@ def _delete_context(engine: Engine, given: Arguments) -> Answer:
             raise NotFound(record_id)
         engine.delete(record_id)
     except NotFound:
-        return Answer(rendering.render_unknown(record_id), lambda: {"id": record_id, "deleted": False})
+        return Answer(renderer.render_unknown(record_id), lambda: {"id": record_id, "deleted": False})
     return Answer(f"Chunk `{record_id}` deleted.", lambda: {"id": record_id, "deleted": True})
 
 
@@ -319,13 +319,13 @@ def _get_state(engine: Engine, given: Arguments) -> Answer:
     # A number or a flag has nothing to say to anyone; a text may.
     notice = _STORED if isinstance(record.data, str | list | dict) else ""
     data: dict[str, Json] = {"notice": notice, "key": key, "found": True, "value": record.data}
-    return Answer(rendering.render_value(record.data), lambda: data, (notice,), stored=True)
+    return Answer(renderer.render_value(record.data), lambda: data, (notice,), stored=True)
 
 
 def _set_state(engine: Engine, given: Arguments) -> Answer:
     key = cast(str, given["key"])
     record = engine.put(HOME, key, data=given["value"], kind=Kind.STATE, source="mcp")
-    at = rendering.format_moment(record.updated_at)
+    at = renderer.format_moment(record.updated_at)
     return Answer(f'State "{key}" written at {at}.', lambda: {"key": key, "written": at})
 
 

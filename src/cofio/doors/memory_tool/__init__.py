@@ -1,12 +1,1 @@
-"""Anthropic's memory tool, `memory_20250818`: a tree of files under /memories, kept in cofio and not on the disk."""
-
-from __future__ import annotations
-
-from .arguments import Options
-from .commands import Result, dispatch
-from .history import log, restore
-from .limiter import Limiter
-from .quest import Quest
-from .tree import Revision, Tree, home
-
-__all__ = ["Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"]
+"""The memory tool over HTTP; its files and commands are in `cofio.files`."""

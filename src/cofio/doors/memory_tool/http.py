@@ -12,13 +12,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from ...engine import Engine
-from ...errors import Invalid, Unavailable
-from ...model import Scope
-from ..http import NotJson, TooLong, read_body
-from ..json_limits import JsonLimits, TooComplex
-from .commands import Result, dispatch
-from .tree import home
+from ...engine.engine import Engine
+from ...files.commands import Result, dispatch
+from ...files.tree import home
+from ...values.errors import Invalid, Unavailable
+from ...values.records import Scope
+from ..web.http import NotJson, TooLong, read_body
+from ..web.json_limits import JsonLimits, TooComplex
 
 PATH = "/api/v1/memory-tool"
 MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ...engine import Engine
+from ...config.settings import Settings, read_claims
+from ...config.trust import PROMPTS, is_trusted, warn_once
+from ...conversations.usage import Spending
+from ...engine.engine import Engine
 from ...knowledge import ModelSummariser
 from ...llm import Budget, Model, Prompts, Reader
-from ...sessions.spending import Spending
-from ...settings import Settings, read_claims
-from ...trust import PROMPTS, is_trusted, warn_once
 
 
 class Assistant:

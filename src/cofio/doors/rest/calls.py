@@ -13,11 +13,11 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel
 from starlette.types import Receive, Scope
 
-from ..http import NotJson, TooLong, read_body
-from ..json_limits import JsonLimits, TooComplex
+from ..web.http import NotJson, TooLong, read_body
+from ..web.json_limits import JsonLimits, TooComplex
 from .examples import Example
+from .operations import Verbs
 from .replies import Caller, Reply, RequestError
-from .verbs import Verbs
 
 VERSIONS = ("/api/v2", "/api/v1")  # the first is canonical, the second an alias of the same calls
 FORM = "multipart/form-data"

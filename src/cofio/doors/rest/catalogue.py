@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from . import answers
+from . import responses
 from .calls import Call, read_nothing, read_query
 from .examples import EXAMPLES
 from .knowledge import KNOWLEDGE_CALLS
+from .operations import Verbs
 from .requests import (
     AddRequest,
     DeleteRequest,
@@ -19,7 +20,6 @@ from .requests import (
     TriggerRequest,
     UpdateRequest,
 )
-from .verbs import Verbs
 
 CALLS = (
     Call(
@@ -29,7 +29,7 @@ CALLS = (
         takes=AddRequest,
         writes=True,
         does=Verbs.add,
-        gives={200: answers.AddData, 202: answers.QueuedData},
+        gives={200: responses.AddData, 202: responses.QueuedData},
     ),
     Call(
         name="flush",
@@ -38,7 +38,7 @@ CALLS = (
         takes=FlushRequest,
         writes=True,
         does=Verbs.flush,
-        gives={200: answers.FlushData, 202: answers.QueuedData},
+        gives={200: responses.FlushData, 202: responses.QueuedData},
     ),
     Call(
         name="search",
@@ -47,7 +47,7 @@ CALLS = (
         takes=SearchRequest,
         writes=False,
         does=Verbs.search,
-        gives={200: answers.SearchData},
+        gives={200: responses.SearchData},
     ),
     Call(
         name="get",
@@ -56,7 +56,7 @@ CALLS = (
         takes=GetRequest,
         writes=False,
         does=Verbs.get,
-        gives={200: answers.GetData},
+        gives={200: responses.GetData},
     ),
     Call(
         name="delete",
@@ -65,7 +65,7 @@ CALLS = (
         takes=DeleteRequest,
         writes=True,
         does=Verbs.delete,
-        gives={200: answers.DeleteData},
+        gives={200: responses.DeleteData},
     ),
     Call(
         name="update",
@@ -74,7 +74,7 @@ CALLS = (
         takes=UpdateRequest,
         writes=True,
         does=Verbs.update,
-        gives={200: answers.UpdateData},
+        gives={200: responses.UpdateData},
     ),
     Call(
         name="jobs",
@@ -83,7 +83,7 @@ CALLS = (
         takes=JobsRequest,
         writes=False,
         does=Verbs.jobs,
-        gives={200: answers.JobsData},
+        gives={200: responses.JobsData},
     ),
     Call(
         name="tasks",
@@ -94,7 +94,7 @@ CALLS = (
         takes=TasksRequest,
         writes=False,
         does=Verbs.tasks,
-        gives={200: answers.TaskPage},
+        gives={200: responses.TaskPage},
     ),
     Call(
         name="task",
@@ -105,7 +105,7 @@ CALLS = (
         takes=TaskRequest,
         writes=False,
         does=Verbs.task,
-        gives={200: answers.TaskItem},
+        gives={200: responses.TaskItem},
     ),
     Call(
         name="trigger",
@@ -115,7 +115,7 @@ CALLS = (
         writes=False,
         does=Verbs.trigger,
         bare=True,
-        gives={200: answers.TriggerData},
+        gives={200: responses.TriggerData},
     ),
     Call(
         name="quiesce",
@@ -126,7 +126,7 @@ CALLS = (
         writes=False,
         does=Verbs.quiesce,
         bare=True,
-        gives={200: answers.QuiesceData},
+        gives={200: responses.QuiesceData},
     ),
     *KNOWLEDGE_CALLS,
 )

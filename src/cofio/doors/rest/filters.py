@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import cast
 
-from ...query import AllOf, AnyOf, Filter, Operator, Value, Where
+from ...values.query import AllOf, AnyOf, Filter, Operator, Value, Where
 
 RESERVED = ("owner_id", "owner_type", "app_id", "project_id")
 STRINGS = ("session_id", "parent_type", "parent_id")

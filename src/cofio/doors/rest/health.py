@@ -8,10 +8,10 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from ... import __version__
-from ...engine import Engine
-from .answers import shown_time
+from ...engine.engine import Engine
 from .jobs import Jobs
 from .replies import Data
+from .responses import shown_time
 
 
 class Capabilities(BaseModel):

@@ -19,21 +19,21 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...content import Fetching, Reading, Unreadable
-from ...engine import Engine
-from ...errors import Conflict, Invalid, NotFound, Unavailable
-from ...jsonl import dump_line
-from ...sessions import Conversations
-from ...sessions.mirroring import Mirror
-from ..http import FaultLog, failure, request_id
+from ...conversations.conversations import Conversations
+from ...conversations.mirror import Mirror
+from ...engine.engine import Engine
+from ...text.jsonl import dump_line
+from ...values.errors import Conflict, Invalid, NotFound, Unavailable
+from ..web.http import FaultLog, failure, request_id
 from .assistant import Assistant
 from .calls import VERSIONS, Call, Parse
 from .catalogue import CALLS
 from .filters import BadFilter
 from .health import describe_health
 from .jobs import Jobs
+from .operations import Verbs
 from .replies import Caller, RequestError
 from .requests import Placed
-from .verbs import Verbs
 
 DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"

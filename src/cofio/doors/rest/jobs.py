@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from ...errors import CofioError, Conflict, NotFound, Unavailable
+from ...conversations.conversations import Conversations, Place
+from ...conversations.idle import find_quiet_sessions
+from ...conversations.message_records import fields
+from ...conversations.projects import ROOT
+from ...conversations.usage import Spending
 from ...llm import Spent
-from ...model import Json, Kind, Record, Scope
-from ...query import MAX_LIST, AllOf, Where
-from ...sessions import Conversations, Place
-from ...sessions.places import ROOT
-from ...sessions.quiet import find_quiet_sessions
-from ...sessions.spending import Spending
-from ...sessions.turns import fields
+from ...values.errors import CofioError, Conflict, NotFound, Unavailable
+from ...values.query import MAX_LIST, AllOf, Where
+from ...values.records import Json, Kind, Record, Scope
 from . import tasks
 from .replies import RequestError
 

@@ -13,17 +13,17 @@ from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from ...content import NoText
-from ...errors import Invalid, NotFound
+from ...conversations.conversations import Place
+from ...conversations.message_records import fields
+from ...conversations.retrieval import Asked
+from ...conversations.rounds import in_rounds
 from ...knowledge import Documents, Stored, Upload, get_topic_path, make_topic_id, summarise_topic
 from ...knowledge.uploads import PATH
-from ...model import Record
-from ...query import Mode
-from ...sessions import Place
-from ...sessions.asking import in_rounds
-from ...sessions.recalling import Asked
-from ...sessions.turns import fields
-from .answers import shown_time
+from ...values.errors import Invalid, NotFound
+from ...values.query import Mode
+from ...values.records import Record
 from .calls import FORM, VERSIONS, Call, read_query
+from .forms import read_upload
 from .knowledge_models import (
     EXAMPLES,
     CategoriesData,
@@ -43,10 +43,10 @@ from .knowledge_models import (
     TopicRequest,
     UploadRequest,
 )
+from .operations import FAR, Verbs
 from .replies import Caller, Data, File, Reply, RequestError
 from .requests import Placed
-from .uploads import read_upload
-from .verbs import FAR, Verbs
+from .responses import shown_time
 
 AREA = "knowledge"
 MODES: dict[str, Mode] = {

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StringConstraints, WithJsonSchema
 
 from ...knowledge.uploads import MAX_CATEGORY, MAX_SOURCE_TYPE
-from ...model import MAX_TITLE
+from ...values.records import MAX_TITLE
 from .examples import Example
+from .forms import FilePart
 from .requests import Placed
-from .uploads import FilePart
 
 MAX_QUERY = 2000
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...llm import Spent
-from ..tokens import Token
+from ..web.tokens import Token
 
 Data = dict[str, Any]
 

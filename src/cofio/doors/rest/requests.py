@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 from typing_extensions import TypeAliasType
 
-from ...model import MAX_AUTHOR, MAX_KEY, MAX_TEXT
-from ...query import MAX_QUERY
+from ...values.query import MAX_QUERY
+from ...values.records import MAX_AUTHOR, MAX_KEY, MAX_TEXT
 from .filters import MAX_SESSION
 
 MAX_MESSAGES = 500

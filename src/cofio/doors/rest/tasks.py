@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal, get_args
 
-from ...backends import Edit, Put
-from ...engine import Engine
-from ...model import Draft, Json, Kind, Record, Scope
-from ...sessions import Place
-from ...sessions.turns import SOURCE, fields
+from ...backends.interface import Edit, Put
+from ...conversations.conversations import Place
+from ...conversations.message_records import SOURCE, fields
+from ...engine.engine import Engine
+from ...values.records import Draft, Json, Kind, Record, Scope
 
 KEPT = timedelta(days=7)
 MAX_LINE = 50  # tasks of one session that are not finished

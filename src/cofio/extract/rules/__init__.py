@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import tzinfo
 
-from .. import Case, Extraction, Message, Recalled, Skill
+from ..extractor import Case, Extraction, Message, Recalled, Skill
 from .boundaries import boundaries
 from .cases import alike, cases
 from .entries import entries

@@ -8,8 +8,8 @@ from datetime import timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 
-from ...text import STOP_WORDS, words
-from .. import Message
+from ...text.tokenizer import STOP_WORDS, words
+from ..extractor import Message
 from .lexicon import VAGUE
 
 GAP = timedelta(hours=4)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from itertools import groupby, islice
 
-from .. import Case, Message, Step
+from ..extractor import Case, Message, Step
 from .lines import cut, flat
 from .remedies import remedy
 from .requests import CHANGES, OBJECTS, REPROACH, intent, sentences

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from .. import Entry
+from ..extractor import Entry
 from .corrections import Correction, correction
 from .dates import dated
 from .facts import hangs
 from .lexicon import ANIMALS, KIN, MONTHS, THINGS, VERBS, WEEKDAYS, word_set
 from .manner import Manner
+from .reported_speech import core, cut, third_person, without_time
+from .statement_values import clause, key, kid, several
 from .traits import ADVERB, CLEAN, RULES, Rule
 from .turns import Turn
-from .values import clause, key, kid, several
-from .wording import core, cut, third_person, without_time
 
 _Key: TypeAlias = tuple[str, str, str]
 

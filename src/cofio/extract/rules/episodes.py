@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from .. import Episode
+from ..extractor import Episode
 from .dates import clock, day
 from .facts import DID
 from .lexicon import word_set
 from .manner import Manner
 from .phrases import phrases
+from .reported_speech import core, cut, in_marks, third_person, told
 from .speakers import listed, opening
 from .turns import Turn
-from .wording import core, cut, in_marks, third_person, told
 
 LONGEST_SUMMARY = 200
 LONGEST_ANSWER = 320  # characters of what an assistant says in one turn

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from .. import Fact
+from ..extractor import Fact
 from .corrections import correction
 from .lexicon import word_set
 from .manner import Manner
+from .reported_speech import core, cut, has_verb, in_marks, quoted, third_person, told
 from .turns import Turn, has_name, substance
-from .wording import core, cut, has_verb, in_marks, quoted, third_person, told
 
 MOST = 60
 LONGEST_ANSWER = 8  # words, beyond which an answer is read without its question

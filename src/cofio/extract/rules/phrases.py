@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...text import STOP_WORDS, words
+from ...text.tokenizer import STOP_WORDS, words
 from .lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, word_set
 from .manner import Manner
 from .turns import Turn

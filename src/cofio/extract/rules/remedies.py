@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from .. import Step
+from ..extractor import Step
 from .lines import MASK, cut, name_words
 from .steps import SHOWN, called, fields, looks_up, program, worked
 

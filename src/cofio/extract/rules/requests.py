@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...text import STOP_WORDS, words
-from .. import Message
+from ...text.tokenizer import STOP_WORDS, words
+from ..extractor import Message
 from .lines import cut, flat
 from .results import told
 from .sentences import split

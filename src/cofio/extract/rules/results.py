@@ -9,7 +9,7 @@ import json
 import re
 from itertools import islice
 
-from ...model import Json
+from ...values.records import Json
 from .lines import clean, flat
 
 NO_RESULT = "no result"

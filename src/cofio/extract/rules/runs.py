@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from ...text import words
-from .. import Message
+from ...text.tokenizer import words
+from ..extractor import Message
 from .requests import OBJECTS, REPROACH, asks, bare, first_word, sentences, stripped, telling
 from .tasks import is_generic
 

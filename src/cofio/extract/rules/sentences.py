@@ -9,11 +9,11 @@ from enum import Enum
 from functools import lru_cache
 from itertools import islice
 
-from .. import Recalled
+from ..extractor import Recalled
 from .manner import Manner, manner
-from .masking import MASK, without_secrets
-from .masking import SHOWN as MASK_SHOWN
-from .recalling import LONGEST_FACT, less_recalled, without_blocks
+from .recalled_text import LONGEST_FACT, less_recalled, without_blocks
+from .secret_masks import MASK, without_secrets
+from .secret_masks import SHOWN as MASK_SHOWN
 
 READ = 16_000  # characters of a message that are read: the rest of such a message is a document, not talk
 LONGEST_LINE = 4_000

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...text import words
-from .. import GROWN_FROM, Case, Skill, Step
+from ...text.tokenizer import words
+from ..extractor import GROWN_FROM, Case, Skill, Step
 from .lines import MASK, cut, flat, name_words
 from .remedies import MENDED, remedy
 from .requests import INTENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .. import Message
+from ..extractor import Message
 
 ASSISTANT = "the assistant"
 _GENERIC = re.compile(

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ...model import Json
-from .. import Call, Message, Step
+from ...values.records import Json
+from ..extractor import Call, Message, Step
 from .lines import MASK, cut, flat, name_words, names_secret, reads
 from .results import NO_RESULT, shown, told
 

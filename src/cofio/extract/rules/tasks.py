@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ...text import STOP_WORDS, words
-from .. import Case
+from ...text.tokenizer import STOP_WORDS, words
+from ..extractor import Case
 from .lines import name_words, reads
 from .requests import VERBS
 from .steps import DESTROYS, deed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .lexicon import ANIMALS, FIELDS, ILLNESSES, KIN, LANGUAGES, NOT_ALLERGENS, THINGS
-from .values import clause, employer, kid, liked, person, place, plain, trade
+from .statement_values import clause, employer, kid, liked, person, place, plain, trade
 
 ADVERB = (
     r"(?:(?:really|absolutely|also|still|now|currently|just|recently|finally|actually|truly|definitely|particularly"

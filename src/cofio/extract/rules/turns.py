@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import lru_cache
 
-from ...text import STOP_WORDS, words
-from .. import Message, Recalled
-from .borrowing import Borrowing, owned
+from ...text.tokenizer import STOP_WORDS, words
+from ..extractor import Message, Recalled
+from .borrowed_text import Borrowing, owned
 from .lexicon import VAGUE, word_set
 from .manner import Manner
 from .sentences import Sentence, read

@@ -7,9 +7,9 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from ...checkpoints import MAX_NAME, MAX_NS
-from ...errors import Invalid
-from ...model import check_text
+from ...checkpoints.checkpoints import MAX_NAME, MAX_NS
+from ...values.errors import Invalid
+from ...values.records import check_text
 
 
 def options_of(config: RunnableConfig) -> Mapping[str, Any]:

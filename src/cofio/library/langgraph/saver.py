@@ -17,14 +17,14 @@ from itertools import islice
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
-from ...backends import PendingWrite
-from ...checkpoints import Checkpoint as Saved
-from ...checkpoints import Checkpoints
-from ...engine import Engine
-from ...errors import CofioError, Invalid, Unavailable
-from ...installation import install_command
-from ...settings import Settings
-from ..crossing import across
+from ...backends.interface import PendingWrite
+from ...checkpoints.checkpoints import Checkpoint as Saved
+from ...checkpoints.checkpoints import Checkpoints
+from ...config.installation import install_command
+from ...config.settings import Settings
+from ...engine.engine import Engine
+from ...values.errors import CofioError, Invalid, Unavailable
+from ..concurrency import across
 
 try:
     from langchain_core.runnables import RunnableConfig
@@ -45,7 +45,7 @@ except ImportError as error:
     ) from error
 
 from .configs import config_of, id_of, ns_of, options_of, several, thread_named, thread_of
-from .opening import Closing, connected, opened
+from .ownership import Closing, connected, opened
 from .states import Messages, StrictSerializer, checkpoint_of, json_of, state_of, typed, untyped, value_of
 
 __all__ = ["SPACE", "CofioSaver"]

@@ -37,7 +37,7 @@ from langgraph.checkpoint.base import Checkpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from ...errors import Invalid
+from ...values.errors import Invalid
 
 _ONE = b"\x91"  # the header of a list of one
 _TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})

@@ -19,17 +19,17 @@ from itertools import islice
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
-from ...backends import Change, Delete, Extend, Put
-from ...engine import Engine
-from ...errors import Invalid, LimitExceeded, NotFound
-from ...installation import install_command
-from ...model import Json, Record
-from ...query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
-from ...settings import Settings
+from ...backends.interface import Change, Delete, Extend, Put
+from ...config.installation import install_command
+from ...config.settings import Settings
+from ...engine.engine import Engine
+from ...values.errors import Invalid, LimitExceeded, NotFound
+from ...values.query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
+from ...values.records import Json, Record
 from .. import items
-from ..crossing import across
+from ..concurrency import across
 from ..transcripts import question, searched
-from .opening import Closing, connected, opened
+from .ownership import Closing, connected, opened
 
 try:
     from langgraph.store.base import (

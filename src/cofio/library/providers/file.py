@@ -9,10 +9,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from ...system.disk import replace, sync, sync_path
-from ...system.names import make_folder_name
+from ...system.windows_names import make_folder_name
 from ..checkpointer import CheckpointerCapabilities
-from ..crossing import across
-from .names import NamesCheckpointer, spelled
+from ..concurrency import across
+from .named_files import NamesCheckpointer, spelled
 from .shelf import Clock
 
 __all__ = ["FileCheckpointer"]

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import httpx2
 
-from ...errors import Invalid, Unavailable
-from ...model import MAX_KEY, check_text
+from ...values.errors import Invalid, Unavailable
+from ...values.records import MAX_KEY, check_text
 from ..checkpointer import BaseCheckpointer, CheckpointerCapabilities
-from ..crossing import across
+from ..concurrency import across
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .shelf import check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, taken
 

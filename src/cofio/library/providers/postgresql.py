@@ -12,11 +12,11 @@ from heapq import nlargest
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
-from ...errors import CofioError, Invalid, Unavailable
-from ...installation import install_command
-from ...model import check_int
+from ...config.installation import install_command
+from ...values.errors import CofioError, Invalid, Unavailable
+from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
-from ..crossing import across
+from ..concurrency import across
 from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, same, score, taken
 
 try:

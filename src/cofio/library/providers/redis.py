@@ -8,11 +8,11 @@ from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from ...errors import Unavailable
-from ...installation import install_command
-from ...model import check_int
+from ...config.installation import install_command
+from ...values.errors import Unavailable
+from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
-from ..crossing import across
+from ..concurrency import across
 from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, taken
 
 try:

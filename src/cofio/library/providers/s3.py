@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from ...errors import CofioError, Invalid, Unavailable
-from ...installation import install_command
-from ...model import check_int
+from ...config.installation import install_command
+from ...values.errors import CofioError, Invalid, Unavailable
+from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
-from ..crossing import across
-from .names import NamesCheckpointer
+from ..concurrency import across
+from .named_files import NamesCheckpointer
 from .shelf import Clock
 
 try:

@@ -14,10 +14,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
-from ...errors import Invalid
-from ...model import MAX_KEY, check_int, check_json, check_text
+from ...values.errors import Invalid
+from ...values.records import MAX_KEY, check_int, check_json, check_text
 from ..checkpointer import BaseCheckpointer
-from ..crossing import across
+from ..concurrency import across
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 
 if TYPE_CHECKING:

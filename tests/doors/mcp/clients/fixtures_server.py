@@ -33,10 +33,10 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
-from cofio.doors import serve
+from cofio.config.settings import Settings
 from cofio.doors.jsonrpc import MAX_FRAME
 from cofio.doors.mcp.http import Context, Handlers, server
-from cofio.settings import Settings
+from cofio.doors.web import server as web_server
 
 Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
 Tool: TypeAlias = Callable[[Context, types.CallToolRequestParams], Awaitable[Answer]]
@@ -431,8 +431,8 @@ def main() -> int:
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     folder = Path(sys.argv[1])
     # Put in from outside, so that the product needs no switch for it; a name that is gone from there is an error here.
-    with patch.multiple(serve, server=mounted, sessions=streaming):
-        return serve.run(
+    with patch.multiple(web_server, server=mounted, sessions=streaming):
+        return web_server.run(
             folder, Settings.load(folder), host="127.0.0.1", port=0, ready=lambda url: print(f"{url}/mcp", flush=True)
         )
 

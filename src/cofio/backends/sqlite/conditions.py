@@ -1,0 +1,143 @@
+"""How bounds and filters become SQL: conditions over `record`, values always bound."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ...values.query import AllOf, AnyOf, Filter, Value, Where
+from ...values.records import Scope
+from ..interface import Bounds
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Bound = None | int | float | str | bytes
+
+
+def micros(moment: datetime) -> int:
+    """The stored form of a time: whole microseconds since 1970."""
+    gap = moment - EPOCH
+    return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds
+
+
+@dataclass(slots=True)
+class Condition:
+    """A piece of SQL, and the values that it binds, in order."""
+
+    parts: list[str] = field(default_factory=list)
+    values: list[Bound] = field(default_factory=list)
+
+    def add(self, sql: str, *values: Bound) -> None:
+        """Ask for this as well."""
+        self.parts.append(sql)
+        self.values.extend(values)
+
+    @property
+    def sql(self) -> str:
+        """The condition as text."""
+        return " AND ".join(self.parts) or "1"
+
+
+def within(bounds: Bounds, now: int, *, by_row: bool) -> Condition:
+    """The condition that a record is within bounds.
+
+    `by_row` is for records that are looked up by number: it tests each one's scope on its own, where a
+    walk over many records had better know the scopes first.
+    """
+    condition = within_scope(bounds, by_row=by_row)
+    condition.add("(expires_at IS NULL OR expires_at > ?)", now)
+    if bounds.kinds:
+        condition.add(f"kind IN ({_marks(len(bounds.kinds))})", *bounds.kinds)
+    if bounds.filter is not None:
+        sql, values = _filter(bounds.filter)
+        condition.add(sql, *values)
+    return condition
+
+
+def within_scope(bounds: Bounds, *, by_row: bool = True) -> Condition:
+    """The condition that a record is in the scope of the bounds, whatever else they ask."""
+    condition = Condition()
+    if bounds.exact:
+        # The plus keeps SQLite from walking the whole scope for the few records that are looked up by number.
+        condition.add(f"{'+' if by_row else ''}scope = (SELECT no FROM scope WHERE path = ?)", bounds.scope.path)
+    elif bounds.scope.names:
+        condition.add(_under(by_row), *_range(bounds.scope))
+    return condition
+
+
+def _under(by_row: bool) -> str:
+    if by_row:
+        return "EXISTS (SELECT 1 FROM scope WHERE scope.no = record.scope AND path >= ? AND path < ?)"
+    return "scope IN (SELECT no FROM scope WHERE path >= ? AND path < ?)"
+
+
+def _range(scope: Scope) -> tuple[bytes, bytes]:
+    """The stored forms of a scope and all under it; no UTF-8 holds the byte FF."""
+    return scope.path, scope.path + b"\xff"
+
+
+def _marks(count: int) -> str:
+    return ",".join("?" * count)
+
+
+def _filter(filter_: Filter) -> tuple[str, list[Bound]]:
+    if isinstance(filter_, Where):
+        return _where(filter_)
+    joined, empty = (" AND ", "1") if isinstance(filter_, AllOf) else (" OR ", "0")
+    assert isinstance(filter_, AllOf | AnyOf)
+    pieces = [_filter(part) for part in filter_.parts]
+    sql = joined.join(piece for piece, _ in pieces) or empty
+    return f"({sql})", [value for _, values in pieces for value in values]
+
+
+def _where(test: Where) -> tuple[str, list[Bound]]:
+    """One test, as an expression that is 0 or 1 and never NULL."""
+    if isinstance(test.value, tuple):
+        if test.name == "tags":
+            tags = [_folded(value) for value in test.value]
+            return f"no IN (SELECT no FROM tag WHERE tag IN ({_marks(len(tags))}))", list(tags)
+        return _filter(AnyOf(*(Where(test.field, "=", value) for value in test.value)))
+    if test.name == "tags":
+        return "no IN (SELECT no FROM tag WHERE tag = ?)", [_folded(test.value)]
+    if test.name == "scope":
+        return _scope(test)
+    if test.name == "data":
+        return _data(test)
+    if test.operator == "!=":
+        return f"{test.name} IS NOT ?", [_stored(test.value)]
+    return f"({test.name} IS NOT NULL AND {test.name} {test.operator} ?)", [_stored(test.value)]
+
+
+def _scope(test: Where) -> tuple[str, list[Bound]]:
+    assert isinstance(test.value, Scope)
+    if test.operator == "has":
+        return _under(by_row=False), list(_range(test.value))
+    inside = "scope IN (SELECT no FROM scope WHERE path = ?)"
+    return (inside if test.operator == "=" else f"NOT {inside}"), [test.value.path]
+
+
+def _data(test: Where) -> tuple[str, list[Bound]]:
+    """A test of a data field. JSON's types stay apart: true is not 1, and "1" is not 1."""
+    path = "$" + "".join("." + json.dumps(name, ensure_ascii=False) for name in test.path)
+    if test.operator == "!=":
+        sql, values = _data(Where(test.field, "=", test.value))
+        return f"NOT {sql}", values
+    if test.value is None or isinstance(test.value, bool):
+        kind = {None: "null", True: "true", False: "false"}[test.value]
+        return "(json_type(data, ?) IS ?)", [path, kind]
+    kinds = "('text')" if isinstance(test.value, str) else "('integer', 'real')"
+    sql = f"(ifnull(json_type(data, ?) IN {kinds}, 0) AND json_extract(data, ?) {test.operator} ?)"
+    return sql, [path, path, _stored(test.value)]
+
+
+def _folded(value: Value) -> str:
+    return str(value).casefold()
+
+
+def _stored(value: Value) -> Bound:
+    if isinstance(value, datetime):
+        return micros(value)
+    assert value is None or isinstance(value, int | float | str)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value)
+    return value

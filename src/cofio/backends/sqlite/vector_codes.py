@@ -1,0 +1,567 @@
+"""The vector codes: files beside the database that make a scan of every vector cheap.
+
+The vectors themselves are in the database, as float16. A code file holds, for a range of them, the sign bits
+(scanned first, by columns so that numpy's popcount runs at memory speed), int8 values (which re-rank what the
+bits bring up), and each one's scope and kind (so that a search touches only what it may see). The best are
+then scored exactly from the database, which also has the last word on whether a record may be seen at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import secrets
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from ...system.disk import remove_unused, sync, sync_path
+from ...system.safe_files import open_file
+from ...values.errors import Invalid, Unavailable
+from ...values.records import Kind
+from ..interface import Bounds
+from .checksums import Soundness
+from .database import Database, fetch
+
+TAIL = 2048  # so many vectors outside of any file make a new file
+CHUNK = 8192
+BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
+SMALL = 4096  # so few rows are scored by int8 at once, without the bits
+LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
+_MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
+_HEADER = 64
+_KIND_NO = {str(kind): number for number, kind in enumerate(Kind)}
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Row = tuple[int, int, int, str, bytes, int]
+
+
+@dataclass(slots=True)
+class Codes:
+    """The codes of some vectors, row by row.
+
+    The record's number, the state of its text, the vector's order, scope, kind, sign bits, int8 values and their scale.
+    """
+
+    no: Ints
+    text_seq: Ints
+    vseq: Ints
+    scope: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    bits: NDArray[np.uint64]  # by columns: words × rows
+    scale: Floats
+    values: NDArray[np.int8]
+    _by_no: tuple[Ints, Ints | None] | None = field(default=None)
+
+    def __len__(self) -> int:
+        return len(self.no)
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Codes:
+        """The codes of rows of (number, order, scope, kind, float16 vector, state of the text)."""
+        vectors = np.frombuffer(b"".join(row[4] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
+        scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
+        return cls(
+            no=np.array([row[0] for row in rows], np.int64),
+            text_seq=np.array([row[5] for row in rows], np.int64),
+            vseq=np.array([row[1] for row in rows], np.int64),
+            scope=np.array([row[2] for row in rows], np.int32),
+            kind=np.array([_KIND_NO[row[3]] for row in rows], np.uint8),
+            bits=sign_bits(vectors),
+            scale=scale.astype(np.float32),
+            values=np.rint(vectors / scale[:, None]).astype(np.int8),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Codes]) -> Codes:
+        """Several codes as one."""
+        return cls(
+            no=np.concatenate([part.no for part in parts]),
+            text_seq=np.concatenate([part.text_seq for part in parts]),
+            vseq=np.concatenate([part.vseq for part in parts]),
+            scope=np.concatenate([part.scope for part in parts]),
+            kind=np.concatenate([part.kind for part in parts]),
+            bits=np.concatenate([part.bits for part in parts], axis=1),
+            scale=np.concatenate([part.scale for part in parts]),
+            values=np.concatenate([part.values for part in parts]),
+        )
+
+    def after(self, vseq: int) -> Codes:
+        """The part that comes after `vseq`."""
+        at = np.flatnonzero(self.vseq > vseq)
+        return Codes(
+            no=self.no[at], text_seq=self.text_seq[at], vseq=self.vseq[at], scope=self.scope[at], kind=self.kind[at],
+            bits=np.ascontiguousarray(self.bits[:, at]), scale=self.scale[at], values=self.values[at],
+        )  # fmt: skip
+
+    def places(self, nos: Ints) -> Ints:
+        """The rows of these record numbers, which must be sorted."""
+        if self._by_no is None:
+            order = None if bool(np.all(self.no[:-1] <= self.no[1:])) else np.argsort(self.no, kind="stable")
+            self._by_no = (self.no if order is None else self.no[order], order)
+        held, order = self._by_no
+        low = np.searchsorted(held, nos, "left")
+        counts = np.searchsorted(held, nos, "right") - low
+        # Each number's run of places, one run after the other.
+        at: Ints = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return at if order is None else order[at]
+
+    def scores(self, at: Ints, query: Floats) -> Floats:
+        """The cosine of these rows with the query, as near as int8 comes to it."""
+        near: Floats = (self.values[at].astype(np.float32) @ query) * self.scale[at]
+        return near
+
+
+class Near(NamedTuple):
+    """Rows found, in step with each other: record number, the state of its text, cosine (by int8), order."""
+
+    no: Ints
+    text_seq: Ints
+    score: Floats
+    vseq: Ints
+
+    @classmethod
+    def of(cls, parts: Sequence[Codes], picked: Sequence[Ints], query: Floats) -> Near:
+        """The picked rows of each part."""
+        chosen = list(zip(parts, picked, strict=True))
+        return cls(
+            no=np.concatenate([part.no[at] for part, at in chosen]),
+            text_seq=np.concatenate([part.text_seq[at] for part, at in chosen]),
+            score=np.concatenate([part.scores(at, query) for part, at in chosen]),
+            vseq=np.concatenate([part.vseq[at] for part, at in chosen]),
+        )
+
+    def take(self, at: Ints | NDArray[np.bool_] | slice) -> Near:
+        """These rows of it."""
+        return Near(self.no[at], self.text_seq[at], self.score[at], self.vseq[at])
+
+
+def sign_bits(vectors: Floats) -> NDArray[np.uint64]:
+    """One bit a dimension, as columns of 64-bit words; dimensions are filled up to a multiple of 64."""
+    filled = -vectors.shape[1] % 64
+    signs = np.pad(vectors > 0, ((0, 0), (0, filled)))
+    return np.ascontiguousarray(np.packbits(signs, axis=1).view(np.uint64).T)
+
+
+class VectorIndex:
+    """The codes of one embedder's vectors in one store, as this process has loaded them."""
+
+    def __init__(self, folder: Path, database: Database, name: str) -> None:
+        self._folder = folder
+        self._database = database
+        self._name = name
+        self._lock = threading.Lock()
+        self._files: dict[str, Codes] = {}
+        self._soundness = Soundness(folder / "sound.json")
+        self._tail: list[Codes] = []
+        self._number = 0
+        self._covered = 0
+        self._read_to = 0
+        self._clean: tuple[object, object] = (None, None)
+        self._tables: OrderedDict[tuple[bytes, bool], tuple[int, NDArray[np.bool_]]] = OrderedDict()
+
+    def nearest(
+        self,
+        connection: apsw.Connection,
+        parts: Sequence[Codes],
+        query: Floats,
+        bounds: Bounds,
+        allowed: Sequence[int] | None,
+    ) -> Iterator[Near]:
+        """What is nearest to the query, nearest first, in growing pieces.
+
+        `allowed` are the only numbers that may come, when they are known beforehand.
+        """
+        pools = [self._pool(connection, part, bounds, allowed) for part in parts]
+        total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
+        depth = min(max(LEAST_DEPTH, len_of(parts) // DEPTH_SHARE), MOST_DEPTH)
+        bits = sign_bits(query[None, :])[:, 0]
+        distances = None if total <= SMALL else [_hamming(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
+        given: list[Near] = []
+        while total:
+            picked = _pick(parts, pools, distances, min(depth, total))
+            given.append(_ranked(parts, picked, query, given))
+            yield given[-1]
+            if distances is None or depth >= total:
+                return
+            depth *= 8
+
+    def current(self, connection: apsw.Connection, dimensions: int) -> list[Codes]:
+        """Every vector that the snapshot has, from the files and, for the newest, from the database."""
+        row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
+        if row is None:
+            return []
+        embedder, newest = row
+        segments = fetch(connection, "SELECT name, high FROM segment WHERE embedder = ? ORDER BY high", (embedder,))
+        with self._lock:
+            if embedder != self._number:  # its vectors were thrown away and are being made anew
+                self._number, self._files, self._tail, self._covered, self._read_to = embedder, {}, [], 0, 0
+            names = {name for name, _ in segments}
+            self._files = {name: codes for name, codes in self._files.items() if name in names}
+            covered = 0
+            for name, high in segments:
+                if name not in self._files:
+                    codes = self._open(name)
+                    if codes is None:
+                        break  # torn or missing: what it held is read from the database until it is rebuilt
+                    self._files[name] = codes
+                covered = high
+            self._extend_tail(connection, embedder, covered, newest)
+            parts = [self._files[name] for name, high in segments if high <= covered]
+            parts += [part for part in self._tail if len(part)]
+        if parts and parts[0].values.shape[1] != dimensions:
+            raise Invalid("vector", f"has {dimensions} dimensions; this store's have {parts[0].values.shape[1]}")
+        return parts
+
+    def _extend_tail(self, connection: apsw.Connection, embedder: int, covered: int, newest: int) -> None:
+        if covered > self._covered:
+            self._tail = [part.after(covered) for part in self._tail]
+        elif covered < self._covered or newest < self._read_to:
+            self._tail, self._read_to = [], covered
+        self._covered, self._read_to = covered, max(self._read_to, covered)
+        while self._read_to < newest:
+            rows = _rows(connection, embedder, self._read_to, newest, CHUNK)
+            if rows:
+                self._tail.append(Codes.of(rows))
+            self._read_to = rows[-1][1] if len(rows) == CHUNK else newest
+        self._tail = [part for part in self._tail if len(part)]
+        if len(self._tail) > 8:
+            self._tail = [Codes.joined(self._tail)]
+
+    def _pool(
+        self, connection: apsw.Connection, part: Codes, bounds: Bounds, allowed: Sequence[int] | None
+    ) -> Ints | None:
+        """The rows of `part` that may be seen; None for all of them."""
+        if allowed is not None:
+            return part.places(np.unique(np.array(allowed, np.int64)))
+        mask: NDArray[np.bool_] | None = None
+        if bounds.scope.names or bounds.exact:
+            mask = self._table(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
+        if bounds.kinds:
+            kinds = np.zeros(256, np.bool_)
+            kinds[[_KIND_NO[kind] for kind in bounds.kinds]] = True
+            mask = kinds[part.kind] if mask is None else mask & kinds[part.kind]
+        return None if mask is None else np.flatnonzero(mask)
+
+    def _table(self, connection: apsw.Connection, bounds: Bounds, highest: int) -> NDArray[np.bool_]:
+        """For each scope number, whether it is within bounds. Scopes are never renumbered, so it only grows."""
+        key = (bounds.scope.path, bounds.exact)
+        with self._lock:
+            known, table = self._tables.pop(key, (0, np.zeros(0, np.bool_)))
+        if known < highest:
+            path, exact = key
+            newest = int(connection.execute("SELECT ifnull(max(no), 0) FROM scope").get)
+            inside = fetch(
+                connection,
+                "SELECT no FROM scope WHERE path >= ? AND path < ? AND no > ? AND no <= ?",
+                (path, path + (b"\0" if exact else b"\xff"), known, newest),
+            )
+            table = np.concatenate([table, np.zeros(newest + 1 - len(table), np.bool_)])
+            table[[no for (no,) in inside]] = True
+            known = newest
+        with self._lock:
+            self._tables[key] = (known, table)
+            if len(self._tables) > 64:
+                self._tables.popitem(last=False)
+        return table
+
+    def _open(self, name: str) -> Codes | None:
+        """The codes in a file, or None if it is missing, torn or another's."""
+        if os.sep in name:  # a database from elsewhere may name any file
+            return None
+        path = self._folder / name
+        try:
+            return _map(path) if self._soundness.holds([path], _intact) else None
+        except OSError:  # another process has just replaced it
+            return None
+
+    # Writing, by the holder of the lease.
+
+    def bring_up(self) -> int:
+        """Put vectors that are in no file into one, when there are at least TAIL of them; how many."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
+            if row is None:
+                return 0
+            embedder, newest = row
+            segments = fetch(
+                connection, "SELECT low, high, name FROM segment WHERE embedder = ? ORDER BY high", (embedder,)
+            )
+            sound: list[tuple[int, int]] = []
+            for low, high, name in segments:
+                if self._open(name) is None or low != (sound[-1][1] if sound else 0):
+                    break
+                sound.append((low, high))
+            covered = sound[-1][1] if sound else 0
+            if newest - covered < TAIL and len(sound) == len(segments):
+                return 0
+            low, count = self._merged_low(connection, embedder, sound, newest)
+            name = self._write(connection, embedder, low, newest, count)
+        self._database.write(lambda writer: _publish(writer, embedder, low, newest, name))
+        sweep(self._folder, self._database)
+        return count
+
+    def remains(self) -> int:
+        """How many vectors are in the smallest file that also holds codes of deleted ones; 0 when none does."""
+        with self._database.reading() as connection:
+            found = self._stale(connection)
+        return max(1, found.rows) if found else 0
+
+    def rewrite(self) -> int:
+        """Write that file anew without them; how many vectors it has now, 0 when there is no such file."""
+        with self._database.reading() as connection:
+            found = self._stale(connection)
+            if found is None:
+                return 0
+            name = self._write(connection, found.embedder, found.low, found.high, found.rows)
+        self._database.write(lambda writer: _replace(writer, found, name))
+        sweep(self._folder, self._database)
+        return max(1, found.rows)
+
+    def _stale(self, connection: apsw.Connection) -> _Stale | None:
+        """The smallest file that holds codes of deleted vectors."""
+        segments = fetch(
+            connection,
+            "SELECT embedder.no, low, high, segment.name FROM segment JOIN embedder ON embedder.no = segment.embedder"
+            " WHERE embedder.name = ? ORDER BY high - low",
+            (self._name,),
+        )
+        newest = connection.execute("SELECT seq, (SELECT sum(vseq) FROM embedder) FROM state").get
+        if (newest, segments) == self._clean:
+            return None
+        for embedder, low, high, name in segments:
+            codes = self._open(name)  # one that is torn is seen to when the codes are brought up to date
+            sql = "SELECT count(*) FROM vector WHERE embedder = ? AND vseq > ? AND vseq <= ?"
+            rows = int(connection.execute(sql, (embedder, low, high)).get)
+            if codes is not None and len(codes) > rows:
+                return _Stale(embedder, low, high, name, rows)
+        self._clean = (newest, segments)
+        return None
+
+    def _merged_low(
+        self, connection: apsw.Connection, embedder: int, sound: list[tuple[int, int]], newest: int
+    ) -> tuple[int, int]:
+        """Where the new file begins: it takes in older files until the next is over twice its size."""
+        low = sound[-1][1] if sound else 0
+        for start, end in reversed(sound):
+            if end - start > 2 * (newest - low):
+                break
+            low = start
+        count = connection.execute(
+            "SELECT count(*) FROM vector WHERE embedder = ? AND vseq > ? AND vseq <= ?", (embedder, low, newest)
+        ).get
+        return low, int(count)
+
+    def _write(self, connection: apsw.Connection, embedder: int, low: int, high: int, count: int) -> str:
+        """Write a file of codes under a temporary name, sync it and give it its name."""
+        name = f"{embedder}-{high}-{secrets.token_hex(4)}.codes"
+        if not count:
+            return ""
+        self._database.verify()
+        self._folder.mkdir(exist_ok=True, mode=0o700)  # and not the store's: one that is gone stays so
+        temporary = self._folder / (name + ".tmp")
+        try:
+            # Written, not mapped: a full disk is an error to a write, and the end of the process to a map.
+            with open(temporary, "xb+") as file:
+                _fill(file, name, count, lambda place: _rows(connection, embedder, place, high, CHUNK), low)
+                sync(file.fileno())
+            temporary.rename(self._folder / name)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_path(self._folder)
+        return name
+
+
+def sweep(folder: Path, database: Database) -> None:
+    """Remove files of codes that the database no longer names; a reader that has one mapped keeps it."""
+    with database.reading() as connection:
+        kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
+    for file in folder.glob("*.codes*"):
+        if file.name not in kept:
+            remove_unused(file)
+
+
+class _Stale(NamedTuple):
+    """A file of codes, and how many of its vectors are still there."""
+
+    embedder: int
+    low: int
+    high: int
+    name: str
+    rows: int
+
+
+def len_of(parts: Sequence[Codes]) -> int:
+    """How many rows these have together."""
+    return sum(len(part) for part in parts)
+
+
+def _rows(connection: apsw.Connection, embedder: int, low: int, high: int, limit: int) -> list[Row]:
+    return fetch(
+        connection,
+        "SELECT vector.no, vseq, scope, kind, vector.data, vector.text_seq"
+        " FROM vector JOIN record ON record.no = vector.no"
+        " WHERE embedder = ? AND vseq > ? AND vseq <= ? ORDER BY vseq LIMIT ?",
+        (embedder, low, high, limit),
+    )
+
+
+def _publish(connection: apsw.Connection, embedder: int, low: int, high: int, name: str) -> None:
+    connection.execute("DELETE FROM segment WHERE embedder = ? AND high > ?", (embedder, low))
+    if name:
+        connection.execute(
+            "INSERT INTO segment (embedder, high, low, name) VALUES (?, ?, ?, ?)", (embedder, high, low, name)
+        )
+
+
+def _replace(connection: apsw.Connection, old: _Stale, name: str) -> None:
+    """Name another file for the same vectors, unless the old one was replaced meanwhile."""
+    if name:
+        sql = "UPDATE segment SET name = ? WHERE embedder = ? AND name = ?"
+        connection.execute(sql, (name, old.embedder, old.name))
+    else:
+        connection.execute("DELETE FROM segment WHERE embedder = ? AND name = ?", (old.embedder, old.name))
+
+
+def _layout(rows: int, dimensions: int) -> tuple[list[tuple[str, np.dtype[np.generic], tuple[int, ...], int]], int]:
+    """The arrays of a file of codes, each with its kind, shape and place; and the size of the file."""
+    parts: list[tuple[str, np.dtype[np.generic], tuple[int, ...]]] = [
+        ("no", np.dtype("<i8"), (rows,)),
+        ("text_seq", np.dtype("<i8"), (rows,)),
+        ("vseq", np.dtype("<i8"), (rows,)),
+        ("bits", np.dtype("<u8"), (-(-dimensions // 64), rows)),
+        ("scale", np.dtype("<f4"), (rows,)),
+        ("scope", np.dtype("<i4"), (rows,)),
+        ("kind", np.dtype("u1"), (rows,)),
+        ("values", np.dtype("i1"), (rows, dimensions)),
+    ]
+    placed, at = [], _HEADER
+    for name, kind, shape in parts:
+        placed.append((name, kind, shape, at))
+        at += kind.itemsize * math.prod(shape)
+    return placed, at
+
+
+def _header(name: str, rows: int, dimensions: int, crc: int) -> bytes:
+    """What a file begins with. It says the file's own name, so that none can be taken for another."""
+    whose = hashlib.blake2b(name.encode(), digest_size=16).digest()
+    return (_MAGIC + np.array([rows, dimensions, crc], "<u8").tobytes() + whose).ljust(_HEADER, b"\0")
+
+
+def _intact(path: Path) -> bool:
+    """Whether a file of codes is what it should be."""
+    try:
+        with open(open_file(path, os.O_RDONLY), "rb") as file:
+            header = file.read(_HEADER)
+            rows, dimensions, crc = (int(number) for number in np.frombuffer(header, "<u8", 3, len(_MAGIC)))
+            return (
+                header == _header(path.name, rows, dimensions, crc)
+                and path.stat().st_size == _layout(rows, dimensions)[1]
+                and zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data) == crc
+            )
+    except (OSError, Unavailable, ValueError):
+        return False
+
+
+def _map(path: Path) -> Codes:
+    """Map a file of codes that is intact."""
+    whole = np.memmap(path, np.uint8, "r")
+    rows, dimensions = (int(number) for number in np.frombuffer(whole[len(_MAGIC) : _HEADER].tobytes(), "<u8", 2))
+    arrays: dict[str, NDArray[np.generic]] = {
+        name: np.asarray(whole[at : at + kind.itemsize * math.prod(shape)]).view(kind).reshape(shape)
+        for name, kind, shape, at in _layout(rows, dimensions)[0]
+    }
+    return Codes(**arrays)  # type: ignore[arg-type]  # the layout's types
+
+
+def _fill(file: BinaryIO, name: str, count: int, rows_after: Callable[[int], list[Row]], low: int) -> None:
+    """Write `count` rows of codes, those after `low`, piece by piece, and at last the header."""
+    filled, dimensions = 0, 0
+    while filled < count:
+        rows = rows_after(low)
+        piece, low = Codes.of(rows), rows[-1][1]
+        dimensions = piece.values.shape[1]
+        for part, kind, _, at in _layout(count, dimensions)[0]:
+            array = getattr(piece, part).astype(kind)
+            for column, line in enumerate(array if part == "bits" else [array]):  # the bits stand by columns
+                file.seek(at + (column * count + filled) * (line.nbytes // len(rows)))
+                file.write(line.tobytes())
+        filled += len(rows)
+    file.flush()
+    crc = zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data)
+    file.seek(0)
+    file.write(_header(name, count, dimensions, crc))
+    file.flush()
+
+
+def _hamming(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """The number of differing sign bits of each row in the pool."""
+    rows = len(part) if pool is None else len(pool)
+    distances = np.empty(rows, np.uint16)
+    for start in range(0, rows, BLOCK):
+        block = slice(start, min(start + BLOCK, rows))
+        chosen = block if pool is None else pool[block]
+        total = distances[block]
+        total[:] = np.bitwise_count(part.bits[0, chosen] ^ query[0])
+        for column in range(1, len(query)):
+            total += np.bitwise_count(part.bits[column, chosen] ^ query[column])
+    return distances
+
+
+def _pick(
+    parts: Sequence[Codes], pools: Sequence[Ints | None], distances: list[NDArray[np.uint16]] | None, depth: int
+) -> list[Ints]:
+    """The rows of each part that are among the `depth` nearest by sign bits (all of them, without distances)."""
+    if distances is None:
+        return [np.arange(len(part)) if pool is None else pool for part, pool in zip(parts, pools, strict=True)]
+    counts = np.zeros(2**16, np.int64)
+    for each in distances:
+        found = np.bincount(each)
+        counts[: len(found)] += found
+    limit = int(np.searchsorted(np.cumsum(counts), depth))
+    near = [np.flatnonzero(each <= limit) for each in distances]
+    return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
+
+
+def _ranked(parts: Sequence[Codes], picked: Sequence[Ints], query: Floats, given: Sequence[Near]) -> Near:
+    """The picked rows, best int8 score first, less those given before."""
+    found = Near.of(parts, picked, query)
+    if given:
+        # The order of a vector is its own: no two rows share one.
+        found = found.take(~np.isin(found.vseq, np.concatenate([before.vseq for before in given])))
+    return found.take(np.argsort(-found.score, kind="stable"))
+
+
+def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
+    """Whether a file of codes cannot be read, or lacks or falsifies a vector that it should hold."""
+    if not _intact(path):
+        return True
+    held = _map(path)
+    place = low
+    while rows := _rows(connection, embedder, place, high, CHUNK):
+        meant, place = Codes.of(rows), rows[-1][1]
+        at = np.searchsorted(held.vseq, meant.vseq)
+        if (
+            len(held) == 0
+            or at.max() >= len(held)
+            or not (
+                np.array_equal(held.no[at], meant.no)
+                and np.array_equal(held.text_seq[at], meant.text_seq)
+                and np.array_equal(held.scope[at], meant.scope)
+                and np.array_equal(held.bits[:, at], meant.bits)
+                and np.array_equal(held.values[at], meant.values)
+            )
+        ):
+            return True
+    return False

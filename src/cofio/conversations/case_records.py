@@ -1,0 +1,46 @@
+"""A case as it is kept in a record, and back."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ..extract.extractor import Case, Step
+from ..values.records import Json, Record
+
+STEPS, LONGEST = 200, 500  # what is kept of a long run: so many steps, and so much of each
+
+
+def case_data(case: Case) -> dict[str, Json]:
+    """What a case's record keeps of it."""
+    return {
+        "task_intent": case.intent,
+        "request": case.intent,  # which stays when the intent is told in other words: cases are compared by it
+        "approach": case.approach,
+        "key_insight": case.insight,
+        "quality_score": case.quality,
+        "outcome": case.outcome,
+        "messages": list(case.messages),
+        "steps": [
+            {
+                "tool": step.tool[:LONGEST],
+                "arguments": step.arguments[:LONGEST],
+                "result": step.result[:LONGEST],
+                "failed": step.failed,
+            }
+            for step in case.steps[:STEPS]
+        ],
+    }
+
+
+def case_of(record: Record) -> Case:
+    """The case that a record keeps."""
+    kept = cast("dict[str, Any]", record.data)
+    return Case(
+        intent=kept["request"],
+        approach=kept["approach"],
+        insight=kept["key_insight"],
+        quality=kept["quality_score"],
+        outcome=kept["outcome"],
+        messages=tuple(kept["messages"]),
+        steps=tuple(Step(**step) for step in kept["steps"]),
+    )

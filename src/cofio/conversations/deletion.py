@@ -1,0 +1,260 @@
+"""How memory is taken back: what is deleted goes with everything that was made of it, in one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TypeAlias, cast
+
+from ..backends.interface import Change, Delete, Drop, Edit, Put
+from ..engine.engine import Engine
+from ..extract.extractor import Extractor
+from ..extract.profiles import rejoin, without
+from ..values.errors import Conflict, NotFound, Unavailable
+from ..values.query import MAX_LIST, AllOf, Filter, Where
+from ..values.records import Draft, Json, Kind, Record, Scope
+from .message_records import fields
+from .mirror import Mirror, applied
+from .projects import Place, Track, named, public_id
+from .stretches import CASES, PROFILE, cases_of, named_in, profile_put, skill_edit, sources
+
+TRIES = 50
+Doomed: TypeAlias = tuple[list[Change], Counter[Kind]]
+Spare: TypeAlias = Callable[[list[Record]], None]
+"""What is told of the records that are about to be forgotten, or changed by that, as they are."""
+KEPT = (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL)
+
+
+class Forgetting:
+    """Deletes by id, by session, by owner, and all. Each answer counts what went, by kind."""
+
+    def __init__(self, engine: Engine, extractor: Extractor, mirror: Mirror | None = None) -> None:
+        self._mirror = mirror
+        self._engine = engine
+        self._extractor = extractor
+
+    def memory(self, place: Place, public: str, spare: Spare | None = None) -> Counter[Kind]:
+        """Forget an episode with its facts and messages, a fact, a case, a skill, or a message that still waits.
+
+        With `spare` it can be taken back: it is called before anything goes. Without, it is forgotten for good.
+
+        Raises:
+            NotFound: nothing here has this id.
+            Conflict: it is a message of an episode, which it cannot be taken out of, or of several sessions.
+        """
+        if spare is None:
+            name = named(public)
+            home = None if name is None else place.owner(name.track, name.owner)
+            # What is made of many may hold something of this one, too.
+            self._discard(
+                place,
+                lambda kept: (
+                    public in (public_id(kept), _get_data(kept).get("message_id"))
+                    or kept.kind is Kind.SKILL
+                    or (kept.kind is Kind.PROFILE and kept.scope == home)
+                ),
+            )
+        return self._tried(lambda: self._doomed_by_id(place, public), spare)
+
+    def session(self, place: Place, session: str) -> Counter[Kind]:
+        """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
+        quoted = json.dumps(session)
+        self._discard(place, lambda kept: quoted in json.dumps(kept.data))
+        of_it = Where("data.session_id", "=", session)
+        return self._tried(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
+
+    def owner(
+        self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
+    ) -> Counter[Kind]:
+        """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits.
+
+        What agents learned from working for a user goes with the user. With `spare`, the kinds can be taken back.
+        """
+        home = place.owner(track, name)
+        if spare is None:
+            self._discard(
+                place,
+                lambda kept: (
+                    (kept.scope == home and (not kinds or kept.kind in kinds))
+                    or (not kinds and name in cast("dict[str, Json]", _get_data(kept).get("senders") or {}))
+                ),
+            )
+        if kinds:
+            made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
+            return self._tried(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)), spare)
+        said = AllOf(
+            Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
+        )
+
+        def changes() -> Doomed:
+            waiting = self._all(place.scope / "session", (Kind.TURN,), said)
+            with_them = Where(("data", "senders", name), "=", True)
+            learned = self._all(place.scope / "agent", (Kind.CASE,), with_them) if track == "user" else []
+            made, counts = self._doomed([*learned, *waiting])
+            return [Drop(scope=home), *made], counts + self._counts(home)
+
+        return self._tried(changes)
+
+    def everything(self, place: Place) -> Counter[Kind]:
+        """Forget an app's project."""
+        self._discard(place, lambda _: True)
+        # All but the numbers that were given out: an id never comes to mean something else.
+        parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
+        return self._tried(lambda: (list(parts), self._counts(place.scope)))
+
+    def _discard(self, place: Place, is_meant: Callable[[Draft], bool]) -> None:
+        """Keep nothing either of what vanished from what people see, where it is to be forgotten for good."""
+        if self._mirror is not None:
+            names = place.scope.names
+            self._mirror.discard(lambda kept: kept.scope.names[: len(names)] == names and is_meant(kept))
+
+    def _tried(self, found: Callable[[], Doomed], spare: Spare | None = None) -> Counter[Kind]:
+        for _ in range(TRIES):
+            changes, counts = found()
+            if spare is not None:
+                spare(self._find_touched(changes))
+            try:
+                applied(self._engine, self._mirror, changes)
+            except (Conflict, NotFound):  # something has just changed: look again
+                continue
+            return +counts
+        raise Unavailable("too many are writing here at once; try again")
+
+    def _find_touched(self, changes: Sequence[Change]) -> list[Record]:
+        """The records that changes remove or replace, as they are; of a profile only what it has from the others, which
+        may be all.
+        """
+        touched: list[Record] = []
+        for change in changes:
+            if isinstance(change, Delete | Edit):
+                with suppress(NotFound):  # as the change will say
+                    touched.append(self._engine.read(change.id))
+            elif isinstance(change, Put):
+                held = self._engine.get(change.draft.scope, change.draft.key or "", kind=change.draft.kind)
+                touched += [held] if held is not None else []
+        if len(touched) == 1:
+            return touched
+        said = _messages(touched)
+        return [_reduce(each, said.get(each.scope, ())) if each.kind is Kind.PROFILE else each for each in touched]
+
+    def _doomed_by_id(self, place: Place, public: str) -> Doomed:
+        name = named(public)
+        if name is not None:
+            found = self._engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
+            if found is not None:
+                hanging = Where("parent", "=", found.id)
+                under = self._all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
+                if found.kind is Kind.EPISODE:
+                    of_it = Where("data.parent_id", "=", cast(str, fields(found)["parent_id"]))
+                    under += self._all(place.scope / "agent", (Kind.CASE,), of_it)
+                return self._doomed([found, *under])
+        messages = self._all(place.scope, (Kind.TURN,), Where("data.message_id", "=", public))
+        if not messages:
+            raise NotFound(public)
+        if any(turn.parent is not None for turn in messages):
+            raise Conflict(f"the message {public} is part of an episode: delete that, or its session")
+        if len({turn.scope for turn in messages}) > 1:
+            raise Conflict(f"the message {public} is in several sessions: delete one of those")
+        return self._doomed(messages)
+
+    def _doomed(self, records: Sequence[Record]) -> Doomed:
+        """What deleting these records takes with it: what profiles and skills have from them."""
+        changes: list[Change] = [Delete(id=record.id, if_version=record.version) for record in records]
+        counts: Counter[Kind] = Counter(
+            record.kind for record in records if record.kind not in (Kind.LEDGER, Kind.TURN)
+        )
+        turns = [fields(record) for record in records if record.kind is Kind.TURN]
+        counts[Kind.TURN] = len({(turn["session_id"], turn["message_id"]) for turn in turns})
+        gone = {record.id for record in records}
+        for home, messages in _messages(records).items():
+            profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
+            if profile is None or profile.id in gone:
+                continue
+            before = dict(fields(profile))
+            after = without(before, messages)
+            if after is None:
+                changes.append(Delete(id=profile.id, if_version=profile.version))
+                counts[Kind.PROFILE] += 1
+            elif after != before:
+                changes.append(profile_put(home, after, profile.version))
+        for home in {record.scope for record in records if record.kind is Kind.CASE}:
+            cases = {public_id(record) for record in records if record.scope == home and record.kind is Kind.CASE}
+            for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
+                if skill.id not in gone and cases & set(sources(skill)):
+                    changes.append(self._shrunk(home, skill, cases, counts))
+        return changes, counts
+
+    def _shrunk(self, home: Scope, skill: Record, cases: set[str], counts: Counter[Kind]) -> Change:
+        """A skill without these cases; one that has fewer than two left is none."""
+        left = [case for case in sources(skill) if case not in cases]
+        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
+        remaining = [record for record in known if public_id(record) in left]
+        if len(remaining) < 2:
+            counts[Kind.SKILL] += 1
+            return Delete(id=skill.id, if_version=skill.version)
+        edit = skill_edit(skill, self._extractor.skill(cases_of(known, left)), left)
+        data = {**cast("dict[str, Json]", edit.fields["data"]), **named_in([*map(fields, reversed(remaining))])}
+        return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
+
+    def _all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
+        found: list[Record] = []
+        while True:
+            page = self._engine.list(scope, kinds=kinds, filter=filter, limit=MAX_LIST, offset=len(found), newest=False)
+            found += page
+            if len(page) < MAX_LIST:
+                return found
+
+    def _counts(self, scope: Scope) -> Counter[Kind]:
+        copies = self._engine.count(scope, kinds=(Kind.TURN,), filter=Where("data.copy", "=", True))
+        counts = Counter({kind: self._engine.count(scope, kinds=(kind,)) for kind in KEPT})
+        if len(scope.names) == 3:  # of a whole project a message counts once, however many users have it
+            counts[Kind.TURN] -= copies
+        return counts
+
+
+def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
+    """Forget a record or a scope for good, and nothing that is only like it or from it; how many went.
+
+    A document goes with its topics and its file, which are nothing without it.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    if mirror is not None:
+        if isinstance(change, Drop):
+            scope = change.scope
+            mirror.discard(lambda kept: kept.scope in scope)
+        else:
+            gone = engine.read(change.id)
+            of_it = (gone.scope, gone.kind, gone.key)
+            mirror.discard(lambda kept: kept.id == gone.id or (kept.scope, kept.kind, kept.key) == of_it)
+    changes: list[Change] = [change]
+    if isinstance(change, Delete) and (known := engine.read(change.id)).kind is Kind.DOCUMENT:
+        changes.append(Drop(scope=known.scope / known.id))
+    return sum(cast("list[int]", applied(engine, mirror, changes)))
+
+
+def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
+    """A profile with nothing but what it has from some messages."""
+    data = rejoin({}, fields(profile), messages)
+    return replace(profile, data=data, text=profile_put(profile.scope, data, 0).draft.text)
+
+
+def _get_data(kept: Draft) -> Mapping[str, Json]:
+    return kept.data if isinstance(kept.data, dict) else {}
+
+
+def _messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:
+    """The messages, by session and id, that the records are, or were taken from, by whose they are."""
+    found: dict[Scope, set[tuple[str, str]]] = {}
+    for record in records:
+        data = fields(record)
+        if record.kind is Kind.TURN and record.parent is not None:
+            found.setdefault(record.scope, set()).add((str(data["session_id"]), cast(str, data["message_id"])))
+        elif record.kind is Kind.FACT:
+            said = cast("list[str]", data["messages"])
+            found.setdefault(record.scope, set()).update((str(data["session_id"]), message) for message in said)
+    return found

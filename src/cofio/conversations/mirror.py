@@ -1,0 +1,61 @@
+"""How something outside of the memory is kept like it: told before a change, it follows when the change is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+from ..backends.interface import Change, Delete, Drop, Edit, Put
+from ..engine.engine import Answers, Engine
+from ..values.errors import NotFound
+from ..values.records import Draft, Kind, Scope
+from .message_records import is_turn
+
+SEEN = frozenset({Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL})
+
+
+class Seen(NamedTuple):
+    """A record that people see; or, without a kind, all of a scope and under it."""
+
+    scope: Scope
+    kind: Kind | None
+    key: str
+
+
+class Mirror(Protocol):
+    """Shows what is remembered somewhere else."""
+
+    def changing(self, seen: Sequence[Seen]) -> AbstractContextManager[Answers]:
+        """Around a change of what is seen: it has followed when this ends, and if it is cut off, it follows later.
+
+        What the change came to is to be added to the list that this gives.
+        """
+
+    def discard(self, is_meant: Callable[[Draft], bool]) -> None:
+        """Keep nothing more of what was seen once and holds such a record: it is to be forgotten for good."""
+
+
+def applied(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
+    """Make changes, as `Engine.apply` does, and have the mirror follow."""
+    seen = [] if mirror is None else [*_seen(engine, changes)]
+    if mirror is None or not seen:
+        return engine.apply(changes)
+    with mirror.changing(seen) as answers:
+        answers += engine.apply(changes)
+    return answers
+
+
+def _seen(engine: Engine, changes: Iterable[Change]) -> Iterator[Seen]:
+    for change in changes:
+        if isinstance(change, Put) and change.draft.kind in SEEN:
+            yield Seen(change.draft.scope, change.draft.kind, change.draft.key or "")
+        elif isinstance(change, Drop):
+            yield Seen(change.scope, None, "")
+        elif isinstance(change, Edit | Delete) and not is_turn(change.id):  # a carve moves many of those
+            try:
+                record = engine.read(change.id)
+            except NotFound:  # as the change will say
+                continue
+            if record.kind in SEEN:
+                yield Seen(record.scope, record.kind, record.key or "")

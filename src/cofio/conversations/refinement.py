@@ -1,0 +1,185 @@
+"""A model's better records in place of the rules': the same ids, one version up, and they say whose they are.
+
+The rules' records stand from the moment of the carve. A job, written in the same transaction, says that they may be
+bettered; whatever a model does or fails to do, the messages and the rules' records stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+from typing import Protocol, cast
+
+from ..backends.interface import Change, Delete, Edit, Put
+from ..engine.engine import Engine
+from ..extract.extractor import Case, Extraction, Extractor, Fact, Message, Skill
+from ..extract.profiles import merged, without
+from ..values.query import MAX_LIST, Where
+from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope
+from .case_records import case_data
+from .message_records import SOURCE, fields, message_of
+from .mirror import Mirror, applied
+from .projects import PREFIXES, Place, Track, public_id
+from .stretches import CASES, LONGEST, PROFILE, Numbers, cases_of, profile_put, skill_data, skill_text, sources
+
+
+class Reader(Protocol):
+    """A model that reads conversations; each call may raise Unavailable."""
+
+    @property
+    def name(self) -> str:
+        """What the records that it bettered say that they are by."""
+
+    def read(
+        self, messages: Sequence[Message], zone: tzinfo, found: Extraction, profiles: Mapping[str, Mapping[str, Json]]
+    ) -> Extraction:
+        """What a stretch holds, better told than by the rules."""
+
+    def skill(self, known: Sequence[Case], current_: Skill | None, *, found: Skill) -> Skill:
+        """What cases have in common, better told than the rules `found`; `current_` is how it is told now."""
+
+
+class Refining:
+    """Has stretches read by a model, and keeps what it makes of them."""
+
+    def __init__(
+        self, engine: Engine, extractor: Extractor, zone: tzinfo, reader: Reader, mirror: Mirror | None = None
+    ) -> None:
+        self._mirror = mirror
+        self._engine = engine
+        self._extractor = extractor
+        self._zone = zone
+        self._reader = reader
+
+    def refine(self, place: Place, task: Mapping[str, Json]) -> bool:
+        """Better the records that a job names; False when they are gone, or a person's own by now.
+
+        Raises:
+            Unavailable: the model could not be asked, or made no sense; nothing was changed.
+            Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
+        """
+        episodes = [self._record(place, each) for each in _owned(task["episodes"])]
+        mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
+        if not mine:
+            return False
+        messages = [message_of(turn) for turn in self._under(mine[0], Kind.TURN)]
+        messages.sort(key=lambda message: message.at)
+        if not messages:
+            return False
+        said = {(str(task["session_id"]), message.id) for message in messages}
+        profiles = {
+            record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
+        }
+        before = {
+            user: without(dict(fields(profile)), said) or {}
+            for user, profile in profiles.items()
+            if profile is not None
+        }
+        found = self._extractor.extract(messages, self._zone, lambda _: False)
+        better = self._reader.read(messages, self._zone, found, before)
+        names = {message.sender: message.name or message.sender for message in messages}
+        changes: list[Change] = []
+        for record in mine:
+            user = record.scope.names[-1]
+            changes += self._episode(record, better)
+            changes += self._facts(record, better.facts, names)
+            entries = better.profiles.get(user, ())
+            profile = profiles[user]
+            if entries or profile is not None:
+                after = merged(before.get(user), entries, session=str(task["session_id"]))
+                if profile is None or after != fields(profile):
+                    changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
+        changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
+        owned = _owned(task["cases"])
+        for track, owner in dict.fromkeys(each[:2] for each in owned):
+            keys = [key for *whose, key in owned if whose == [track, owner]]
+            told = {key: case for key, case in zip(keys, changed, strict=False) if case is not None}
+            changes += self._cases(place.owner(track, owner), told)
+        applied(self._engine, self._mirror, changes)
+        return True
+
+    def _record(self, place: Place, owned: tuple[Track, str, str]) -> Record | None:
+        track, owner, known = owned
+        found = self._engine.list(place.owner(track, owner), exact=True, filter=Where("id", "=", known), limit=1)
+        return found[0] if found else None
+
+    def _under(self, episode: Record, kind: Kind) -> list[Record]:
+        below = Where("parent", "=", episode.id)
+        return self._engine.list(episode.scope, exact=True, kinds=(kind,), filter=below, limit=MAX_LIST, newest=False)
+
+    def _episode(self, record: Record, better: Extraction) -> list[Change]:
+        if better.episode is None:
+            return []
+        data = {**fields(record), "summary": better.episode.summary, "extractor": self._reader.name}
+        title, text = better.episode.subject[:MAX_TITLE], better.episode.text[:LONGEST]
+        return [Edit(id=record.id, fields={"title": title, "text": text, "data": data}, if_version=record.version)]
+
+    def _facts(self, episode: Record, facts: Sequence[Fact], names: Mapping[str, str]) -> list[Change]:
+        """Facts under the ids that there are; more get new ones, and what is left over goes."""
+        there = self._under(episode, Kind.FACT)
+        kept = [record for record in there if fields(record).get("edited")]
+        free = [record for record in there if not fields(record).get("edited")]
+        told = {" ".join(record.text.split()) for record in kept}
+        fresh = [fact for fact in facts if " ".join(fact.text.split()) not in told]
+        changes: list[Change] = []
+        for record, fact in zip(free, fresh, strict=False):
+            data = {**fields(record), "messages": list(fact.messages), "extractor": self._reader.name}
+            author = names.get(fact.speaker, fact.speaker)
+            changed = {"text": fact.text[:LONGEST], "author": author, "data": data}
+            changes.append(Edit(id=record.id, fields=changed, if_version=record.version))
+        changes += [Delete(id=record.id, if_version=record.version) for record in free[len(fresh) :]]
+        if len(fresh) > len(free):
+            context = {
+                name: fields(episode)[name] for name in ("session_id", "parent_type", "parent_id", "at", "senders")
+            }
+            numbers = Numbers(self._engine, episode.scope, str(episode.key).split("_")[1])
+            for fact in fresh[len(free) :]:
+                made = Draft(
+                    scope=episode.scope, kind=Kind.FACT, key=numbers.next(PREFIXES[Kind.FACT]),
+                    text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker), parent=episode.id,
+                    data={**context, "messages": list(fact.messages), "extractor": self._reader.name}, source=SOURCE,
+                    created_at=fact.at,
+                )  # fmt: skip
+                changes.append(Put(draft=made, how="key", if_version=0))
+            changes.append(numbers.change())
+        return changes
+
+    def _cases(self, home: Scope, told: Mapping[str, Case]) -> list[Change]:
+        """An agent's cases by their keys, and each skill that they are part of."""
+        found = {key: self._engine.get(home, key, kind=Kind.CASE) for key in told}
+        mine = {
+            public_id(record): (record, told[key])
+            for key, record in found.items()
+            if record is not None and not fields(record).get("edited")
+            and fields(record)["messages"] == list(told[key].messages)  # else it was cut in another way
+        }  # fmt: skip
+        changes: list[Change] = [self._case(record, case) for record, case in mine.values()]
+        known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
+        others = [each for each in known if public_id(each) not in mine]
+        for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
+            better = [case for known_as, (_, case) in mine.items() if known_as in sources(skill)]
+            if better and not fields(skill).get("edited"):
+                changes.append(self._skill(skill, [*cases_of(others, sources(skill)), *better]))
+        return changes
+
+    def _case(self, record: Record, case: Case) -> Edit:
+        before = fields(record)
+        data = {**before, **case_data(case), "request": before["request"], "extractor": self._reader.name}
+        text = "\n".join(part for part in (case.approach, case.insight) if part)[:LONGEST]
+        changed = {"title": case.intent[:MAX_TITLE], "text": text, "data": data}
+        return Edit(id=record.id, fields=changed, if_version=record.version)
+
+    def _skill(self, record: Record, cases: Sequence[Case]) -> Edit:
+        before = fields(record)
+        now = Skill(
+            name=record.title, description=str(before["description"]), content=str(before["content"]),
+            confidence=cast(float, before["confidence"]), maturity=cast(float, before["maturity"]),
+        )  # fmt: skip
+        told = self._reader.skill(cases, now, found=self._extractor.skill(cases))
+        data = {**fields(record), **skill_data(told), "extractor": self._reader.name}
+        changed = {"title": told.name[:MAX_TITLE], "text": skill_text(data)[:LONGEST], "data": data}
+        return Edit(id=record.id, fields=changed, if_version=record.version)
+
+
+def _owned(listed: Json) -> list[tuple[Track, str, str]]:
+    return [(cast(Track, track), owner, known) for track, owner, known in cast("list[list[str]]", listed)]

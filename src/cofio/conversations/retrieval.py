@@ -1,0 +1,139 @@
+"""How memory is found again: a user's episodes by the best of what they hold, an agent's cases and skills."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..engine.engine import Engine
+from ..values.errors import NotFound
+from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
+from ..values.records import Kind, Record, Scope
+from .projects import Place
+
+EACH = 6  # of the facts and of the messages that an episode is found by, so many of each count
+FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
+FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
+AT_ONCE = 150  # sessions that are named in one filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked for, and how."""
+
+    text: str
+    mode: Mode = "hybrid"
+    limit: int
+    radius: float | None = None
+    """The least cosine that a hit must have; one that has none, because it was found by words alone, may stay."""
+    floor: float | None = 0.0
+    """The least relevance of a hit; None for the store's."""
+    filter: Filter | None = None
+
+
+@dataclass(slots=True)
+class Found:
+    """An episode, a case or a skill that answers, with the facts under it that do."""
+
+    record: Record
+    score: float
+    facts: list[Hit] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, best first, and why it may be incomplete."""
+
+    found: list[Found]
+    degraded: str | None
+    is_near: bool = False
+    """Whether nothing was found although something came near: a floor of 0 would give it."""
+
+
+def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
+    """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), asked, each=EACH)
+    groups: dict[str, list[Hit]] = {}
+    for hit in page:
+        of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
+        if of is not None:
+            groups.setdefault(of, []).append(hit)
+    found: list[Found] = []
+    least = min(FACT_FLOOR, engine.settings.floor)
+    for episode, hits in groups.items():
+        if _near(hits, asked.radius) and (record := _episode(engine, episode, hits)) is not None:
+            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, least)]
+            found.append(Found(record, score(hits[0]), facts))
+    return Answer(found, page.degraded, bool(page.near))
+
+
+def of_agent(engine: Engine, home: Scope, kind: Kind, asked: Asked) -> Answer:
+    """An agent's cases, or its skills."""
+    page = _search(engine, home, (kind,), asked)
+    found = [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
+    return Answer(found, page.degraded, bool(page.near))
+
+
+def is_waiting(engine: Engine, place: Place, user: str) -> bool:
+    """Whether the user has said something that has not been carved yet."""
+    return bool(engine.headings(place.scope / "session", kinds=(Kind.TURN,), filter=_said_by(user), limit=1))
+
+
+def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
+    """Messages that have not been carved yet, of the sessions in which the user has a part."""
+    sessions = place.scope / "session"
+    there = engine.list(sessions, kinds=(Kind.TURN,), filter=_said_by(user), limit=MAX_LIST)
+    mine = list(dict.fromkeys(record.scope for record in there))
+    found, degraded, is_near = [], None, False
+    for start in range(0, len(mine), AT_ONCE):
+        some = Where("scope", "in", tuple(mine[start : start + AT_ONCE]))
+        page = engine.search(
+            Query(
+                asked.text, scope=sessions, kinds=(Kind.TURN,), mode=asked.mode, limit=asked.limit, floor=asked.floor,
+                filter=some if asked.filter is None else AllOf(some, asked.filter),
+            )
+        )  # fmt: skip
+        found += [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
+        degraded, is_near = degraded or page.degraded, is_near or bool(page.near)
+    best = sorted(found, key=lambda each: -each.score)[: asked.limit]
+    return Answer(best, degraded, is_near and not best)
+
+
+def _said_by(user: str) -> Filter:
+    return AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
+
+
+def score(hit: Hit) -> float:
+    """How well a hit answers, from 0 to 1."""
+    return min(1.0, FULL * hit.score)
+
+
+def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: Asked, each: int | None = None) -> Page:
+    return engine.search(
+        Query(
+            asked.text, scope=home, exact=True, kinds=kinds, filter=asked.filter, mode=asked.mode, limit=asked.limit,
+            each=each, floor=asked.floor,
+        )
+    )  # fmt: skip
+
+
+def _near(hits: Sequence[Hit], radius: float | None) -> bool:
+    cosines = [hit.why.semantic.score for hit in hits if hit.why.semantic is not None]
+    return radius is None or not cosines or max(cosines) >= radius
+
+
+def _telling(hit: Hit, floor: float) -> bool:
+    """Whether a fact answers by itself, rather than by what stands around it."""
+    signals = [signal for signal in (hit.why.keyword, hit.why.semantic) if signal is not None]
+    return any(signal.relevance >= floor for signal in signals)
+
+
+def _episode(engine: Engine, id: str, hits: Sequence[Hit]) -> Record | None:
+    for hit in hits:
+        if hit.record.id == id:
+            return hit.record
+    try:
+        found = engine.read(id)
+    except NotFound:  # its messages stand alone, or it was deleted since
+        return None
+    return found if found.kind is Kind.EPISODE else None

@@ -1,0 +1,135 @@
+"""A question in several rounds: what the first answers name is looked for too, and all that is found ranked anew."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from typing import Protocol
+
+from ..text.tokenizer import query_words, words
+from ..values.errors import Unavailable
+from .retrieval import Answer, Asked, Found
+
+ROUNDS = 2  # after the first
+LOOKED_AT = 8  # the best answers, which say what else to look for
+QUERIES = 3  # further questions in each round
+RECIPROCAL = 60  # of rank fusion
+SHOWN = 1200  # characters of an answer that a model is shown
+
+_NAME = re.compile(r"(?<![.!?:\"“] )(?<!^)\b[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2}\b")
+_DAY = re.compile(
+    r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}, \d{4}\b"
+)
+
+Search = Callable[[Asked], Answer]
+
+
+class Advisor(Protocol):
+    """A model that judges what was found."""
+
+    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+        """Whether the texts answer the question, and what is missing."""
+
+    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+        """What else to look for."""
+
+    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+        """How well each item answers, from 0 to 1, by its id."""
+
+
+def in_rounds(search: Search, asked: Asked, advisor: Advisor | None = None) -> tuple[Answer, str]:
+    """What answers a question, and how it was found, in words that follow "was answered"."""
+    if advisor is not None:
+        try:
+            return _advised(search, asked, advisor)
+        except Unavailable as error:
+            answer, how = _followed(search, asked)
+            return answer, f"{how}; the model could not be asked: {error}"
+    return _followed(search, asked)
+
+
+def _followed(search: Search, asked: Asked) -> tuple[Answer, str]:
+    """Without a model: the names and days that the best answers hold are looked for beside the question itself."""
+    answers, searched = [search(asked)], {asked.text}
+    rounds = ROUNDS if asked.radius is None else 0  # a radius is drawn around the question itself, and no other
+    for _ in range(rounds):
+        further = [query for query in _leads(asked.text, _fused(answers, asked.limit)) if query not in searched]
+        if not further:
+            break
+        searched.update(further[:QUERIES])
+        answers += [search(replace(asked, text=query)) for query in further[:QUERIES]]
+    found = _fused(answers, asked.limit)
+    how = f"without a model, by {len(answers)} searches that follow names and days"
+    return replace(answers[0], found=found), how
+
+
+def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, str]:
+    answers = [search(asked)]
+    found = answers[0].found
+    for _ in range(ROUNDS):
+        texts = [_text(each) for each in found[:LOOKED_AT]]
+        enough, missing = advisor.sufficient(asked.text, texts)
+        if enough:
+            break
+        further = advisor.queries(asked.text, texts, missing)[:QUERIES]
+        if not further:
+            break
+        answers += [search(replace(asked, text=query)) for query in further]
+        found = _fused(answers, max(asked.limit, 2 * LOOKED_AT))
+    if len(found) > 1:
+        found = reranked(found, asked.text, advisor)
+    how = f"with the model, by {len(answers)} searches"
+    return replace(answers[0], found=found[: asked.limit]), how
+
+
+def reranked(found: Sequence[Found], query: str, advisor: Advisor) -> list[Found]:
+    """What was found in the order in which a model finds that it answers; what it does not judge comes last.
+
+    Raises:
+        Unavailable: the model could not be asked, or made no sense.
+    """
+    scores = advisor.ranked(query, [(each.record.id, _text(each)) for each in found])
+    judged = [replace(each, score=scores.get(each.record.id, 0.0)) for each in found]
+    return sorted(judged, key=lambda each: -each.score)
+
+
+def _leads(question: str, found: Sequence[Found]) -> list[str]:
+    """Further questions: the names, then the days, that the best answers hold and the question does not."""
+    asked = set(words(question))
+    core = " ".join(query_words(question))
+    names: Counter[str] = Counter()
+    days: Counter[str] = Counter()
+    for each in found[:LOOKED_AT]:
+        told = _text(each)
+        names.update({name for name in _NAME.findall(told) if not asked.issuperset(words(name))})
+        days.update(set(_DAY.findall(told)))
+    ordered = [name for name, _ in sorted(names.items(), key=lambda pair: (-pair[1], pair[0]))][:QUERIES]
+    ordered += [day for day, _ in sorted(days.items(), key=lambda pair: (-pair[1], pair[0]))][:1]
+    return [f"{core} {lead}" for lead in ordered]
+
+
+def _fused(answers: Sequence[Answer], limit: int) -> list[Found]:
+    """All that was found, by the ranks that it has; the first search counts for as much as all the others.
+
+    A sum of ranks says nothing to a reader who asks for a least score: each scores as its first search has it, or as
+    the best of those behind it, for scores fall.
+    """
+    total: dict[str, float] = {}
+    best: dict[str, Found] = {}
+    for number, answer in enumerate(answers):
+        weight = 1.0 if number == 0 else 1.0 / (len(answers) - 1)
+        for rank, each in enumerate(answer.found, 1):
+            total[each.record.id] = total.get(each.record.id, 0.0) + weight / (RECIPROCAL + rank)
+            best.setdefault(each.record.id, each)
+    order = sorted(total, key=lambda known: (-total[known], known))[:limit]
+    scores = [*accumulate((best[known].score for known in reversed(order)), max)][::-1]
+    return [replace(best[known], score=score) for known, score in zip(order, scores, strict=True)]
+
+
+def _text(found: Found) -> str:
+    """An answer as it is read: what it was found by, then its own text."""
+    facts = " ".join(hit.record.text for hit in found.facts)
+    return f"{found.record.title}\n{facts}\n{found.record.text}"[:SHOWN]

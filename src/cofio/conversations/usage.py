@@ -1,0 +1,78 @@
+"""What a model has cost, day by day: kept in the store, so that several servers share one budget."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import cast
+
+from ..engine.engine import Engine
+from ..llm import Budget, Spent, day
+from ..values.errors import Conflict
+from ..values.records import Kind, Scope
+from .message_records import fields
+
+HOME = Scope("cofio", "llm")
+TRIES = 50
+
+
+class _Mine(threading.local):
+    """What one thread has spent."""
+
+    spent = Spent()
+
+
+class Spending:
+    """Counts calls and tokens against a day's budget."""
+
+    def __init__(
+        self, engine: Callable[[], Engine], budget: Budget, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._engine = engine
+        self._budget = budget
+        self._clock = clock
+        self._mine = _Mine()
+        self._lock = threading.Lock()
+        self.total = Spent()
+        """What this process has spent since it began."""
+
+    def refusal(self) -> str | None:
+        """Why nothing more may be asked today; None as long as something may."""
+        return self._budget.refusal(self.today())
+
+    def today(self) -> Spent:
+        """What today has cost so far, in all processes."""
+        kept = self._engine().get(HOME, self._day(), kind=Kind.LEDGER)
+        return Spent() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
+
+    def spend(self, calls: int, tokens: int) -> None:
+        """Take note of what was just spent."""
+        with self._lock:
+            self.total = self.total.plus(calls, tokens)
+        self._mine.spent = self._mine.spent.plus(calls, tokens)
+        for _ in range(TRIES):
+            kept = self._engine().get(HOME, self._day(), kind=Kind.LEDGER)
+            now = (Spent() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
+            try:
+                self._engine().put(
+                    HOME, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
+                    if_version=0 if kept is None else kept.version,
+                )  # fmt: skip
+            except Conflict:  # another has just spent something
+                continue
+            return
+
+    @contextmanager
+    def counting(self) -> Iterator[Callable[[], Spent]]:
+        """What this thread spends in here."""
+        self._mine.spent = Spent()
+        yield lambda: self._mine.spent
+
+    def _day(self) -> str:
+        return day(self._clock()).isoformat()
+
+
+def _spent(kept: dict[str, int]) -> Spent:
+    return Spent(calls=kept["calls"], tokens=kept["tokens"])

@@ -1,0 +1,142 @@
+"""Whose memory it is: a project's, an agent's in it, or a task's of the agent; as the host names them, and as one id.
+
+The id is what the protocol makes of the names, and two different sets of names may make the same. The first to put
+something has it from then on: for each id, the names are kept beside the memory, and every call is held against them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...values.errors import Conflict, NotFound, Unavailable
+from ...values.records import Json, Kind, Record, Scope
+
+if TYPE_CHECKING:
+    from ...engine.engine import Engine
+
+ROOT = Scope("animus")
+REGISTRY = Scope("cofio", "animus")
+SOURCE = "animus"
+LONGEST_SEGMENT = 64
+TRIES = 20  # at an entry that others make and remove at the same time
+PAGE = 10_000
+
+_STRANGE = re.compile(r"[^a-z0-9_-]")
+_DASHES = re.compile(r"-+")
+
+
+def normalize(segment: str) -> str:
+    """A name as it stands in an id: lower case, digits, `_` and `-`, at most 64; a hash when nothing of it is left."""
+    plain = _DASHES.sub("-", _STRANGE.sub("-", segment.lower())).strip("-")[:LONGEST_SEGMENT]
+    if plain:
+        return plain
+    import hashlib  # 2 ms that hardly a name needs
+
+    return hashlib.sha256(segment.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+class Collision(Exception):
+    """Another scope has this id already."""
+
+    def __init__(self, scope_id: str) -> None:
+        super().__init__(f"scope id '{scope_id}' belongs to another scope, whose names differ from these")
+        self.scope_id = scope_id
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A scope as the host names it."""
+
+    project: str
+    agent: str | None = None
+    task: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What the protocol makes of the names."""
+        parts = [f"proj_{normalize(self.project)}"]
+        if self.agent is not None:
+            parts.append(f"agent_{normalize(self.agent)}")
+        if self.task is not None:
+            parts.append(f"task_{normalize(self.task)}")
+        return "__".join(parts)
+
+    @property
+    def scope(self) -> Scope:
+        """Where its records are.
+
+        Raises:
+            Invalid: a name is too long, or holds what no name may.
+        """
+        return Scope(*ROOT.names, *(name for name in (self.project, self.agent, self.task) if name is not None))
+
+    @property
+    def data(self) -> dict[str, Json]:
+        """The scope as the protocol writes it."""
+        named: dict[str, Json] = {"project_id": self.project, "agent_id": self.agent, "task_id": self.task}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def known(engine: Engine, place: Place) -> Record | None:
+    """The entry of the scope; None when nothing was put there yet.
+
+    Raises:
+        Collision: the id is another scope's.
+    """
+    entry = engine.get(REGISTRY, place.id, kind=Kind.STATE)
+    if entry is not None and entry.data != place.data:
+        raise Collision(place.id)
+    return entry
+
+
+def claim(engine: Engine, place: Place) -> None:
+    """Make sure that the scope has its id.
+
+    Raises:
+        Collision: the id is another scope's.
+    """
+    for _ in range(TRIES):
+        if known(engine, place) is not None:
+            return
+        with suppress(Conflict):  # someone else was first: perhaps for the same scope
+            engine.put(REGISTRY, place.id, kind=Kind.STATE, data=place.data, source=SOURCE, if_version=0)
+            return
+    raise Unavailable(f"the entry of scope {place.id} is made and removed all the time; try again")
+
+
+def delete(engine: Engine, place: Place) -> None:
+    """Forget what the scope itself holds, not what its agents and tasks do, and give up its id.
+
+    Raises:
+        Collision: the id is another scope's.
+    """
+    from ...backends.interface import Delete
+
+    entry = known(engine, place)
+    while page := engine.headings(place.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE):
+        with suppress(NotFound):  # another process deletes them, too: look again
+            engine.apply([Delete(id=each.id) for each in page])
+    if entry is not None:
+        with suppress(NotFound):
+            engine.delete(entry.id)
+        # What was put meanwhile stays, and with it the scope. (Whoever puts looks at the entry afterwards, too.)
+        if engine.count(place.scope, exact=True, kinds=(Kind.ITEM,)):
+            claim(engine, place)
+
+
+def listed(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
+    """Every scope, or those of a project, in the order in which they came."""
+    wanted = normalize(project) if project else None
+    offset = 0
+    while True:
+        page = engine.list(REGISTRY, exact=True, kinds=(Kind.STATE,), limit=PAGE, offset=offset, newest=False)
+        for names in (entry.data for entry in page if isinstance(entry.data, dict)):
+            if wanted is None or normalize(str(names.get("project_id"))) == wanted:
+                yield names
+        if len(page) < PAGE:
+            return
+        offset += PAGE

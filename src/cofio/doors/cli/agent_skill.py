@@ -1,0 +1,72 @@
+"""The commands about the skill: see it, or put it where an agent looks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from ..mcp import skill as ours
+from .atomic import put, read
+from .parser import misused
+from .terminal import note, output
+
+_DONE = {
+    "installed": "the skill is now in {path}",
+    "updated": "the skill in {path} was another version, and is replaced",
+    "replaced": "the skill is now in {path}, in place of another file",
+    "unchanged": "the skill is in {path} already; nothing was changed",
+}
+
+
+def skill(args: Namespace) -> int:
+    """Show the skill, or install it."""
+    if args.verb == "show":
+        return _show(args)
+    return _install(args)
+
+
+def _show(args: Namespace) -> int:
+    if args.json:
+        output(as_json=True).done("", name=ours.name, description=ours.description, text=ours.text())
+    else:
+        sys.stdout.write(ours.text())
+    return 0
+
+
+def _install(args: Namespace) -> int:
+    if args.path == "":
+        return misused(args, "--path is empty; name a file or a folder")
+    path = _place(args)
+    change = _change(read(path))
+    if change == "replaced" and not args.force:
+        note(f"{path} is another file; --force puts the skill in its place, --path puts it elsewhere")
+        return 1
+    if change != "unchanged":
+        put(path, ours.text().encode())
+    output(as_json=args.json).done(_DONE[change].format(path=path), path=str(path), change=change)
+    return 0
+
+
+def _place(args: Namespace) -> Path:
+    """The file that the skill goes into."""
+    if args.path is not None:
+        given = Path(os.path.expanduser(args.path)).absolute()
+        # A name that says nothing of what is in it is a folder's, unless there is such a file.
+        named = args.path.endswith(("/", os.sep)) or not (given.suffix or given.exists())
+        is_folder = given.is_dir() or named
+        return given / "SKILL.md" if is_folder else given
+    root = Path.home() if args.everywhere else Path.cwd()
+    return root / ".claude" / "skills" / ours.name / "SKILL.md"
+
+
+def _change(held: bytes | None) -> str:
+    """What installing the skill would do to a file that holds this."""
+    if held is None:
+        return "installed"
+    text = held.decode(errors="replace")
+    if text == ours.text():
+        return "unchanged"
+    # Whoever calls a skill by our name means ours: there can be but one of a name.
+    return "updated" if ours.front_matter(text).get("name") == ours.name else "replaced"

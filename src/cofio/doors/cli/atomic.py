@@ -1,0 +1,67 @@
+"""How a command puts a file in place: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from secrets import token_hex
+
+from ...system.disk import replace, sync, sync_path
+from ...values.errors import Invalid
+
+
+def read(path: Path) -> bytes | None:
+    """What the file holds; None if there is none.
+
+    Raises:
+        Invalid: There is something else than a file, or a link that leads nowhere.
+    """
+    return None if _mode(path) is None else path.read_bytes()
+
+
+def put(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
+    """Make the file hold `content`, and its folders if need be; a crash leaves the old file or the new one.
+
+    What a symlink points at is replaced, not the link. A file that was there keeps its permissions; a new one gets
+    `mode`, less what the umask takes away, or what new files get here.
+
+    Raises:
+        Invalid: There is something else than a file, or a link that leads nowhere.
+    """
+    kept = _mode(path)
+    first = next((each for each in (kept, mode) if each is not None), 0o666)
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{token_hex(8)}.tmp")
+    try:
+        # Not a file of the tempfile module: those are for their owner alone, whatever the umask says.
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, first)) as file:
+            if kept is not None:
+                os.chmod(temporary, kept)
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            sync(file.fileno())
+        replace(temporary, target)
+    except BaseException as error:
+        if temporary.exists():
+            temporary.unlink()
+        if isinstance(error, OSError):
+            error.filename = str(target)  # a full disk names no file, and the temporary one means nothing to anybody
+        raise
+    sync_path(target.parent)
+
+
+def _mode(path: Path) -> int | None:
+    """The permissions of a file; None if there is none, and one could be made."""
+    try:
+        found = path.stat().st_mode
+    except FileNotFoundError:
+        for each in (path, *path.parents):
+            if each.is_symlink() and not each.exists():
+                raise Invalid(str(each), f"is a link to {os.readlink(each)}, where there is nothing") from None
+        return None
+    if not stat.S_ISREG(found):
+        # To open a pipe would mean to wait for whoever writes into it.
+        raise Invalid(str(path), f"is {'a folder' if stat.S_ISDIR(found) else 'something else'}, not a file")
+    return stat.S_IMODE(found)

@@ -1,0 +1,263 @@
+"""How the files of the memory tool are copied into a real folder, and out of one: never beyond it.
+
+Each step into a folder is taken from the one above it, and follows no link: whoever changes the folder meanwhile cannot
+lead a copy elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+
+from ...backends.interface import Change, Progress
+from ...files import Tree
+from ...files.paths import ROOT, BadPath, canonical, parents
+from ...files.tree import path_of
+from ...secrets.policy import admit
+from ...system.disk import is_link, sync
+from ...system.folders import OpenFolder, open_folder, walk
+from ...values.errors import Conflict, Invalid, NotFound, Unavailable
+from ...values.records import MAX_TEXT, Record, check_text
+
+TRIES = 10
+MAX_CHANGES = 20_000  # changes that copy in files by one transaction: a few for each file, one for each folder above it
+BATCH_TEXT = 100_000_000  # characters, too
+LARGEST = 4 * MAX_TEXT  # bytes; a longer file has too many characters in any case
+_REFUSALS = {
+    errno.ELOOP: "stands behind a link, which is not followed",
+    errno.ENOTDIR: "stands behind a link or a file, which is no folder",
+    errno.EISDIR: "has the name of a folder that is there",
+    errno.EINVAL: "has a name that this system does not take",
+    errno.ENAMETOOLONG: "has a name that is too long for this machine",
+    errno.EACCES: "may not be read or written by you",
+    errno.ENOENT: "has gone meanwhile",
+}
+
+
+@dataclass(slots=True)
+class Copied:
+    """What came of a copy: how many files, how many were the same already, and which were refused, and why."""
+
+    files: int = 0
+    same: int = 0
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+# Out.
+
+
+def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -> Copied:
+    """Copy files that are at or under `path` into a folder; each takes its name once it is whole."""
+    copied = Copied()
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(open_folder(folder)) as root:
+        for number, file in enumerate(files):
+            progress("copying out", number, len(files))
+            name = path_of(file)
+            try:
+                names = _names(name, path)
+                copied.files += _put(root, names, file.text.encode())
+            except Invalid as error:
+                copied.refused.append((name, error.problem))
+            except OSError as error:
+                if error.errno not in _REFUSALS:
+                    error.filename = str(folder.joinpath(*names))  # a full disk names no file
+                    raise
+                copied.refused.append((name, _REFUSALS[error.errno]))
+    copied.same = len(files) - copied.files - len(copied.refused)
+    return copied
+
+
+def _names(name: str, path: str) -> list[str]:
+    """The names that lead from the folder to a file; raises Invalid for a key that is no path of the tree."""
+    try:
+        plain = canonical(name) == name
+    except BadPath:
+        plain = False
+    if not plain or not name.startswith((f"{ROOT}/", path)):
+        raise Invalid("path", "has a path that could lead out of the folder")
+    return name[len(path) + 1 :].split("/") if name != path else [name.rpartition("/")[2]]
+
+
+def _put(root: OpenFolder, names: Sequence[str], content: bytes) -> bool:
+    """Make a file under an open folder, with the folders that lead to it; whether it is another than before."""
+    with _descended(root, names[:-1]) as parent:
+        if _held(parent, names[-1]) == content:
+            return False
+        temporary = f".{token_hex(8)}.tmp"
+        try:
+            made = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            with open(made, "wb") as file:
+                file.write(content)
+                file.flush()
+                sync(file.fileno())
+            parent.replace(temporary, names[-1])
+        except BaseException:
+            with suppress(FileNotFoundError):
+                parent.remove(temporary)
+            raise
+        parent.sync()
+    return True
+
+
+def _held(parent: OpenFolder, name: str) -> bytes | None:
+    """What a plain file of that name holds; a link is none, and is replaced itself."""
+    try:
+        if not stat.S_ISREG(parent.stat(name).st_mode):
+            return None
+        with open(parent.open(name, os.O_RDONLY), "rb") as file:
+            return file.read()
+    except (FileNotFoundError, PermissionError):
+        return None
+
+
+@contextmanager
+def _descended(root: OpenFolder, names: Sequence[str]) -> Iterator[OpenFolder]:
+    """The open folder that the names lead to, made if need be."""
+    at = root
+    try:
+        for name in names:
+            with suppress(FileExistsError):
+                at.make(name, 0o777)
+            below = at.enter(name)
+            if at is not root:
+                at.close()
+            at = below
+        yield at
+    finally:
+        if at is not root:
+            at.close()
+
+
+# In.
+
+
+def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Path) -> Copied:
+    """Copy the files of a folder to where `path` is, all in one transaction if they are not too many.
+
+    The folder `without` is passed over: a memory does not take in itself.
+
+    Raises:
+        Invalid: `path` is a file, or is under one.
+        Unavailable: others change the same files all the time.
+    """
+    if tree.file(path) is not None or tree.above(path) is not None:
+        raise Invalid("path", f"{path} is a file, or under one, not a directory")
+    copied = Copied()
+    texts = _read(path, folder, copied, progress, without, tree.engine.settings.allow_secrets)
+    for batch in _batches(texts):
+        for _ in range(TRIES):
+            done = Copied()
+            changes = _changes(tree, path, batch, done)
+            try:
+                tree.engine.apply(changes)
+                break
+            except (Conflict, NotFound):
+                continue
+        else:
+            raise Unavailable(f"others change {path} all the time; try again")
+        copied.files, copied.same = copied.files + done.files, copied.same + done.same
+        copied.refused += done.refused
+    return copied
+
+
+def _changes(tree: Tree, path: str, texts: Mapping[str, str], done: Copied) -> list[Change]:
+    """What makes the files hold these texts."""
+    here = {path_of(file): file for file in tree.under(path)}
+    directories = {above for name in here for above in parents(name)}
+    changes: list[Change] = []
+    for name, text in texts.items():
+        file = here.get(name)
+        if file is None and (name in directories or any(above in here for above in parents(name))):
+            done.refused.append((name, "would stand where there is a directory, or under a file"))
+        elif file is None:
+            changes += tree.creating(name, text)
+            done.files += 1
+        elif file.text != text:
+            changes += tree.editing(file, text)
+            done.files += 1
+        else:
+            done.same += 1
+    return changes
+
+
+def _batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    batch: dict[str, str] = {}
+    size = changes = 0
+    for name, text in texts.items():
+        if batch and (changes > MAX_CHANGES or size + len(text) > BATCH_TEXT):
+            yield batch
+            batch, size, changes = {}, 0, 0
+        batch[name] = text
+        size += len(text)
+        changes += 3 + len(parents(name))
+    yield batch
+
+
+def _read(
+    path: str, folder: Path, copied: Copied, progress: Progress, without: Path, allow_secrets: bool
+) -> dict[str, str]:
+    """The text of each file of a folder by its canonical path; what cannot be copied is refused."""
+    root, texts, above = folder.resolve(), dict[str, str](), set[str]()
+    avoided = without.resolve()
+
+    def unread(error: OSError) -> None:
+        copied.refused.append((_printable(str(error.filename)), error.strerror or "cannot be read"))
+
+    for below, folders, names, opened in walk(root, unread):
+        folders[:] = [each for each in folders if root.joinpath(*below, each) != avoided]
+        for name in names:
+            shown = "/".join((*below, name))
+            try:
+                target = canonical(f"{path}/{shown}", "absolute")
+                if target in texts or target in above or any(each in texts for each in parents(target)):
+                    raise Invalid("name", "has the same name as another, written otherwise")
+                text = _text(opened, name)
+                admit("cli", {"name": shown, "file": text}, allow=allow_secrets)
+                texts[target] = text
+                above.update(parents(target))
+            except BadPath as bad:
+                copied.refused.append((_printable(shown), f"has a name that cannot be kept ({_reason(bad)})"))
+            except Invalid as error:
+                copied.refused.append((_printable(shown), error.problem))
+            except OSError as error:
+                if error.errno not in _REFUSALS:
+                    raise
+                copied.refused.append((_printable(shown), _REFUSALS[error.errno]))
+            progress("copying in", len(texts), 0)
+    return texts
+
+
+def _text(parent: OpenFolder, name: str) -> str:
+    """What a file of an open folder holds; raises Invalid when that is no text."""
+    found = parent.stat(name)
+    if is_link(found):  # where it leads could change while it is followed
+        raise Invalid("link", "is a link, and none is followed")
+    if not stat.S_ISREG(found.st_mode):
+        raise Invalid("file", "is no plain file")
+    if found.st_size > LARGEST:
+        raise Invalid("file", f"is longer than {MAX_TEXT:,} characters")
+    # A pipe that takes the file's place is not waited for.
+    with open(parent.open(name, os.O_RDONLY), "rb") as opened:
+        content = opened.read(LARGEST + 1)
+    try:
+        text = content.decode()
+        check_text("file", text, MAX_TEXT)
+    except (UnicodeDecodeError, Invalid):
+        long = len(content) > MAX_TEXT and b"\0" not in content
+        raise Invalid("file", f"is longer than {MAX_TEXT:,} characters" if long else "is no UTF-8 text") from None
+    return text
+
+
+def _printable(name: str) -> str:
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def _reason(bad: BadPath) -> str:
+    return bad.words.rpartition(": ")[2].replace("{path}", "it")

@@ -1,0 +1,201 @@
+"""`cofio files`: the files of the memory tool for people."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...files import Result, Tree, dispatch, home, log, restore
+from ...files.paths import BadPath, canonical
+from ...files.tree import path_of, size_of
+from ...values.errors import Invalid, NotFound, Unavailable
+from ...values.records import Json, check_text
+from . import folder_copy
+from .context import FEW, MAX_PATH, opened, place, settle
+from .identifiers import resolve, shorten
+from .terminal import Bar, note, output, print_json, printable
+
+if TYPE_CHECKING:
+    from ...engine.engine import Engine
+
+SOURCE = "cli"
+
+
+def files(args: Namespace) -> int:
+    """Run one of the verbs."""
+    return _VERBS[args.verb](args)
+
+
+def _ls(args: Namespace) -> int:
+    path = _canonical(args.path)
+    with opened(args) as engine:
+        tree = Tree(engine, home(args.owner))
+        itself = tree.file(path)
+        found = tree.under(path) if itself is None else [itself]
+    for file in found:
+        facts: dict[str, Json] = {
+            "path": path_of(file), "bytes": size_of(file), "updated_at": file.updated_at.isoformat(),
+            "version": file.version,
+        }  # fmt: skip
+        _line(args, facts, size_of(file), f"{file.updated_at:%Y-%m-%dT%H:%M:%SZ}", path_of(file))
+    sys.stdout.flush()
+    if not found and not args.json:
+        note(f"there are no files in {path}; `cofio files write` makes one")
+    return 0
+
+
+def _cat(args: Namespace) -> int:
+    path = _canonical(args.path)
+    with opened(args) as engine:
+        file = Tree(engine, home(args.owner)).file(path)
+    if file is None:
+        note(f"there is no file {path}; `cofio files ls` shows what there is")
+        return 1
+    if args.json:
+        print_json({"path": path, "text": file.text, "version": file.version})
+    else:
+        # What an agent wrote must not steer the terminal of whoever reads it.
+        sys.stdout.write(printable(file.text))
+    return 0
+
+
+def _write(args: Namespace) -> int:
+    text = args.text
+    if text is None or text == "-":
+        if sys.stdin.isatty():
+            note("type what the file is to hold, then Ctrl-D on a line of its own")
+        try:
+            text = sys.stdin.buffer.read().decode()
+        except UnicodeDecodeError as error:
+            raise Invalid("text", f"what came in is not UTF-8 ({error.reason} at byte {error.start})") from None
+    command = {"command": "create", "path": args.path, "file_text": text}
+    return _changed(args, f"wrote {args.path}", lambda engine: _dispatch(args, engine, command), make=True)
+
+
+def _edit(args: Namespace) -> int:
+    command = {"command": "str_replace", "path": args.path, "old_str": args.old, "new_str": args.new}
+    return _changed(args, f"edited {args.path}", lambda engine: _dispatch(args, engine, command))
+
+
+def _mv(args: Namespace) -> int:
+    command = {"command": "rename", "old_path": args.old, "new_path": args.new}
+    return _changed(args, f"moved {args.old} to {args.new}", lambda engine: _dispatch(args, engine, command))
+
+
+def _rm(args: Namespace) -> int:
+    command = {"command": "delete", "path": args.path}
+    said = f"removed {args.path}; `cofio files restore` brings a file back"
+    return _changed(args, said, lambda engine: _dispatch(args, engine, command))
+
+
+def _restore(args: Namespace) -> int:
+    def run(engine: Engine) -> Result:
+        try:
+            revision = None if args.revision is None else resolve(engine, args.revision).id
+            return restore(engine, home(args.owner), args.path, revision, source=SOURCE)
+        except NotFound:
+            which = f" {args.revision}" if args.revision else ""
+            there = f"`cofio files log {args.path}` shows what there is"
+            raise Unavailable(f"{args.path} has no earlier state{which}; {there}") from None
+
+    return _changed(args, f"restored {args.path}", run)
+
+
+def _dispatch(args: Namespace, engine: Engine, command: dict[str, str]) -> Result:
+    return dispatch(engine, home(args.owner), command, overwrite=True, source=SOURCE)
+
+
+def _changed(args: Namespace, said: str, run: Callable[[Engine], Result], *, make: bool = False) -> int:
+    """Make one change, and say what came of it."""
+    with opened(args, make=make) as engine:
+        result = run(engine)
+        if result.is_error:
+            note(result.content.removeprefix("Error: "))
+            return 1
+        output(as_json=args.json).done(said, done=args.verb, content=result.content)
+        sys.stdout.flush()
+        settle(engine, limit=FEW)
+    return 0
+
+
+def _log(args: Namespace) -> int:
+    with opened(args) as engine:
+        found = log(engine, home(args.owner), args.path)
+        short = shorten(args, engine, [each.id for each in found])
+    for each in found:
+        size = len(each.text.encode())
+        since, until = each.since.isoformat(), each.until.isoformat()
+        facts: dict[str, Json] = {
+            "id": each.id, "path": each.path, "version": each.version, "since": since, "until": until,
+            "cause": each.cause, "bytes": size,
+        }  # fmt: skip
+        columns = (f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
+        # People read what it was first; programs find the id where it always was.
+        _line(args, facts, *((*columns, short[each.id]) if short else (each.id, *columns)))
+    sys.stdout.flush()
+    if not found and not args.json:
+        note(f"{args.path} has held nothing else so far")
+    return 0
+
+
+def _pull(args: Namespace) -> int:
+    path, folder = _canonical(args.path), _folder(args)
+    with opened(args) as engine:
+        tree = Tree(engine, home(args.owner))
+        itself = tree.file(path)
+        with Bar("copying out") as bar:
+            copied = folder_copy.pull([itself] if itself is not None else tree.under(path), path, folder, bar)
+    return _copied(args, f"to {folder}", copied)
+
+
+def _push(args: Namespace) -> int:
+    path, folder = _canonical(args.path), _folder(args)
+    if not folder.is_dir():
+        raise Unavailable(f"there is no folder {folder}")
+    store, _ = place(args)
+    with opened(args, make=True) as engine:
+        with Bar("copying in") as bar:
+            copied = folder_copy.push(Tree(engine, home(args.owner), source=SOURCE), path, folder, bar, without=store)
+        code = _copied(args, f"from {folder}", copied)
+        sys.stdout.flush()
+        settle(engine, limit=FEW)
+    return code
+
+
+def _copied(args: Namespace, where: str, copied: folder_copy.Copied) -> int:
+    """Say what was copied; the exit code is 1 when something was not."""
+    for name, why in copied.refused:
+        note(f"{name} is not copied: it {why}")
+    said = f"copied {copied.files:,} {'file' if copied.files == 1 else 'files'} {where}"
+    said += f"; {copied.same:,} {'was' if copied.same == 1 else 'were'} the same already" if copied.same else ""
+    said += f"; {len(copied.refused):,} refused" if copied.refused else ""
+    output(as_json=args.json).done(said, copied=copied.files, same=copied.same, refused=len(copied.refused))
+    return 1 if copied.refused else 0
+
+
+def _folder(args: Namespace) -> Path:
+    check_text("folder", args.folder, MAX_PATH, empty=False)
+    return Path(args.folder).expanduser()
+
+
+def _canonical(path: str) -> str:
+    try:
+        return canonical(path)
+    except BadPath as bad:
+        raise Invalid("path", bad.words.format(path=path)) from None
+
+
+def _line(args: Namespace, facts: dict[str, Json], *columns: object) -> None:
+    if args.json:
+        print_json(facts)
+    else:
+        print(printable("\t".join(map(str, columns))))
+
+
+_VERBS: dict[str, Callable[[Namespace], int]] = {
+    "ls": _ls, "cat": _cat, "write": _write, "edit": _edit, "mv": _mv, "rm": _rm, "log": _log, "restore": _restore,
+    "pull": _pull, "push": _push,
+}  # fmt: skip

@@ -1,0 +1,104 @@
+"""The commands that open the memory to other programs, and tell those programs of it.
+
+Each door is imported by the command that needs it: the MCP SDK alone costs more than a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from ...config.settings import Settings, find_store
+from ...values.errors import Unavailable
+
+
+def mcp(args: Namespace) -> int:
+    """Serve MCP on stdin and stdout, or print or write a client's configuration."""
+    if args.verb == "config":
+        from .clients import config
+
+        return config(args)
+    from ..mcp.stdio import run
+
+    folder = find_store(args.store)
+    settings = Settings.load(folder)
+    if args.structured:
+        settings = replace(settings, structured=True)
+    return run(folder, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
+
+
+def serve(args: Namespace) -> int:
+    """Serve every HTTP door until stopped."""
+    try:
+        from ..web.server import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "cofio":
+            raise
+        from ...config.installation import install_command  # not before it is needed: an agent waits for `cofio mcp`
+
+        raise Unavailable(
+            f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
+        ) from error
+
+    folder = find_store(args.store)
+    settings = Settings.load(folder)
+    try:
+        code = run(
+            folder,
+            settings,
+            host=args.host or settings.host,
+            port=settings.port if args.port is None else args.port,
+            names=tuple(args.allow_host),
+            origins=tuple(args.allow_origin),
+            allow_secrets=args.allow_secrets or settings.allow_secrets,
+            ready=lambda url: _ready(args, folder, url),
+        )
+    except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
+        _say_goodbye()
+        raise
+    _say_goodbye()
+    return code
+
+
+def _say_goodbye() -> None:
+    from .terminal import note
+
+    note("stopped; all that was written is kept. Goodbye")
+
+
+def _ready(args: Namespace, folder: Path, url: str) -> None:
+    from .terminal import note, output
+
+    rest = f"{url}/api/v2/memory"
+    output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(folder))
+    sys.stdout.flush()
+    note(f"the memory in {folder} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
+
+
+def animus(args: Namespace) -> int:
+    """Be the Animus plugin, or print its manifest."""
+    from ..animus import start
+
+    return start(manifest=args.manifest, error_codes=args.error_codes, store=args.store)
+
+
+def token(args: Namespace) -> int:
+    """See to the tokens."""
+    from .tokens import token as run
+
+    return run(args)
+
+
+def skill(args: Namespace) -> int:
+    """Show or install the skill."""
+    from .agent_skill import skill as run
+
+    return run(args)
+
+
+COMMANDS: dict[str, Callable[[Namespace], int]] = {
+    "mcp": mcp, "animus": animus, "serve": serve, "token": token, "skill": skill,
+}  # fmt: skip

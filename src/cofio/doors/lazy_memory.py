@@ -1,0 +1,132 @@
+"""The memory as a server holds it: opened when first needed, taken over from where it was kept before."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config.lost_store import find_loss
+from ..config.settings import Settings
+from ..system.disk import leads_elsewhere
+from ..values.errors import CofioError, Unavailable
+
+if TYPE_CHECKING:
+    from ..engine.engine import Engine
+
+
+PATIENCE = 10.0  # seconds that the first calls wait for an older memory to come in
+
+
+class Memory:
+    """One store for one server. Opening it costs a tenth of a second, which no client is made to wait for."""
+
+    def __init__(self, folder: Path, settings: Settings, *, say: Callable[[str], None]) -> None:
+        """`say` is told, a line at a time, what a person who looks at the server's log would want to know."""
+        self._folder = folder
+        self._settings = settings
+        self._say = say
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._taking: threading.Thread | None = None
+        self._patience = 0.0
+        self._preparing: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def engine(self) -> Engine:
+        """The memory, opened by now. While an older one is being taken over, it is waited for, for some seconds.
+
+        Raises:
+            Unavailable: the folder cannot be used; the next call tries again.
+        """
+        with self._lock:
+            if self._closed:
+                raise Unavailable("the server is closing")
+            if self._engine is None:
+                self._engine = self._opened()
+            engine, taking = self._engine, self._taking
+        if taking is not None:
+            # Else an agent would find the memory empty, and begin one of its own.
+            taking.join(max(0.0, self._patience - time.monotonic()))
+        return engine
+
+    @property
+    def incomplete(self) -> str | None:
+        """Why not all that will be in the memory is there yet; None when it is."""
+        if self._taking is None or not self._taking.is_alive():
+            return None
+        return "an older memory is still being taken over: what is not found may be about to come in"
+
+    def verify(self) -> None:
+        """See that the memory is still where it was opened, if it was, without waiting for anything.
+
+        Raises:
+            Unavailable: it was deleted, moved or replaced; the server has to be started again.
+        """
+        if self._engine is not None:
+            self._engine.verify()
+
+    def _opened(self) -> Engine:
+        from ..engine.engine import Engine
+        from ..importers import agent_memory_store
+
+        engine = Engine.open(self._folder, settings=self._settings)
+        if lost := find_loss(self._folder):
+            self._say(lost)
+        self._tell_model()
+        if not engine.read_only:
+            self._taking = agent_memory_store.take_over(engine, _older_homes(self._say), self._say)
+        self._patience = time.monotonic() + PATIENCE
+        return engine
+
+    def _tell_model(self) -> None:
+        """Say so if there is no model, unless it is about to be fetched, which is told then."""
+        from ..embed.provision import is_switched_off, read_state
+
+        if self._settings.embedder == "minilm":
+            state = read_state(self._settings.models_folder)
+            is_coming = state.kind == "missing" and self._settings.fetch_model and not is_switched_off()
+            if state.kind != "ready" and not is_coming:
+                self._say(f"memory is searched by words only: {state}")
+
+    def prepare(self) -> None:
+        """Begin to open the memory, if nobody has."""
+        if self._preparing is None:
+            self._preparing = threading.Thread(target=self._prepare, name="cofio-opening", daemon=True)
+            self._preparing.start()
+
+    def _prepare(self) -> None:
+        try:
+            _ = self.engine
+        except CofioError as error:  # the calls that need it will say so, too
+            self._say(str(error))
+
+    def close(self) -> None:
+        """Let go of the store."""
+        with self._lock:
+            self._closed = True
+            if self._engine is not None:
+                self._engine.close()
+
+
+def _older_homes(say: Callable[[str], None]) -> list[Path]:
+    """Where agent-memory-store would keep its memory if it were started here."""
+    named = os.environ.get("AGENT_STORE_PATH")
+    home = Path(named or ".agent-memory-store").expanduser()
+    if not named and _holds_link(home):
+        say(f"{home} holds a link, so it is not taken over unasked: `cofio import agent-memory-store` does that")
+        return []
+    return [home]
+
+
+def _holds_link(home: Path) -> bool:
+    """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
+    try:
+        with os.scandir(home) as entries:
+            return leads_elsewhere(home) or any(map(leads_elsewhere, entries))
+    except OSError:
+        return False  # there is none, or whoever reads it will say so

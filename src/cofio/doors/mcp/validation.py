@@ -1,0 +1,109 @@
+"""How a tool's arguments are checked against its schema, and what is said of those that do not fit.
+
+The words are those that agents know from agent-memory-store, which takes them from its validator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from ...values.errors import CofioError, Invalid, LimitExceeded
+from ...values.records import Json
+
+_SAFE = 2**53 - 1  # the largest whole number that every JSON reader takes as it is
+_FIELDS = {"title": "topic", "text": "content", "author": "agent", "data": "value", "ttl": "ttl_days"}
+
+
+class BadArguments(Exception):
+    """The arguments do not fit the tool; the message is for the agent."""
+
+    def __init__(self, tool: str, *problems: str) -> None:
+        said = "\n".join(problems)
+        super().__init__(f"MCP error -32602: Input validation error: Invalid arguments for tool {tool}: {said}")
+
+
+def checked(tool: str, schema: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+    """The arguments that the schema knows, whole numbers as such; what it does not know is left out.
+
+    Raises:
+        BadArguments: something is missing, of another type or out of bounds.
+    """
+    properties = cast(Mapping[str, Mapping[str, Json]], schema["properties"])
+    required = cast(list[str], schema.get("required", []))
+    problems: list[str] = []
+    taken: dict[str, Json] = {}
+    for name, wanted in properties.items():
+        if name in given:
+            value = given[name]
+            problems += [f"{problem} at {name}{where}" for problem, where in _problems(wanted, value)]
+            whole = wanted.get("type") == "integer" and isinstance(value, float) and value.is_integer()
+            taken[name] = int(cast(float, value)) if whole else value
+        elif name in required:
+            problems.append(
+                f"Invalid input: expected {wanted.get('type', 'nonoptional')}, received undefined at {name}"
+            )
+    if problems:
+        raise BadArguments(tool, *problems)
+    return taken
+
+
+def refused(tool: str, schema: Mapping[str, Json], error: CofioError) -> BadArguments | None:
+    """What the engine says of the input, in the words of a schema; None when it is not about the input."""
+    field = _FIELDS.get(error.field, error.field) if isinstance(error, Invalid) else ""
+    if not isinstance(error, Invalid) or field not in cast(Mapping[str, Json], schema["properties"]):
+        return None
+    if isinstance(error, LimitExceeded) and error.unit == "characters":
+        return BadArguments(tool, f"Too big: expected string to have <={error.limit} characters at {field}")
+    return BadArguments(tool, f"Invalid input: {error.problem} at {field}")
+
+
+def _problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, str]]:
+    """What is wrong with a value, each with where in it."""
+    options = cast(list[str] | None, wanted.get("enum"))
+    if options is not None:
+        listed = "|".join(f'"{each}"' for each in options)
+        return [] if value in options else [(f"Invalid option: expected one of {listed}", "")]
+    kind = wanted.get("type")
+    if kind is None:
+        return []
+    if kind in ("integer", "number"):
+        return [(problem, "") for problem in _number_problems(wanted, value)]
+    if _name(value) != kind:
+        return [(f"Invalid input: expected {kind}, received {_name(value)}", "")]
+    if isinstance(value, list):
+        item = cast(Mapping[str, Json], wanted["items"])
+        return [(said, f"[{at}]{where}") for at, each in enumerate(value) for said, where in _problems(item, each)]
+    return []
+
+
+def _number_problems(wanted: Mapping[str, Json], value: Json) -> list[str]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return [f"Invalid input: expected number, received {_name(value)}"]
+    if wanted["type"] == "integer" and isinstance(value, float) and not value.is_integer():
+        return ["Invalid input: expected int, received number"]
+    problems = []
+    low, high, above = wanted.get("minimum"), wanted.get("maximum"), wanted.get("exclusiveMinimum")
+    if wanted["type"] == "integer" and abs(value) > _SAFE:
+        size, sign, bound = ("small", ">=", -_SAFE) if value < 0 else ("big", "<=", _SAFE)
+        problems.append(f"Too {size}: expected int to be {sign}{bound}")
+    if isinstance(low, int) and value < low:
+        problems.append(f"Too small: expected number to be >={low}")
+    if isinstance(above, int) and value <= above:
+        problems.append(f"Too small: expected number to be >{above}")
+    if isinstance(high, int) and value > high and high != _SAFE:
+        problems.append(f"Too big: expected number to be <={high}")
+    return problems
+
+
+def _name(value: Json) -> str:
+    """What JavaScript's validator calls the type of a value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"

@@ -1,0 +1,1 @@
+"""The HTTP server that every door with an address stands behind."""

@@ -1,0 +1,25 @@
+"""How a server logs: what clients send can neither steer the terminal that shows the log, nor pass for an entry."""
+
+from __future__ import annotations
+
+import logging
+
+from ..display import neutralise
+
+PREFIX = "cofio: "
+
+
+class LogFormatter(logging.Formatter):
+    """Writes an entry of which only the first line begins at the margin, whatever text of a client's is in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The entry."""
+        said = neutralise(super().format(record)).replace("\n", "\n  ")
+        return said if said.startswith(PREFIX) else PREFIX + said
+
+
+def log_to_stderr() -> None:
+    """Log to stderr from now on, unless this program logs elsewhere already."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter())
+    logging.basicConfig(handlers=[handler])

@@ -1,0 +1,402 @@
+"""The HTTP server: every door that has an address, behind one guard."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+import socket
+import sys
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ... import __version__
+from ...config.settings import Settings
+from ...config.trust import is_versioned
+from ...content import Fetching
+from ...system.processes import claim_address
+from ...values.errors import Invalid, Unavailable
+from ...vault.lifecycle import Beside
+from .. import threads
+from ..display import neutralise_line
+from ..lazy_memory import Memory
+from ..mcp.http import Door as McpDoor
+from ..mcp.http import Handlers, server, sessions
+from ..mcp.surface import Surface
+from ..memory_tool import http as memory_tool
+from ..rest import http as rest
+from ..rest import openapi
+from ..rest.assistant import open_assistant
+from .connections import Capacity, ConnectionPool
+from .http import Traced, failure
+from .logs import log_to_stderr
+from .metrics import Metrics
+from .origins import Origin
+from .tokens import FILE, Token, Tokens
+
+LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
+GRACE = 5  # seconds that open requests have to end when the server is stopped
+PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
+
+
+class _Refusal(Exception):
+    """A request that is not let through: the status, the sentence and the headers that it is answered with."""
+
+    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers or {}
+
+
+class Guard:
+    """Lets a request through to any door only if it is meant for this server and comes from someone who may.
+
+    A page in a browser can send requests to a server on the same machine, under a name of its own that it points here;
+    what it cannot do is to choose the Host and Origin that the browser sends with them.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Iterable[str],
+        tokens: Tokens,
+        strict: bool,
+        proxies: Iterable[str] = (),
+        origins: Iterable[Origin] = (),
+        zone: tzinfo = UTC,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        """`hosts` are the names by which the server may be addressed; `strict`: a token is needed in any case.
+
+        The token that was shown, or None, is `scope["state"]["token"]` to the doors. `zone` is the one of the times
+        that are told. Pages may use the server if they are its own, as it is addressed, those of one of the `proxies`
+        before it (their names), or of one of the `origins`.
+        """
+        self._app = app
+        self._zone = zone
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._hosts = frozenset(name.lower() for name in hosts)
+        self._proxies = frozenset(name.lower() for name in proxies)
+        self._origins = frozenset(origins)
+        self._tokens = tokens
+        self._strict = strict
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it with why not."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            token = self._admitted(scope)
+        except _Refusal as refusal:
+            await self._refused(scope, refusal)(scope, receive, send)
+            return
+        # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
+        state = {**scope.get("state", {}), "token": token}
+        await self._app({**scope, "state": state}, receive, send)
+
+    def _admitted(self, scope: Scope) -> Token | None:
+        """The token of whoever may ask for this; None when none was shown, or none is needed."""
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._answers_to(_name(f"//{hosts[0]}")):
+            asked = ", ".join(hosts) or "nothing"
+            raise _Refusal(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
+        for origin in headers.getlist("origin"):
+            if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
+                said = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
+                raise _Refusal(403, said)
+        if scope["path"] == "/health":
+            return None
+        token = self._known(headers)
+        if token is not None and token.limits is not None and not _judges(scope["path"]):
+            raise _Refusal(403, f"this token is limited to {token.limits}; it may use nothing but the REST API")
+        return token
+
+    def _answers_to(self, name: str | None) -> bool:
+        # An address of numbers cannot be pointed here by someone else's name server.
+        return name in self._hosts or (self._strict and name is not None and _is_address(name))
+
+    def _lets_in(self, origin: str, address: str) -> bool:
+        """Whether pages of the origin may use the server, which is asked for at this address."""
+        try:
+            page, own = Origin.parse(origin), Origin.parse(address)
+        except Invalid:
+            return False
+        if page == own or page in self._origins:
+            return True
+        # A proxy may speak HTTPS, and ask for this server by another name.
+        return page.host in self._proxies and (page.is_default_port or page.port == own.port)
+
+    def _known(self, headers: Headers) -> Token | None:
+        """The token that is shown; None when there is none, and none is needed."""
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        try:
+            token = self._tokens.find(shown.strip()) if kind.lower() == "bearer" else None
+            if token is not None or not (self._strict or self._tokens.wanted):
+                return token
+        except Unavailable as error:
+            raise _Refusal(503, str(error)) from error
+        known = "the token is not known here" if kind else "a token is needed"
+        raise _Refusal(
+            401,
+            f"{known}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
+            {"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
+        )
+
+    def _refused(self, scope: Scope, refusal: _Refusal) -> JSONResponse:
+        """Why not, in the words of the door that was asked for."""
+        if scope["path"] in ("/mcp", memory_tool.PATH):
+            return JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers)
+        now = self._clock()
+        return failure(scope, refusal.status, refusal.sentence, self._zone, now=now, headers=refusal.headers)
+
+
+def _judges(path: str) -> bool:
+    """Whether the door that has the path holds tokens to their limits; no other is open to one that is limited."""
+    return rest.judges(path) or path.startswith(threads.PREFIX)  # where a token for reading may read
+
+
+def _name(address: str) -> str | None:
+    """The host's name in an address, without its port; None when there is none."""
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+def app(
+    mcp: Server[Any],
+    *,
+    routes: Iterable[Route] = (),
+    calls: Sequence[Route] = (),
+    under: Mapping[str, ASGIApp] = MappingProxyType({}),
+    metrics: Metrics | None = None,
+    hosts: Iterable[str],
+    tokens: Tokens,
+    strict: bool,
+    proxies: Iterable[str] = (),
+    origins: Collection[Origin] = (),
+    zone: tzinfo = UTC,
+    health: Callable[[], Mapping[str, Any]] = dict,
+) -> ASGIApp:
+    """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
+
+    The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
+    would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
+    """
+    manager = sessions(mcp)
+    straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
+
+    @asynccontextmanager
+    async def running(_: Starlette) -> AsyncIterator[None]:
+        async with manager.run():
+            yield
+
+    async def home(_: Request) -> JSONResponse:
+        addresses = {
+            "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX,
+        }  # fmt: skip
+        return JSONResponse({"name": "cofio", "version": __version__, **addresses})
+
+    async def health_(_: Request) -> JSONResponse:
+        try:
+            return JSONResponse({"status": "ok", **health()})
+        except Unavailable as error:
+            reason = error.public or "The memory cannot be used at the moment"
+            return JSONResponse({"status": "unavailable", "reason": reason}, 503)
+
+    async def failed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return failure(request.scope, error.status_code, error.detail, zone, headers=error.headers)
+
+    served = [
+        Route("/", home),
+        Route("/health", health_),
+        Route("/mcp", McpDoor(manager)),
+        *routes,
+        *calls,
+    ]
+    if metrics is not None:
+        served.append(Route("/metrics", metrics.answer))
+        metrics.know(served, under)
+    inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
+    inner.router.redirect_slashes = False
+
+    async def doors(scope: Scope, receive: Receive, send: Send) -> None:
+        called = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if called is None and scope["type"] == "http":
+            called = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
+        await (called or inner)(scope, receive, send)
+
+    guarded: ASGIApp = Guard(
+        doors, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
+    )
+    if origins:  # whose browsers ask first, without a token, and show the page nothing unless they are told to
+        guarded = CORSMiddleware(
+            guarded, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
+            expose_headers=("mcp-session-id", "x-request-id", rest.DEGRADED),
+        )  # fmt: skip
+    return Traced(guarded, None if metrics is None else metrics.observe)
+
+
+def run(
+    folder: Path,
+    settings: Settings,
+    *,
+    host: str,
+    port: int,
+    names: tuple[str, ...] = (),
+    origins: tuple[Origin, ...] = (),
+    allow_secrets: bool = False,
+    ready: Callable[[str], None],
+) -> int:
+    """Serve until stopped; `ready` is told the address once requests are taken. The exit code.
+
+    Raises:
+        Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
+    """
+    log_to_stderr()
+    settings = replace(settings, allow_secrets=allow_secrets)
+    tokens = Tokens(folder)
+    strict = not _is_local(host) or not all(_is_local(name) for name in names)
+    if strict and not tokens.all():
+        reached = next((name for name in (host, *names) if not _is_local(name)), host)
+        raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
+    if tokens.all() and is_versioned(folder, (FILE,)):
+        raise Unavailable(
+            f"{folder / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
+            " `cofio token add`"
+        )
+    memory = Memory(folder, settings, say=_say)
+    assistant = open_assistant(settings, folder, lambda: memory.engine)
+    conversations = rest.Door(
+        lambda: memory.engine,
+        settings.zone,
+        assistant=assistant,
+        fetching=Fetching.parse(settings.fetch),
+        mirror=(vault := Beside(folder, settings)).mirror,
+        quiet=timedelta(minutes=settings.quiet_after),
+        folder=folder,
+    )
+    # Calls and jobs end before the memory that they write to is closed.
+    with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:
+        conversations.jobs.resume()  # what is wrong with the store is said now, not to the first client
+        vault.watch(conversations.conversations)
+        address = listening.getsockname()
+        shown = f"[{host}]" if ":" in host else host
+        own = {host, address[0]} | ({socket.gethostname()} if strict else set())
+        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
+
+        def health() -> Mapping[str, Any]:
+            memory.verify()
+            return conversations.health()
+
+        routes = [
+            *memory_tool.routes(lambda: memory.engine),
+            *openapi.routes(shown=(not strict) if settings.docs is None else settings.docs),
+        ]
+        application = app(
+            mcp, routes=routes, calls=conversations.routes(),
+            under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)},
+            metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
+            hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
+            proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
+            health=health,
+        )  # fmt: skip
+        told = partial(ready, f"http://{shown}:{address[1]}")
+        _Server(application, told, conversations.stop_waiting).run(sockets=[listening])
+    return 0
+
+
+def _say(line: str) -> None:
+    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which says when it has started, and when whatever it still has to do should wait no longer."""
+
+    def __init__(self, application: ASGIApp, started: Callable[[], None], hurry: Callable[[], None]) -> None:
+        capacity = Capacity.measure()
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=ConnectionPool(capacity.connections).protocol(),
+                ws="none",
+                backlog=capacity.backlog,
+                log_config=None,  # as for all else here
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=GRACE,
+                server_header=False,
+                proxy_headers=False,
+            )
+        )
+        self._tell = started
+        self._hurry = hurry
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._tell()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        late = get_running_loop().call_later(PATIENCE, self._hurry)
+        await super().shutdown(sockets)
+        late.cancel()
+        # Else uvicorn sends itself the signal once more, which ends the process before the memory is closed.
+        self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
+
+
+def _is_local(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    except OSError as error:
+        raise _unusable(host, port, error) from error
+    try:
+        claim_address(listening)
+        listening.bind((host, port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        raise _unusable(host, port, error) from error
+    return listening
+
+
+def _unusable(host: str, port: int, error: OSError) -> Unavailable:
+    reason = error.strerror or str(error)
+    return Unavailable(f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port")

@@ -1,0 +1,226 @@
+"""The tokens that clients of the server show: kept as hashes, in a file of the store that only its owner reads."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, get_args
+
+from ...config.trust import is_new, mark_made
+from ...system.disk import has_permissions, is_link, replace, sync, sync_path
+from ...system.locks import lock_folder
+from ...system.safe_files import read_file
+from ...values.errors import Conflict, Invalid, NotFound, Unavailable
+from ...values.records import check_text
+
+FILE = "tokens.json"
+PREFIX = "cofio_"
+LONGEST = 16 * 2**20  # bytes of the file
+MAX_NAME = 100
+MAX_PLACE = 128  # characters of an app's or a project's name
+
+Access = Literal["all", "read"]
+
+_PLACE = re.compile(r"[a-zA-Z0-9_.@+-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as it is kept: whose it is, when it was made, what it hashes to, and what it is limited to."""
+
+    name: str
+    made: str
+    hash: str
+    app: str | None = None
+    project: str | None = None
+    access: Access = "all"
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name, MAX_NAME, empty=False)
+        if not self.name.isprintable():
+            raise Invalid("name", "holds characters that cannot be printed")
+        check_text("made", self.made, MAX_NAME)
+        check_text("hash", self.hash, MAX_NAME)
+        if self.app is not None:
+            _check_place("app", self.app)
+        if self.project is not None:
+            _check_place("project", self.project)
+            if self.app is None:
+                raise Invalid("project", "needs the app that it is a project of")
+        if self.access not in get_args(Access):
+            raise Invalid("access", f"is not one of {', '.join(get_args(Access))}")
+
+    @property
+    def limits(self) -> str | None:
+        """What the token is limited to, in words; None when it is good for everything."""
+        where = f"the app {self.app}" if self.app else ""
+        if self.project:
+            where = f"the project {self.project} of {where}"
+        if self.access == "read":
+            return f"reading in {where}" if where else "reading"
+        return where or None
+
+    def refuses(self, *, app: str, project: str, writes: bool) -> str | None:
+        """Why the token is not good for a call, in a sentence; None when it is."""
+        if self.app is not None and app != self.app:
+            beyond = "use another app"
+        elif self.project is not None and project != self.project:
+            beyond = "use another project"
+        elif self.access == "read" and writes:
+            beyond = "change anything"
+        else:
+            return None
+        return f"this token is limited to {self.limits}; it may not {beyond}"
+
+
+class Tokens:
+    """The tokens of one store. A change holds for running servers from the next request on."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / FILE
+        self._seen: tuple[int, int, int] | None = None
+        self._kept: tuple[Token, ...] = ()
+
+    def all(self) -> tuple[Token, ...]:
+        """Every token, as kept.
+
+        Raises:
+            Unavailable: the file cannot be understood; nobody is let in by a guess.
+        """
+        try:
+            found = self._path.lstat()
+        except FileNotFoundError:
+            self._seen, self._kept = None, ()
+            return ()
+        state = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if state != self._seen:
+            self._kept, self._seen = self._read(), state
+        return self._kept
+
+    @property
+    def wanted(self) -> bool:
+        """Whether clients have to show a token: from the first on, also when the last has been ended."""
+        return bool(self.all()) or os.path.lexists(self._path)
+
+    def find(self, shown: str) -> Token | None:
+        """The token that was shown; None when there is no such token."""
+        hashed = _hash(shown).encode()
+        matches = [token for token in self.all() if hmac.compare_digest(token.hash.encode(), hashed)]
+        return matches[0] if matches else None
+
+    def add(self, name: str, *, app: str | None = None, project: str | None = None, access: Access = "all") -> str:
+        """Make a token and return it: the only time that it can be seen.
+
+        With an `app`, or a `project` of it, it is good for nothing else; with the access "read" it changes nothing.
+
+        Raises:
+            Conflict: there is one of this name.
+            Invalid: the name cannot be, or there can be no such app or project.
+        """
+        shown = PREFIX + secrets.token_urlsafe(32)
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        token = Token(name=name, made=made, hash=_hash(shown), app=app, project=project, access=access)
+        with self._changing() as tokens:
+            if any(each.name == name for each in tokens):
+                raise Conflict(f"the token {name}")
+            tokens.append(token)
+        return shown
+
+    def remove(self, name: str) -> None:
+        """End a token.
+
+        Raises:
+            NotFound: there is none of this name.
+        """
+        with self._changing() as tokens:
+            kept = [each for each in tokens if each.name != name]
+            if len(kept) == len(tokens):
+                raise NotFound(name)
+            tokens[:] = kept
+
+    def check(self) -> list[str]:
+        """What is wrong with the file, in sentences that say what to do; empty when nothing is, or there is none."""
+        try:
+            found = self._path.lstat()
+            if not stat.S_ISREG(found.st_mode):
+                what = "a link" if is_link(found) else "no plain file"
+                return [f"{self._path} is {what}: remove it, and make the tokens anew"]
+            self.all()
+        except FileNotFoundError:
+            return []
+        except Unavailable as error:
+            return [f"{error}; until then no client is let in"]
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & 0o077 and has_permissions():
+            return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
+        return []
+
+    def make_private(self) -> None:
+        """Let nobody but the owner look into the file, if there is one."""
+        with suppress(FileNotFoundError):
+            if not self._path.is_symlink():
+                self._path.chmod(0o600)
+
+    def _read(self) -> tuple[Token, ...]:
+        try:
+            kept = json.loads(read_file(self._path, limit=LONGEST) or b"")
+            if not isinstance(kept, list):
+                raise TypeError("it holds no list")
+            # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
+            return tuple(Token(**each) for each in kept)
+        except (ValueError, TypeError, RecursionError, Invalid, OSError) as error:
+            raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
+
+    @contextmanager
+    def _changing(self) -> Iterator[list[Token]]:
+        """The tokens, to be changed in place and then kept; one process at a time."""
+        new = is_new(self._folder)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if new:
+            mark_made(self._folder)
+        with lock_folder(self._folder, wait=True):
+            tokens = list(self.all())
+            yield tokens
+            self._write(json.dumps([asdict(token) for token in tokens], indent=1))
+            sync_path(self._folder)
+
+    def _write(self, kept: str) -> None:
+        """Put the file in place of the one before it; where that fails, the one before it stays, and nothing else."""
+        temporary = ""
+        try:
+            with tempfile.NamedTemporaryFile(dir=self._folder, prefix=f".{FILE}.", delete=False) as file:
+                temporary = file.name
+                file.write(kept.encode())
+                file.flush()
+                sync(file.fileno())
+            replace(temporary, self._path)
+        except BaseException as error:
+            if temporary:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            if isinstance(error, OSError):
+                error.filename = str(self._path)  # a full disk names no file, and the temporary one means nothing
+            raise
+
+
+def _check_place(field: str, name: str) -> None:
+    check_text(field, name, MAX_PLACE, empty=False)
+    if not _PLACE.fullmatch(name) or name in (".", ".."):
+        raise Invalid(field, "takes the letters a-z and A-Z, digits and _ . @ + - only, and cannot be . or ..")
+
+
+def _hash(token: str) -> str:
+    # Of 256 random bits: there is nothing to guess, so a fast hash is enough.
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()

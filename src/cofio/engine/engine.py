@@ -1,0 +1,775 @@
+"""The verbs that every door calls: one Engine on one store, safe to use from many threads."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import takewhile
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from ..backends.interface import (
+    Backend,
+    Bounds,
+    Change,
+    Delete,
+    Drop,
+    Edit,
+    Extend,
+    Identity,
+    Made,
+    Progress,
+    Put,
+    Vacant,
+)
+from ..checkpoints.checkpoints import Checkpoints
+from ..config.settings import STORE_FOLDER, Settings, find_store
+from ..config.trust import is_new, mark_made
+from ..embed import Embedder, open_embedder
+from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
+from ..values.query import MAX_LIST, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
+from ..values.records import (
+    MAX_ID,
+    MAX_KEY,
+    MAX_TEXT,
+    Draft,
+    Heading,
+    Importance,
+    Json,
+    Kind,
+    Record,
+    Scope,
+    Similar,
+    check_bool,
+    check_int,
+    check_text,
+    check_time,
+    checked_vector,
+    member,
+)
+from . import search as searching
+from .indexing import Indexing
+from .similarity import find_related
+
+if TYPE_CHECKING:
+    from ..backends.interface import Vector
+
+Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
+Found: TypeAlias = list[Record | None]
+Hits: TypeAlias = list[Hit]
+Headings: TypeAlias = list[Heading]
+Ids: TypeAlias = list[str]
+Answers: TypeAlias = list[Record | int]
+Faults: TypeAlias = list[str]
+MAX_BATCH = 100_000
+_LONGEST_TTL = timedelta(days=365_000)
+
+
+class Engine:
+    """A memory: what is written is durable and can be found by the next search of any process.
+
+    Open it with `Engine.open`, and close it or use it in a `with` block. Do not carry it across a fork.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.closed = False
+        self.read_only = backend.read_only
+        """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
+        self._backend = backend
+        self._clock = clock or (lambda: datetime.now(UTC))
+        self._embedding = _Embedding(self.settings, embedder)
+        self.checkpoints = Checkpoints(backend, self._clock)
+        self._indexing = Indexing(backend, self._embedding.opened, self._clock, self.checkpoints.purge)
+        # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
+        self._release = weakref.finalize(self, _release, self._indexing, backend)
+        if self.settings.background and not self.read_only:
+            self._indexing.start()
+
+    @classmethod
+    def open(
+        cls,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> Engine:
+        """The memory in the folder `store`, made if need be.
+
+        Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
+
+        Raises:
+            Unavailable: the folder cannot be used, or was written by a newer cofio.
+            Invalid: a setting is wrong.
+        """
+        from ..backends.sqlite import SqliteBackend
+
+        if settings is not None and not isinstance(settings, Settings):
+            raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
+        folder = find_store(store)
+        chosen = settings or Settings.load(folder)
+        new = is_new(folder)
+        engine = cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
+        if new:
+            mark_made(folder)
+        if new and folder.name == STORE_FOLDER:
+            with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
+                (folder / ".gitignore").write_bytes(b"*\n")
+        return engine
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
+        self.closed = True
+        self._release()
+
+    def verify(self) -> None:
+        """See that the store is still where it was opened, as every call does.
+
+        Raises:
+            Unavailable: it was deleted, moved or replaced; nothing can be done until the program is started again.
+        """
+        self._backend.verify()
+
+    # Writing.
+
+    def write(
+        self,
+        scope: Scope,
+        *,
+        text: str = "",
+        title: str = "",
+        tags: Iterable[str] = (),
+        author: str = "",
+        kind: Kind | str = Kind.NOTE,
+        data: Json = None,
+        importance: Importance | str = Importance.MEDIUM,
+        source: str = "python",
+        parent: str | None = None,
+        position: int | None = None,
+        created_at: datetime | None = None,
+        expires_at: datetime | None = None,
+        ttl: float | timedelta | None = None,
+        id: str | None = None,
+        dedupe: bool = False,
+        similar: bool = False,
+        related: bool = False,
+    ) -> Record:
+        """Remember something new, which has a text, a title or both.
+
+        `ttl` is how long it lasts, in seconds or as a timedelta. With `dedupe`, a record of the same scope and
+        kind with the same text is returned instead, with `existed` set. With `similar`, the result names
+        records of the scope that say nearly the same, which costs a search; with `related`, one that says just the
+        same, and up to three on its topic that say nearly the same or may contradict it, for a fraction of that.
+
+        Raises:
+            Invalid: something about the input is wrong; the message names the field and its limit.
+            Conflict: there is a record with this id already.
+            Unavailable: the disk is full or failing; nothing was changed.
+        """
+        check_bool("dedupe", dedupe)
+        check_bool("similar", similar)
+        check_bool("related", related)
+        draft = Draft(
+            scope=scope, kind=member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
+            importance=member(Importance, "importance", importance), author=author, source=source, parent=parent,
+            position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
+        )  # fmt: skip
+        near = self._similar(draft, related=not similar) if similar or related else ()
+        (record,) = self._records([Put(draft=draft, dedupe=dedupe, same=related and not similar)])
+        known = {record.id, *(one.id for one in record.similar)}
+        return replace(record, similar=(*record.similar, *(one for one in near if one.id not in known)))
+
+    def write_many(self, drafts: Iterable[Draft], *, dedupe: bool = False) -> Records:
+        """Remember many things in one transaction: all of them, or none."""
+        check_bool("dedupe", dedupe)
+        return self._records([Put(draft=draft, dedupe=dedupe) for draft in _drafts(drafts)])
+
+    def put(
+        self,
+        scope: Scope,
+        key: str,
+        *,
+        data: Json = None,
+        text: str = "",
+        title: str = "",
+        kind: Kind | str = Kind.ITEM,
+        tags: Iterable[str] = (),
+        author: str = "",
+        importance: Importance | str = Importance.MEDIUM,
+        source: str = "python",
+        parent: str | None = None,
+        position: int | None = None,
+        expires_at: datetime | None = None,
+        ttl: float | timedelta | None = None,
+        given: Mapping[str, Sequence[float]] | None = None,
+        if_version: int | None = None,
+    ) -> Record:
+        """Remember something under a key, in place of what the key held.
+
+        `if_version` makes it conditional: the key must hold that version, or nothing for 0. `given` are vectors of the
+        caller's own, of any size, by the part of the record that each is of, for `nearest` to find it by.
+
+        Raises:
+            Conflict: the key holds another version.
+        """
+        draft = Draft(
+            scope=scope, kind=member(Kind, "kind", kind), key=_key(key), title=title, text=text, data=data,
+            tags=_tags(tags), importance=member(Importance, "importance", importance), author=author, source=source,
+            parent=parent, position=position, expires_at=self._expiry(expires_at, ttl),
+            given=cast(Mapping[str, tuple[float, ...]], given),
+        )  # fmt: skip
+        (record,) = self._records([Put(draft=draft, how="key", if_version=_version(if_version))])
+        return record
+
+    def edit(self, id: str, *, if_version: int | None = None, **fields: object) -> Record:
+        """Change fields of a record: title, text, data, tags, importance, author, parent, position, expires_at …
+
+        Raises:
+            NotFound: nothing has this id.
+            Conflict: the record is not at `if_version`.
+        """
+        if "tags" in fields:
+            fields["tags"] = _tags(cast(Iterable[str], fields["tags"]))
+        if "importance" in fields:
+            fields["importance"] = member(Importance, "importance", cast(str, fields["importance"]))
+        if "ttl" in fields:
+            given = cast(datetime | None, fields.get("expires_at"))
+            fields["expires_at"] = self._expiry(given, cast(float, fields.pop("ttl")))
+        (record,) = self._records([Edit(id=_id(id), fields=fields, if_version=_version(if_version))])
+        return record
+
+    def move(
+        self, id: str, *, scope: Scope | None = None, key: str | None = None, if_version: int | None = None
+    ) -> Record:
+        """Give a record another scope, another key, or both; it keeps its id.
+
+        Raises:
+            NotFound: nothing has this id.
+            Conflict: the new key is taken, or the record is not at `if_version`.
+        """
+        fields: dict[str, object] = {}
+        if scope is not None:
+            fields["scope"] = scope
+        if key is not None:
+            fields["key"] = _key(key)
+        if not fields:
+            raise Invalid("scope", "a move needs a new scope or a new key")
+        return self.edit(id, if_version=if_version, **fields)
+
+    def delete(self, id: str, *, if_version: int | None = None) -> None:
+        """Forget one record, with everything made from it.
+
+        Raises:
+            NotFound: nothing has this id.
+            Conflict: the record is not at `if_version`.
+        """
+        self._apply([Delete(id=_id(id), if_version=_version(if_version))])
+
+    def drop(self, scope: Scope) -> int:
+        """Forget the scope and everything under it; the number of records forgotten."""
+        return cast(int, self._apply([Drop(scope=_scope(scope))])[0])
+
+    def apply(self, changes: Sequence[Change]) -> Answers:
+        """Make several changes in one transaction: all of them, or none.
+
+        They are `Put`, `Edit`, `Delete`, `Drop`, `Vacant` and `Extend` of `cofio.backends`, made in order; `if_version`
+        is the version that a record must still have. The answer for each: the record as it now is, or how many were
+        forgotten.
+
+        Raises:
+            NotFound: something that was to be edited or deleted is not there.
+            Conflict: a record is not at its `if_version`, or a key is taken.
+            Invalid: something else than changes, or more than 100,000 of them.
+        """
+        return self._apply(_changes(changes))
+
+    # Reading.
+
+    def read(self, id: str) -> Record:
+        """The record with this id.
+
+        Raises:
+            NotFound: nothing has this id, or it has expired.
+        """
+        _id(id)
+        with self._backend.reading(self._clock()) as view:
+            record = view.read(id)
+        if record is None:
+            raise NotFound(id)
+        return record
+
+    def ids(self, prefix: str, *, limit: int = 10) -> Ids:
+        """The ids that begin so, in their order: for people, who do not type them whole."""
+        check_int("limit", limit, 1, MAX_LIST)
+        with self._backend.reading(self._clock()) as view:
+            return view.ids(_id(prefix), limit)
+
+    def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
+        """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
+        check_int("least", least, 1, MAX_ID)
+        with self._backend.reading(self._clock()) as view:
+            shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
+        return {each: each[: max(least, length + 1)] for each, length in shared.items()}
+
+    def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
+        """What the key holds; None when it holds nothing."""
+        with self._backend.reading(self._clock()) as view:
+            return view.get(_scope(scope), member(Kind, "kind", kind), _key(key))
+
+    def get_many(self, places: Iterable[tuple[Scope, str]], *, kind: Kind | str = Kind.ITEM) -> Found:
+        """What each of the keys holds, as of one moment; None for one that holds nothing."""
+        sought = [(_scope(scope), _key(key)) for scope, key in places]
+        kind = member(Kind, "kind", kind)
+        with self._backend.reading(self._clock()) as view:
+            return [view.get(scope, kind, key) for scope, key in sought]
+
+    def given(self, id: str) -> dict[str, tuple[float, ...]]:
+        """The vectors that were given with a record, as float32; none when nothing has this id."""
+        with self._backend.reading(self._clock()) as view:
+            return view.given(_id(id))
+
+    def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
+        """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""
+        check_text("text", text, MAX_TEXT)
+        if not text.strip():
+            return None
+        with self._backend.reading(self._clock()) as view:
+            return view.same(_scope(scope), member(Kind, "kind", kind), text)
+
+    def list(
+        self,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        newest: bool = True,
+        order: Order = "changed",
+    ) -> Records:
+        """Records of the scope and, unless `exact`, of all under it, the last changed first.
+
+        With `order="created"` they come by their `created_at` instead, and with "written" also those of one moment
+        by when they were first written, whatever changed since; `newest=False` turns any order round.
+        """
+        bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
+        _order(order)
+        with self._backend.reading(self._clock()) as view:
+            return view.listed(bounds, limit=limit, offset=offset, newest=newest, order=order)
+
+    def headings(
+        self,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+        limit: int = 100,
+        offset: int = 0,
+        newest: bool = True,
+        order: Order = "changed",
+    ) -> Headings:
+        """The same as `list`, without the texts and data: they are not even read."""
+        bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
+        _order(order)
+        with self._backend.reading(self._clock()) as view:
+            return view.headings(bounds, limit=limit, offset=offset, newest=newest, order=order)
+
+    def count(
+        self,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+    ) -> int:
+        """How many records the scope and, unless `exact`, all under it hold."""
+        with self._backend.reading(self._clock()) as view:
+            return view.count(_bounds(scope, exact, kinds, filter))
+
+    def scopes(self, under: Scope = Scope(), *, kinds: Iterable[Kind] = ()) -> dict[Scope, int]:  # noqa: B008  # a value
+        """Each scope that holds records, of these kinds if any are named, with their number."""
+        with self._backend.reading(self._clock()) as view:
+            return dict(view.scopes(_scope(under), check_kinds(kinds)))
+
+    def search(self, query: Query | str) -> Page:
+        """The records that answer the query, best first, each with the reasons why.
+
+        Raises:
+            Invalid: the query's vector does not fit the store's.
+        """
+        if isinstance(query, str):
+            query = Query(query)
+        if not isinstance(query, Query):
+            raise Invalid("query", f"expected a Query or a string, got {type(query).__name__}")
+        embedder = self.embedder() if query.mode != "keyword" else None
+        # Embedded before the look is taken: no snapshot is held while a model works.
+        sought = searching.sought(query, embedder, self._embedding.missing)
+        with self._backend.reading(self._clock(), words=query.mode != "semantic") as view:
+            return searching.search(
+                view,
+                query,
+                sought,
+                floor=self.settings.floor if query.floor is None else query.floor,
+                fusion=self.settings.fusion,
+            )
+
+    def nearest(
+        self,
+        vector: Sequence[float],
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+        limit: int = 10,
+        offset: int = 0,
+    ) -> Hits:
+        """The records whose given vectors are nearest to this one, the nearest first; the score is the cosine.
+
+        A record counts by the nearest of its vectors. Only vectors of the same size are compared, and each of them
+        within bounds is: nothing is left out for speed.
+        """
+        sought = checked_vector("vector", vector)
+        bounds = _page(scope, exact, kinds, filter, limit, offset, True)
+        with self._backend.reading(self._clock()) as view:
+            matches = view.nearest(sought, bounds, offset + limit)[offset:]
+            records = view.records([match.no for match in matches])
+        ranked = enumerate(matches, offset + 1)
+        signals = [(m.no, Signal(score=m.score, rank=rank, share=m.score, relevance=m.relevance)) for rank, m in ranked]
+        return [Hit(record=records[no], score=near.score, why=Why(semantic=near)) for no, near in signals]
+
+    # Keeping the store.
+
+    def identity(self) -> Identity:
+        """Which store this is, and how far it has come, for whoever keeps something beside it."""
+        return self._backend.identity()
+
+    def expiry(self, ttl: float | timedelta) -> datetime:
+        """When something that lasts so long from now, in seconds or as a timedelta, expires."""
+        return cast(datetime, self._expiry(None, ttl))
+
+    def purge(self) -> int:
+        """Remove now what has expired, which nobody sees any more anyway; how many records and checkpoints."""
+        now = self._clock()
+        return self._backend.purge(now) + self.checkpoints.purge(now)
+
+    def embedder(self) -> Embedder | None:
+        """What makes vectors here; None when the store has none or it is not installed."""
+        return self._embedding.opened()
+
+    @property
+    def expects_vectors(self) -> bool:
+        """Whether meaning counts here, as far as that is known without opening what makes vectors."""
+        return self._embedding.is_expected
+
+    def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
+        """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
+        return 0 if self.read_only else self._indexing.settle(progress, limit)
+
+    def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
+        """Make the word index and the vector codes anew; with `vectors`, embed every record again too.
+
+        Raises:
+            Unavailable: `vectors` are asked for, and there is nothing here to make them with.
+        """
+        if vectors:
+            if self.embedder() is None:
+                raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
+            self._backend.forget_vectors()
+        embedder = self.embedder()
+        self._backend.rebuild(embedder.id if embedder else None, self._clock(), progress)
+        self.settle(progress)
+        self.scrub()
+
+    def scrub(self, *, seconds: float | None = None) -> bool:
+        """Make unreadable now what was deleted or replaced; whether every derived file is rid of it.
+
+        The background work does so by itself, but slowly where there is much to write anew. With `seconds`, it ends
+        after about so long, and a large database is not written anew; without, other writers wait while that is done.
+        """
+        return not self.remains() if self.read_only else self._indexing.scrub(seconds)
+
+    def remains(self) -> Mapping[str, int]:
+        """How much there is of the derived files that still hold what was deleted; empty when none does."""
+        return {kind: count for kind, count in self._backend.remains().items() if count}
+
+    def check(self, progress: Progress | None = None) -> Faults:
+        """What is wrong with the store, in sentences; empty when nothing is."""
+        embedder = self.embedder()
+        return self._backend.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
+
+    def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
+        """Copy the store into a new folder while others go on writing.
+
+        Raises:
+            Invalid: the target exists and is not an empty folder.
+        """
+        if not isinstance(target, str | os.PathLike):
+            raise Invalid("target", f"expected a folder, got {type(target).__name__}")
+        self._backend.backup(os.fspath(target), progress)
+        return Path(target)
+
+    def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
+        """Every record of the scope and under it, as of one moment, oldest change first."""
+        return self._backend.export(_bounds(scope, False, (), None), self._clock())
+
+    def restore(self, drafts: Sequence[Draft], *, vectors: Mapping[str, Sequence[float]] | None = None) -> int:
+        """Put exported records back as they were, in one transaction; how many were new or newer than here.
+
+        `vectors` are those of some of the drafts, by their ids, that this engine's embedder made elsewhere: whose text
+        is here as the draft has it, and has no vector yet, gets its own and need not be embedded.
+
+        Raises:
+            Invalid: a draft is not whole, or a vector is none; nothing was changed.
+            Unavailable: there are vectors, and no embedder here that they could be of.
+        """
+        batch = _drafts(drafts)
+        for draft in batch:
+            if draft.id is None or draft.version is None or draft.updated_at is None:
+                raise Invalid("drafts", "a record to restore needs its id, version and updated_at")
+        made = self._made(batch, vectors) if vectors else {}
+        puts = [Put(draft=each, how="restore", vector=made.get(cast(str, each.id))) for each in batch]
+        return sum(not record.existed for record in self._records(puts))
+
+    def stats(self) -> Mapping[str, int | str]:
+        """Numbers about the store for people."""
+        numbers = self._backend.stats(self._clock())
+        embedder = self.embedder()
+        numbers["embedder"] = embedder.id if embedder else self.settings.embedder
+        numbers["meaning"] = "on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}"
+        awaited = self._embedding.id
+        numbers["waiting_for_vectors"] = self._backend.waiting(awaited) if awaited else 0
+        return numbers
+
+    def _apply(self, changes: Sequence[Change]) -> Answers:
+        answers = self._backend.apply(changes, self._clock())
+        self._indexing.notice()
+        return answers
+
+    def _records(self, changes: Sequence[Change]) -> Records:
+        return cast(Records, self._apply(changes))
+
+    def _expiry(self, expires_at: datetime | None, ttl: float | timedelta | None) -> datetime | None:
+        check_time("expires_at", expires_at)
+        if ttl is None:
+            return expires_at
+        if expires_at is not None:
+            raise Invalid("ttl", "give ttl or expires_at, not both")
+        if isinstance(ttl, bool) or not isinstance(ttl, int | float | timedelta):
+            raise Invalid("ttl", f"expected seconds or a timedelta, got {type(ttl).__name__}")
+        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+        if not 0 < seconds <= _LONGEST_TTL.total_seconds():
+            raise Invalid("ttl", "is not within 0 to 1,000 years")
+        # By the store's time, which is what expiry is judged by: the clock may have been set back.
+        with self._backend.reading(self._clock()) as view:
+            return view.now + timedelta(seconds=seconds)
+
+    def _made(self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]) -> dict[str, Made]:
+        """The vectors that came with drafts, checked and of length one."""
+        if not isinstance(vectors, Mapping):
+            raise Invalid("vectors", f"expected vectors by record id, got {type(vectors).__name__}")
+        embedder = self.embedder()
+        if embedder is None:
+            raise Unavailable("nothing here makes vectors, so none can be kept: run `cofio model install`")
+        for strange in vectors.keys() - {draft.id for draft in drafts}:
+            raise Invalid("vectors", f"{strange!r} is the id of none of the drafts")
+        dimensions, name = embedder.dimensions, embedder.id
+        return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
+
+    def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
+        with self._backend.reading(self._clock(), words=True) as view:
+            return find_related(view, draft) if related else searching.similar(view, draft)
+
+
+class _Embedding:
+    """The engine's embedder, opened when first needed, or why there is none."""
+
+    def __init__(self, settings: Settings, given: Embedder | None) -> None:
+        self._settings = settings
+        self._embedder = given
+        self.missing: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """Whose vectors records have or wait for, also while it is not installed; None when the settings want none."""
+        embedder = self.opened()
+        if embedder is None and self._settings.embedder == "minilm":
+            from ..embed.minilm import ID
+
+            return ID
+        return embedder.id if embedder else None
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether there is an embedder, or nothing is known against there being one."""
+        return self._embedder is not None or (self._settings.embedder != "none" and self.missing is None)
+
+    def opened(self) -> Embedder | None:
+        """The embedder; None when the settings want none, or when it is not there."""
+        chosen = self._settings
+        if self._embedder is None and chosen.embedder != "none":
+            try:
+                self._embedder = open_embedder(
+                    chosen.embedder, models=chosen.models_folder,
+                    url=chosen.embed_url, model=chosen.embed_model, key=chosen.embed_key,
+                )  # fmt: skip
+                self.missing = None
+            except Unavailable as error:
+                self.missing = self._explain(str(error))
+        return self._embedder
+
+    def _explain(self, problem: str) -> str:
+        """Why there is no embedder; a model that is not there is being fetched from now on."""
+        if self._settings.embedder != "minilm":
+            return problem
+        from ..embed.provision import read_state, start
+
+        models = self._settings.models_folder
+        state = start(models) if self._settings.fetch_model else read_state(models)
+        return str(state) if state.kind in ("fetching", "failed", "unreadable") else problem
+
+
+def _release(indexing: Indexing, backend: Backend) -> None:
+    indexing.stop()
+    backend.close()
+
+
+def _bounds(scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None) -> Bounds:
+    check_bool("exact", exact)
+    check_filter(filter)
+    return Bounds(scope=_scope(scope), exact=exact, kinds=check_kinds(kinds), filter=filter)
+
+
+def _page(
+    scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None, limit: int, offset: int, newest: bool
+) -> Bounds:
+    check_int("limit", limit, 1, MAX_LIST)
+    check_int("offset", offset, 0, 2**53)
+    check_bool("newest", newest)
+    return _bounds(scope, exact, kinds, filter)
+
+
+def _order(order: str) -> None:
+    if order not in ("changed", "created", "written"):
+        raise Invalid("order", f"{order!r} is not one of changed, created, written")
+
+
+def _drafts(drafts: object) -> list[Draft]:
+    if not isinstance(drafts, Iterable):
+        raise Invalid("drafts", f"expected drafts, got {type(drafts).__name__}")
+    batch = list(drafts)
+    for draft in batch:
+        if not isinstance(draft, Draft):
+            raise Invalid("drafts", f"expected Draft, got {type(draft).__name__}")
+    if len(batch) > MAX_BATCH:
+        raise LimitExceeded("drafts", MAX_BATCH, "drafts")
+    return batch
+
+
+def _changes(changes: object) -> list[Change]:
+    if isinstance(changes, str | bytes | Mapping) or not isinstance(changes, Iterable):
+        raise Invalid("changes", f"expected changes, got {type(changes).__name__}")
+    batch = list(changes)
+    if len(batch) > MAX_BATCH:
+        raise LimitExceeded("changes", MAX_BATCH, "changes")
+    for change in batch:
+        if isinstance(change, Put):
+            _drafts([change.draft])
+            _version(change.if_version)
+        elif isinstance(change, Edit | Delete):
+            _id(change.id)
+            _version(change.if_version)
+        elif isinstance(change, Drop):
+            _scope(change.scope)
+        elif isinstance(change, Vacant):
+            _scope(change.scope)
+            member(Kind, "kind", change.kind)
+            check_text("first", change.first, MAX_KEY + 1)  # the end of a range may be a key and one character more
+            check_text("past", change.past, MAX_KEY + 1)
+        elif isinstance(change, Extend):
+            _id(change.id)
+            check_time("expires_at", change.expires_at)
+        else:
+            raise Invalid("changes", f"expected Put, Edit, Delete, Drop, Vacant or Extend, got {type(change).__name__}")
+    return batch
+
+
+def _scope(scope: object) -> Scope:
+    if not isinstance(scope, Scope):
+        raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
+    return scope
+
+
+def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
+    """A record's vector as numbers, of length one; raises Invalid for what has no direction."""
+    import numpy as np
+
+    try:
+        numbers = np.asarray(vector, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid("vectors", f"that of {id!r} is not a list of numbers") from None
+    if numbers.shape != (dimensions,):
+        raise Invalid("vectors", f"that of {id!r} is not a list of {dimensions} numbers")
+    # By its largest number first: the square of a large one may be none.
+    largest = np.abs(numbers).max(initial=0.0)
+    if not np.isfinite(largest) or not largest:
+        raise Invalid("vectors", f"that of {id!r} is not of finite numbers that are not all zero")
+    numbers = numbers / largest
+    unit: Vector = (numbers / np.linalg.norm(numbers)).astype(np.float32)
+    return unit
+
+
+def _id(value: str) -> str:
+    check_text("id", value, MAX_ID)
+    return value
+
+
+def _shared(id: str, others: Iterable[str]) -> int:
+    """How many characters the id begins with that one of the others begins with, too."""
+    return max(
+        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
+    )
+
+
+def _key(key: str) -> str:
+    check_text("key", key, MAX_KEY)
+    return key
+
+
+def _version(version: int | None) -> int | None:
+    if version is not None:
+        check_int("if_version", version, 0, 2**53)
+    return version
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise Invalid("tags", f"expected a list of strings, got {type(tags).__name__}")
+    given = tuple(tags)
+    for tag in given:
+        if not isinstance(tag, str):
+            raise Invalid("tags", f"expected strings, got {type(tag).__name__}")
+    return tuple(dict.fromkeys(given))

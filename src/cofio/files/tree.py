@@ -1,0 +1,221 @@
+"""The files of one owner: how they are read, and which changes make, edit, move and remove them.
+
+A file is a record of kind `file` whose key is its canonical path; a directory is there as long as a file is under it.
+What a change takes away is kept as a revision in the same transaction. Nothing here makes a change: the lists go to
+`Engine.apply`, which makes all of one list or none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias, cast
+
+from ..backends.interface import Change, Delete, Edit, Put, Vacant
+from ..engine.engine import Engine
+from ..secrets.policy import Door
+from ..values.errors import Invalid
+from ..values.query import MAX_LIST, AllOf, Filter, Where
+from ..values.records import MAX_TITLE, Draft, Heading, Kind, Record, Scope
+from .paths import ROOT, just, parents, within
+
+KEPT = 50  # revisions of each file
+Cause: TypeAlias = Literal["edit", "delete"]
+
+
+def home(owner: str = "default") -> Scope:
+    """The scope of an owner's files: a user, a project or a quest, whoever has a memory of their own."""
+    return Scope("files", owner)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A text that a file once had: since when, until when, and what ended it."""
+
+    id: str
+    path: str
+    version: int
+    text: str
+    since: datetime
+    until: datetime
+    cause: Cause
+
+
+class Tree:
+    """The files in a scope."""
+
+    def __init__(self, engine: Engine, scope: Scope, *, source: str = "memory_tool") -> None:
+        """`source` says by which door what is written came in."""
+        if not isinstance(scope, Scope):
+            raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
+        self.engine = engine
+        self.scope = scope
+        self.history = Scope("history", *scope.names)
+        self._source = source
+
+    @property
+    def door(self) -> Door:
+        """By which door what is written comes in."""
+        return "cli" if self._source == "cli" else "memory_tool"
+
+    # Reading.
+
+    def file(self, path: str) -> Record | None:
+        """The file at a canonical path."""
+        return self.engine.get(self.scope, path, kind=Kind.FILE)
+
+    def under(self, path: str = ROOT) -> list[Record]:
+        """The files under a directory, in the order of their paths."""
+        first, past = within(path)
+        asked = AllOf(Where("key", ">=", first), Where("key", "<", past))
+        found = self.engine.list(self.scope, exact=True, kinds=(Kind.FILE,), filter=asked, limit=MAX_LIST)
+        if len(found) == MAX_LIST:  # page after page could miss what moves between two of them: as of one moment
+            found = [
+                each for each in self.engine.export(self.scope)
+                if each.kind is Kind.FILE and each.scope == self.scope and first <= (each.key or "") < past
+            ]  # fmt: skip
+        return sorted(found, key=path_of)
+
+    def is_directory(self, path: str) -> bool:
+        """Whether something is under the path; the root is always there."""
+        first, past = within(path)
+        asked = AllOf(Where("key", ">=", first), Where("key", "<", past))
+        return path == ROOT or bool(
+            self.engine.headings(self.scope, exact=True, kinds=(Kind.FILE,), filter=asked, limit=1)
+        )
+
+    def above(self, path: str) -> str | None:
+        """The file that stands where a directory of the path would have to be."""
+        return next((each for each in parents(path) if self.file(each) is not None), None)
+
+    def log(self, path: str) -> list[Revision]:
+        """What the file at a path held before, the latest first, and what files that were deleted there held."""
+        live = self.file(path)
+        found = self._revisions(f"{live.id}/") if live is not None else []
+        for deleted in self._revisions(_grave(path)):
+            found += [deleted, *self._revisions(f"{_owner(deleted.key)}/")]
+        latest = sorted(found, key=lambda each: (each.created_at, each.position or 0), reverse=True)
+        return [_revision(each) for each in latest if isinstance(each.data, dict)]
+
+    def _revisions(self, prefix: str) -> list[Record]:
+        asked = _beginning(prefix)
+        return self.engine.list(self.history, exact=True, kinds=(Kind.REVISION,), filter=asked, limit=MAX_LIST)
+
+    def _revision_headings(self, prefix: str) -> list[Heading]:
+        asked = _beginning(prefix)
+        return self.engine.headings(self.history, exact=True, kinds=(Kind.REVISION,), filter=asked, limit=MAX_LIST)
+
+    # Changes.
+
+    def creating(self, path: str, text: str) -> list[Change]:
+        """Make a file where there is neither file nor directory, nor a file in place of a directory above it."""
+        draft = Draft(
+            scope=self.scope, kind=Kind.FILE, key=path, title=_title(path), text=text, position=0, source=self._source
+        )
+        return [*self._free(path, itself=False), Put(draft=draft, how="key", if_version=0)]
+
+    def editing(self, file: Record, text: str) -> list[Change]:
+        """Give a file another text, if it still is as it was read; nothing is to be done when it holds that already."""
+        if text == file.text:
+            return []
+        fields: Mapping[str, object] = {"text": text, "position": _number(file) + 1, "source": self._source}
+        return [Edit(id=file.id, fields=fields, if_version=file.version), *self._kept(file, "edit")]
+
+    def removing(self, files: Sequence[Record]) -> list[Change]:
+        """Remove files, if they still are as they were read."""
+        changes: list[Change] = []
+        for file in files:
+            changes += [Delete(id=file.id, if_version=file.version), *self._kept(file, "delete"), *self._surplus(file)]
+        return changes
+
+    def moving(self, files: Sequence[Record], path: str, target: str) -> list[Change]:
+        """Move what is at or under `path` to where there is nothing, if it still is as it was read."""
+        changes = self._free(target, itself=True)
+        for file in files:
+            moved = target + path_of(file)[len(path) :]
+            fields: Mapping[str, object] = {"key": moved, "title": _title(moved)}
+            changes.append(Edit(id=file.id, fields=fields, if_version=file.version))
+        return changes
+
+    def _free(self, path: str, *, itself: bool) -> list[Change]:
+        ranges = [within(path), *map(just, parents(path)), *([just(path)] if itself else [])]
+        return [Vacant(scope=self.scope, kind=Kind.FILE, first=first, past=past) for first, past in ranges]
+
+    def _kept(self, file: Record, cause: Cause) -> list[Change]:
+        """Keep what a file holds as a revision, and let go of the one that is one too many.
+
+        Those of a file that is there are found by its id, whatever it is called by then; the last one of a file that
+        is deleted is found by the path that it had.
+        """
+        number, path = _number(file), path_of(file)
+        draft = Draft(
+            scope=self.history, kind=Kind.REVISION, title=_title(path), text=file.text, parent=file.id, position=number,
+            key=f"{file.id}/{number}" if cause == "edit" else f"{_grave(path)}{file.id}", source=self._source,
+            data={"path": path, "version": file.version, "since": file.updated_at.isoformat(), "cause": cause},
+        )  # fmt: skip
+        changes: list[Change] = [Put(draft=draft, how="key")]
+        if number >= KEPT:
+            oldest = self.engine.get(self.history, f"{file.id}/{number - KEPT}", kind=Kind.REVISION)
+            if oldest is not None:
+                changes.append(Delete(id=oldest.id))
+        return changes
+
+    def _surplus(self, file: Record) -> list[Change]:
+        """Let go of what earlier files of the same path left: one may be made and deleted again and again."""
+        room = max(0, KEPT - 1 - _number(file))
+        doomed: list[Heading] = []
+        for deleted in self._revision_headings(_grave(path_of(file))):
+            left = [deleted, *self._revision_headings(f"{_owner(deleted.key)}/")]
+            doomed += left[room:]
+            room = max(0, room - len(left))
+        return [Delete(id=each.id) for each in doomed]
+
+
+def path_of(file: Record) -> str:
+    """A file's path."""
+    assert file.key is not None
+    return file.key
+
+
+def size_of(file: Record) -> int:
+    """A file's size in bytes."""
+    return len(file.text) if file.text.isascii() else len(file.text.encode())
+
+
+def _title(path: str) -> str:
+    return path[-MAX_TITLE:]  # a key may be a little longer than a title
+
+
+def _grave(path: str) -> str:
+    """What the keys of the last revisions of files that were deleted at a path begin with; the file's id follows."""
+    return f"deleted:{hashlib.blake2b(path.encode(), digest_size=16).hexdigest()}/"
+
+
+def _owner(key: str | None) -> str:
+    """The id of the file that the key of a last revision names."""
+    return (key or "").partition("/")[2]
+
+
+def _beginning(prefix: str) -> Filter:
+    """Keys that begin with this, which ends in a slash."""
+    return AllOf(Where("key", ">=", prefix), Where("key", "<", f"{prefix[:-1]}0"))  # "0" comes right after "/"
+
+
+def _number(file: Record) -> int:
+    """How many revisions of the file there have been."""
+    return file.position or 0
+
+
+def _revision(record: Record) -> Revision:
+    data = cast(Mapping[str, object], record.data)
+    return Revision(
+        id=record.id,
+        path=str(data["path"]),
+        version=cast(int, data["version"]),
+        text=record.text,
+        since=datetime.fromisoformat(str(data["since"])),
+        until=record.created_at,
+        cause=cast(Cause, data["cause"]),
+    )

@@ -1,0 +1,170 @@
+"""Reading the memory of EverOS 1.0: a tree of Markdown files, which stays as it is.
+
+Any tree may be given. Nothing is followed out of it, and what cannot be kept is refused by name and told.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from ..system.disk import is_link
+from ..system.folders import OpenFolder, walk
+from ..values.errors import Invalid
+from ..values.records import Kind, check_text
+from . import markdown_entries
+
+__all__ = ["Memory", "Tree", "found"]
+
+LARGEST = 67_108_864  # bytes of a file
+DEFAULTS = {"default_app": "default", "default_project": "default"}
+_NAME = re.compile(r"[a-zA-Z0-9_.@+-]{1,128}")
+_DAILY = {
+    ("users", "episodes"): ("episode", Kind.EPISODE),
+    ("users", ".atomic_facts"): ("atomic_fact", Kind.FACT),
+    ("agents", ".cases"): ("agent_case", Kind.CASE),
+}
+_PREFIXES = {Kind.EPISODE: "ep", Kind.FACT: "af", Kind.CASE: "ac"}
+_DAY = re.compile(r"-\d{4}-\d{2}-\d{2}\.md")
+_ENTRY = re.compile(r"([a-z]{2})_\d{8}_\d{1,18}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One thing that is remembered there: whose it is, its id within what that owner has, and what is said of it."""
+
+    app: str
+    project: str
+    owner: str
+    kind: Kind
+    id: str
+    path: str
+    changed: datetime
+    """When its file was last changed."""
+    said: Mapping[str, Any]
+    """The lines and sections of an entry, or the front matter of a file and its body as `content`."""
+
+
+@dataclass(slots=True)
+class Tree:
+    """The files of a memory, and what was found wrong with them."""
+
+    root: Path
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many there are of what has no place here."""
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """The files and entries that cannot be taken, and why."""
+
+    def memories(self) -> Iterator[Memory]:
+        """Everything that is remembered, owner by owner, each owner's episodes before the facts."""
+        root = self.root.resolve()
+
+        def unread(error: OSError) -> None:
+            self.refused.append((_printable(str(error.filename)), error.strerror or "cannot be read"))
+
+        for below, folders, names, opened in walk(root, unread):
+            # Below the owners, a folder that begins with a dot holds memory; above them, none of ours.
+            folders[:] = sorted(each for each in folders if len(below) == 4 or not each.startswith("."))
+            folders.sort(key=lambda name: name.startswith("."))
+            for name in names:
+                if name.endswith(".md") and ".conflict-" not in name:
+                    yield from self._read((*below, name), opened)
+
+    def _read(self, path: tuple[str, ...], folder: OpenFolder) -> Iterator[Memory]:
+        shown = _printable("/".join(path))
+        what = _what(path)
+        if what is None:
+            if len(path) > 2 and path[2] == "knowledge":
+                self._left("documents of the knowledge base")
+            elif len(path) == 6 and path[4] == ".foresights":
+                self._left("days of foresights")
+            return
+        try:
+            names = [_name(part) for part in path[:4]]
+            text, changed = _text(folder, path[-1])
+            owned: dict[str, Any] = {
+                "app": DEFAULTS.get(path[0], names[0]), "project": DEFAULTS.get(path[1], names[1]), "owner": names[3],
+                "path": shown, "changed": changed,
+            }  # fmt: skip
+            if what in (Kind.PROFILE, Kind.SKILL):
+                front, body = markdown_entries.divided(text)
+                if not front:
+                    raise Invalid("file", "has no front matter")
+                id = "profile" if what is Kind.PROFILE else str(front.get("id") or "")  # noqa: A001
+                content = markdown_entries.unescape_controls(body.strip("\n").rstrip())
+                yield Memory(**owned, kind=what, id=id, said={**front, "content": content})
+                return
+            yield from self._entries(text, what, owned)
+        except Invalid as error:
+            self.refused.append((shown, error.problem))
+        except OSError as error:
+            self.refused.append((shown, error.strerror or "cannot be read"))
+
+    def _entries(self, text: str, kind: Kind, owned: Mapping[str, Any]) -> Iterator[Memory]:
+        seen: set[str] = set()
+        for span in markdown_entries.spans(text):
+            named = _ENTRY.fullmatch(span.id)
+            if named is None or named[1] != _PREFIXES[kind]:
+                self.refused.append((f"{owned['path']} {span.id}", "has no id of such an entry"))
+            elif span.id in seen:
+                self.refused.append((f"{owned['path']} {span.id}", "is there twice; the first was taken"))
+            else:
+                seen.add(span.id)
+                said = markdown_entries.fields(text[span.start : span.end])
+                yield Memory(**owned, kind=kind, id=span.id, said={**said.lines, **said.sections})
+
+    def _left(self, what: str) -> None:
+        self.left_out[what] = self.left_out.get(what, 0) + 1
+
+
+def found(path: Path) -> bool:
+    """Whether a folder holds such a memory."""
+    return any(next(path.glob(f"*/*/{track}/*"), None) for track in ("users", "agents"))
+
+
+def _what(path: tuple[str, ...]) -> Kind | None:
+    """The kind of memory that a file at this path holds."""
+    if len(path) == 5 and path[2] == "users" and path[4] == "user.md":
+        return Kind.PROFILE
+    if len(path) == 7 and path[2] == "agents" and path[4] == "skills" and path[6] == "SKILL.md":
+        return Kind.SKILL if path[5].startswith("skill_") else None
+    stem, kind = _DAILY.get((path[2], path[4]), ("", None)) if len(path) == 6 else ("", None)
+    return kind if kind and path[5].startswith(stem) and _DAY.fullmatch(path[5][len(stem) :]) else None
+
+
+def _name(written: str) -> str:
+    """The name that a folder stands for."""
+    name = unquote(written)
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise Invalid("name", f"the folder {_printable(written)!r} is not named for an app, a project or an owner")
+    return name
+
+
+def _text(folder: OpenFolder, name: str) -> tuple[str, datetime]:
+    there = folder.stat(name)
+    if is_link(there):
+        raise Invalid("file", "is a link, and none is followed")
+    if not stat.S_ISREG(there.st_mode):
+        raise Invalid("file", "is no plain file")
+    if there.st_size > LARGEST:
+        raise Invalid("file", f"is longer than {LARGEST:,} bytes")
+    # A pipe or a link that takes the file's place is neither waited for nor followed.
+    with open(folder.open(name, os.O_RDONLY), "rb") as file:
+        content = file.read(LARGEST + 1)
+    try:
+        text = markdown_entries.plain(content.decode())
+    except UnicodeDecodeError:
+        raise Invalid("file", "is no UTF-8 text") from None
+    check_text("file", text, LARGEST)
+    return text, datetime.fromtimestamp(int(there.st_mtime), UTC)
+
+
+def _printable(name: str) -> str:
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -1,1 +1,0 @@
-"""Taking over the memory of other products, whose own files stay as they are."""

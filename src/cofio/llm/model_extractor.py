@@ -1,0 +1,229 @@
+"""What a model makes of conversations, and of what a search has found; nothing that it says is taken on trust."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from typing import Any
+
+from ..extract.extractor import Case, Entry, Episode, Extraction, Fact, Message, Recalled, Skill
+from ..extract.rules.dates import dated
+from ..extract.rules.lines import cut, masked
+from ..extract.rules.speakers import called
+from ..values.records import Json
+from .answers import CASE, EPISODE, PROFILE, QUERIES, RERANK, SKILL, SUFFICIENCY
+from .client import Chances, Model
+from .profile_updates import changes, items, shown
+from .prompt_text import Told, cases, conversation, known_skill, numbered, run
+from .prompts.loader import Prompts, fenced
+from .slugs import slug
+from .token_counts import trimmed
+
+MOST_FACTS, LONGEST_FACT = 60, 500
+MOST_PEOPLE = 3
+"""Users whose profiles the model looks at in one stretch; of the others the rules' entries stand."""
+MOST_CASES = 3
+MOST_CALLS = 5
+"""Cases that the model looks at in one stretch; the others stay as the rules told them."""
+MOST_QUERIES, LONGEST_QUERY = 3, 200
+LONGEST_TITLE, LONGEST_SUMMARY, LONGEST_EPISODE = 300, 200, 24_000
+LONGEST_INTENT, LONGEST_APPROACH, LONGEST_INSIGHT = 300, 8_000, 600
+LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_SKILL = 60, 500, 12_000
+_QUESTION = 500  # tokens
+_MEMORIES = 12_000
+_RANKED = 100
+
+
+class Reader:
+    """Reads with a model what the rules have read before; see `Extractor` for the values."""
+
+    def __init__(self, model: Model, prompts: Prompts | None = None) -> None:
+        self._model = model
+        self._prompts = prompts or Prompts()
+
+    @property
+    def name(self) -> str:
+        """What to call this extractor in the records that it writes."""
+        return f"llm:{self._model.name}"
+
+    def read(
+        self,
+        messages: Sequence[Message],
+        zone: tzinfo,
+        found: Extraction,
+        profiles: Mapping[str, Mapping[str, Json]],
+        recalled: Recalled = lambda sentence: False,
+    ) -> Extraction:
+        """What a stretch holds: one call for the episode and the facts, one for each of up to three users of whom
+        something was said, and one for each of up to three cases that the rules `found`, but no more than five in all.
+        At most one of them is asked once more.
+
+        `profiles` are the users' profiles as they stand, by the sender's id. Where the model finds no fact that can be
+        used, the rules' facts stand.
+
+        Raises:
+            Unavailable: the model could not be asked, or nothing that it says can be used. See `Failed.reason`.
+        """
+        chances = Chances()
+        talk = conversation(messages, zone, recalled)
+        if found.episode is None or not talk.sources:
+            return replace(found, cases=self._cases(found.cases, messages, chances, MOST_CASES))
+        prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
+        told = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
+        learned = dict(found.profiles)
+        people = _people(talk, found)
+        for user in people:
+            learned[user] = self._profile(user, talk, profiles.get(user) or {}, chances)
+        return Extraction(
+            episode=_episode(told),
+            facts=_facts(told["facts"], talk, zone, recalled) or found.facts,
+            profiles={user: entries for user, entries in learned.items() if entries},
+            cases=self._cases(found.cases, messages, chances, min(MOST_CASES, MOST_CALLS - 1 - len(people))),
+        )
+
+    def skill(self, known: Sequence[Case], current: Skill | None, *, found: Skill) -> Skill:
+        """What cases of one kind, oldest first, have in common; how sure that is stays as the rules `found` it.
+
+        Raises:
+            Unavailable: the model could not be asked, or nothing that it says can be used.
+        """
+        prompt = self._prompts.fill("skill", cases=fenced(cases(known)), current=fenced(known_skill(current)))
+        told = self._model.ask(*prompt, schema=SKILL, name="skill")
+        return Skill(
+            name=slug(told["name"], LONGEST_NAME) or found.name,
+            description=cut(_line(masked(told["description"])), LONGEST_DESCRIPTION),
+            content=masked(told["content"])[:LONGEST_SKILL],
+            confidence=found.confidence,
+            maturity=found.maturity,
+        )
+
+    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+        """Whether what was found answers a question, and if not, what is missing.
+
+        Raises:
+            Unavailable: the model could not be asked, or nothing that it says can be used.
+        """
+        told = self._search("sufficiency", SUFFICIENCY, query, texts)
+        return told["sufficient"], "" if told["sufficient"] else cut(told["missing"], LONGEST_QUERY)
+
+    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+        """Up to three other queries that may find what is missing, each different from the question.
+
+        Raises:
+            Unavailable: the model could not be asked, or nothing that it says can be used.
+        """
+        told = self._search("queries", QUERIES, query, texts, missing=fenced(trimmed(missing, _QUESTION)))
+        others = {_line(query).casefold(): ""}
+        for each in told["queries"]:
+            other = _line(each)[:LONGEST_QUERY].strip()
+            others.setdefault(other.casefold(), other)
+        return [other for other in others.values() if other][:MOST_QUERIES]
+
+    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+        """How much each item (an id and a text) helps to answer a question, from 0 to 1, best first.
+
+        Only the first 100 items are looked at, and one that the model does not judge has no score.
+
+        Raises:
+            Unavailable: the model could not be asked, or nothing that it says can be used.
+        """
+        judged = items[:_RANKED]
+        if not judged:
+            return {}
+        told = self._search("rerank", RERANK, query, [text for _, text in judged])
+        most = max((each["score"] for each in told["ranked"]), default=1.0)
+        scale = next(scale for scale in (1.0, 10.0, 100.0, most) if most <= scale)  # some count to 10, or to 100
+        scores: dict[str, float] = {}
+        for each in told["ranked"]:
+            if 1 <= each["item"] <= len(judged):
+                scores.setdefault(judged[each["item"] - 1][0], min(1.0, max(0.0, each["score"] / scale)))
+        return dict(sorted(scores.items(), key=lambda scored: -scored[1]))
+
+    def _search(
+        self, name: str, shape: dict[str, Any], query: str, texts: Sequence[str], **others: str
+    ) -> dict[str, Any]:  # fmt: skip
+        prompt = self._prompts.fill(
+            name, question=fenced(trimmed(query, _QUESTION)), memories=fenced(numbered(texts, _MEMORIES)), **others
+        )
+        return self._model.ask(*prompt, schema=shape, name=name, hurried=True)
+
+    def _profile(
+        self, user: str, talk: Told, profile: Mapping[str, Json], chances: Chances
+    ) -> tuple[Entry, ...]:  # fmt: skip
+        said = [message for message in talk.sources.values() if message.sender == user and message.role == "user"]
+        known = items(profile)
+        prompt = self._prompts.fill(
+            "profile",
+            conversation=fenced(talk.text),
+            person=json.dumps(called(said[0]), ensure_ascii=False),
+            items=fenced(shown(known)),
+        )
+        told = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
+        return changes(told["operations"], known, said)
+
+    def _cases(
+        self, found: Sequence[Case], messages: Sequence[Message], chances: Chances, most: int
+    ) -> tuple[Case, ...]:
+        return (*(self._case(each, messages, chances) for each in found[:most]), *found[most:])
+
+    def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
+        of_run = set(found.messages)
+        told = self._model.ask(
+            *self._prompts.fill("case", run=fenced(run([each for each in messages if each.id in of_run]))),
+            schema=CASE, name="case", chances=chances,
+        )  # fmt: skip
+        insight = cut(_line(masked(told["insight"] or "")), LONGEST_INSIGHT)
+        return replace(
+            found,
+            intent=cut(_line(masked(told["intent"])), LONGEST_INTENT),
+            approach=masked(told["approach"])[:LONGEST_APPROACH],
+            insight=insight or None,
+            quality=round(min(1.0, max(0.0, told["quality"])), 2),
+        )
+
+
+def _people(talk: Told, found: Extraction) -> list[str]:
+    """The users of whom something may be learned, those who said most of it first."""
+    said: dict[str, int] = {}
+    for message in talk.sources.values():
+        if message.role == "user":
+            said.setdefault(message.sender, 0)
+    for fact in found.facts:
+        if fact.speaker in said:
+            said[fact.speaker] += 1
+    for user in set(said) & set(found.profiles):
+        said[user] += len(found.profiles[user])
+    return [user for user in sorted(said, key=lambda user: -said[user]) if said[user]][:MOST_PEOPLE]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _episode(told: Mapping[str, Any]) -> Episode:
+    return Episode(
+        subject=cut(_line(told["title"]), LONGEST_TITLE),
+        summary=cut(_line(told["summary"]), LONGEST_SUMMARY),
+        text=cut(told["content"], LONGEST_EPISODE),
+    )
+
+
+def _facts(
+    told: Sequence[Mapping[str, Any]], talk: Told, zone: tzinfo, recalled: Recalled
+) -> tuple[Fact, ...]:  # fmt: skip
+    """The facts that name where they were said, each once."""
+    facts: dict[str, Fact] = {}
+    for each in told:
+        sources = [talk.sources[number] for number in dict.fromkeys(each["sources"]) if number in talk.sources]
+        if not sources:
+            continue
+        first = sources[0]
+        plain = _line(each["text"])
+        text = cut(dated(plain, first.at.astimezone(zone)), LONGEST_FACT)
+        if recalled(plain) or recalled(text) or not any(letter.isalnum() for letter in text):
+            continue
+        fact = Fact(text=text, speaker=first.sender, at=first.at, messages=tuple(message.id for message in sources))
+        facts.setdefault(text.casefold(), fact)
+    return tuple(facts.values())[:MOST_FACTS]

@@ -1,0 +1,1 @@
+"""Pure functions over text: words, suggestions, and records as lines of JSON."""

@@ -1,0 +1,151 @@
+"""How text becomes words: one tokeniser for writing, for searching and for every backend.
+
+Words are Unicode, lower case, without accents, stemmed as English; scripts that are written without
+spaces become pairs of characters; an emoji is a word. Nothing in a text is ever syntax.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import lru_cache
+
+import Stemmer
+
+from ..values.records import Json, Record, json_words
+
+MAX_WORD = 64
+LONGEST_NAME = 200  # a longer run of letters and digits is a blob, not a name to be taken apart
+SNIPPET = 200
+SEEN = 20_000  # characters of a long text that a snippet is looked for in
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # kana, Han, Hangul
+    "\U00020000-\U0003ffff"
+)
+_INDIC = "\u0900-\u0963\u0966-\u0dff"  # letters and the marks that belong to them
+_SYMBOLS = (
+    "\u00a2-\u00a5\u20a0-\u20cf\u2200-\u22ff\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u2bff\U0001f000-\U0001faff"
+)
+_WORD = re.compile(
+    rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}{_SYMBOLS}])[^\W_]|[{_INDIC}])+(?:'[^\W_{_UNSPACED}]+)*"
+)
+_ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
+_ASCII_PLAIN = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_ACCENTS = re.compile(  # Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
+)
+_LANGUAGE = re.compile(r"\b([A-Za-z])(\+\+|#)")
+_CAMEL = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")  # in this order: there are fewer capitals to look at
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+
+STOP_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "a about after again all also am an and any are as at be because been before being both but by can could did "
+        "do does doing don dont down during each few for from further had has have having he her here hers herself him "
+        "himself his how i if im in into is isnt it its itself just let me more most my myself no nor not now of off "
+        "on once only or other our ours out over own please same she should so some such than that thats the their "
+        "theirs them themselves then there these they this those through to too under until up us very was we were "
+        "what whats when where which while who whom why will with would you your yours",
+    )
+)
+
+MAX_STEMS = 50_000
+_stemmer = Stemmer.Stemmer("english", 0)
+
+
+class _Stems(dict[str, str]):
+    """Words and the forms that they are indexed by: a look-up is three times as fast as the stemmer and its cache."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= MAX_STEMS:
+            self.clear()
+        stem: str = _stemmer.stemWord(word).replace("'", "")[:MAX_WORD]
+        self[word] = stem
+        return stem
+
+
+_stems = _Stems()
+
+
+def words(text: str) -> list[str]:
+    """The words of `text` as they are indexed, in order, repeats included."""
+    plain = _split(text, single=True)
+    if _CAMEL.search(text):
+        runs = [run for run in _RUN.findall(text) if not run.islower() and len(run) <= LONGEST_NAME]
+        plain += [part.lower() for run in runs if _CAMEL.search(run) for part in _CAMEL_PART.findall(run)]
+    return _finish(plain)
+
+
+@lru_cache(maxsize=512)
+def query_words(text: str) -> tuple[str, ...]:
+    """The distinct words to look for: those of `text` less the stop words, unless it has no others."""
+    plain = _split(text, single=False)
+    telling = [word for word in plain if word.replace("'", "") not in STOP_WORDS]
+    return tuple(dict.fromkeys(_finish(telling or plain)))
+
+
+def record_words(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> list[str]:
+    """The words a record is found by: its title twice over, text, tags, author, key and, lacking text, data."""
+    parts = [title, title, *tags, author, key or "", text]
+    if not text:
+        parts.extend(json_words(data))
+    return words("\n".join(part for part in parts if part))
+
+
+def embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str:
+    """The text that a record's vector is made of; empty when there is nothing to embed."""
+    body = text or " ".join(json_words(data))
+    return "\n".join(part for part in (title, " ".join(tags), body[:4000]) if part).strip()
+
+
+def matched(record: Record, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of the `asked` words the record holds."""
+    held = set(
+        record_words(
+            title=record.title, text=record.text, tags=record.tags,
+            author=record.author, key=record.key, data=record.data,
+        )
+    )  # fmt: skip
+    return tuple(word for word in asked if word in held)
+
+
+def snippet(text: str, asked: tuple[str, ...], width: int = SNIPPET) -> str:
+    """The part of `text`, on one line, that holds most of the `asked` words."""
+    flat = " ".join(text[:SEEN].split())
+    if len(flat) <= width:
+        return flat
+    sought = set(asked)
+    places = [m.start() for m in re.finditer(r"\S+", flat) if sought.intersection(words(m.group()))]
+    best = max(places, key=lambda at: bisect_left(places, at + width) - bisect_left(places, at), default=0)
+    start = max(0, min(best - width // 5, len(flat) - width))
+    return ("…" if start else "") + flat[start : start + width].strip() + ("…" if start + width < len(flat) else "")
+
+
+def _split(text: str, *, single: bool) -> list[str]:
+    """Words before stemming; `single` adds the single characters of unspaced scripts to their pairs."""
+    if "+" in text or "#" in text:
+        text = _LANGUAGE.sub(lambda name: f" {name[1]}{'sharp' if name[2] == '#' else 'plusplus'} ", text)
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower()) if "'" in text else text.translate(_ASCII_PLAIN).split()
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    folded = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", folded)))
+    found: list[str] = []
+    for word in _WORD.findall(folded):
+        if _IS_UNSPACED.match(word):
+            found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
+            if single and len(word) > 1:
+                found.extend(word)
+        else:
+            found.append(word)
+    return found
+
+
+def _finish(plain: list[str]) -> list[str]:
+    return [_stems[word] for word in plain]

@@ -1,0 +1,1 @@
+"""The nouns that cross every layer: records and scopes, queries and hits, changes, errors. They check themselves."""

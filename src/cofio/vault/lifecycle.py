@@ -1,0 +1,147 @@
+"""How a door has a vault beside its memory: for one command, or for as long as a server runs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..config.settings import Settings, read_claims
+from ..config.trust import is_trusted
+from ..conversations.conversations import Conversations
+from ..engine.engine import Engine
+from ..system.disk import leads_elsewhere
+from ..system.safe_files import check_entries
+from ..values.errors import Unavailable
+from .attachment import Attachment
+from .journal import State
+from .layout import STATE
+from .sync import Synced, Syncing
+from .trash import Trash
+from .vault import FOLDER, Vault
+from .watcher import Watcher
+from .writer import Tree
+
+
+def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
+    """The vault of a store; None when its settings turn it off, and then what is there is known to be outdated.
+
+    A store that is read-only has none, for nothing in it changes.
+
+    Raises:
+        Unavailable: its folder cannot be used.
+    """
+    engine.verify()  # else a folder would be made where the store was
+    if engine.read_only:
+        return None
+    folder = store / FOLDER
+    try:
+        _check_links(store, folder)
+        if settings.vault:
+            return Vault(engine, folder, zone=settings.zone)
+        if (folder / STATE).is_dir():
+            _leave(engine, folder)
+    except (OSError, sqlite3.Error, Unavailable) as error:
+        if not settings.vault:
+            return None
+        if isinstance(error, Unavailable):
+            raise
+        without = "`vault = false` in cofio.toml, or COFIO_VAULT=false, does without"
+        raise Unavailable(f"the vault in {folder} cannot be used ({error}): {without}") from error
+    return None
+
+
+def _leave(engine: Engine, folder: Path) -> None:
+    """Know that the files do not follow any more, and keep nothing that a deletion would not reach."""
+    state = State(folder)
+    try:
+        is_ours = state.about("store") in ("", engine.identity().store)
+        if is_ours and not Attachment(engine, state, folder).is_of_another():
+            with state.locked():
+                state.tell(complete="")
+            Trash(Tree(folder)).clear()
+    finally:
+        state.close()
+
+
+def find_detachment(engine: Engine, store: Path) -> str:
+    """Why the vault of a store is left alone, and what helps; empty when it is not, or when there is none.
+
+    Raises:
+        Unavailable: it is, or begins with, a link that the user has not vouched for.
+        OSError, sqlite3.Error: its folder cannot be used.
+    """
+    folder = store / FOLDER
+    _check_links(store, folder)
+    if not os.access(folder / STATE / "state.db", os.W_OK):  # none, or on a disk where nothing can come to harm
+        return ""
+    state = State(folder)
+    try:
+        return Attachment(engine, state, folder).find_trouble()
+    finally:
+        state.close()
+
+
+def _check_links(store: Path, folder: Path) -> None:
+    """Raise Unavailable if the vault is, or begins with, a link that the user has not vouched for."""
+    if leads_elsewhere(folder) and not is_trusted(store, read_claims(store)):
+        raise Unavailable(
+            f"{folder} is a link, and this memory was not made here, was moved, or its project brings the link:"
+            " remove it, or let it count with `cofio trust`"
+        )
+    check_entries(folder, folders=(STATE,))
+    check_entries(folder / STATE, files=("state.db", "state.db-wal", "state.db-shm", "state.db-journal"))
+
+
+@contextmanager
+def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault | None]:
+    """The vault of a store, for one command.
+
+    Raises:
+        Unavailable: its folder cannot be used, or the store is read-only.
+    """
+    if engine.read_only:
+        raise Unavailable(f"the memory in {store} is read-only, so its vault cannot be looked after here")
+    vault = open_vault(engine, store, settings)
+    try:
+        yield vault
+    finally:
+        if vault is not None:
+            vault.close()
+
+
+class Beside:
+    """The vault beside a server: it follows from the first call on, and takes in what people do to its files."""
+
+    def __init__(self, store: Path, settings: Settings, told: Callable[[Synced], None] | None = None) -> None:
+        self._store = store
+        self._settings = settings
+        self._told = told
+        self._lock = threading.Lock()
+        self._vault: Vault | None = None
+        self._watcher: Watcher | None = None
+
+    def mirror(self, engine: Engine) -> Vault | None:
+        """What follows the memory; None when the settings turn it off."""
+        with self._lock:
+            if self._vault is None:
+                self._vault = open_vault(engine, self._store, self._settings)
+            return self._vault
+
+    def watch(self, conversations: Conversations) -> None:
+        """Complete what a crash left, and watch from now on."""
+        vault = self.mirror(conversations.engine)
+        if vault is not None and self._watcher is None:
+            vault.complete()
+            self._watcher = Watcher(Syncing(vault, conversations), self._told)
+            self._watcher.start()
+
+    def close(self) -> None:
+        """Watch no more, and let go of the files."""
+        if self._watcher is not None:
+            self._watcher.stop()
+        if self._vault is not None:
+            self._vault.close()

@@ -1,0 +1,538 @@
+"""Taking back in what people have done to the files.
+
+Three texts are held against each other for each entry: what we last wrote, what the file says, and what we would write
+now. If only the file has changed, a person has: the record follows. If only the record has, the file follows. If both
+have, the database's version is written and the person's is kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from ..backends.interface import Change, Edit, Progress
+from ..conversations.conversations import Conversations, Place, public_id
+from ..conversations.edits import edited
+from ..conversations.mirror import Seen
+from ..conversations.projects import ROOT
+from ..conversations.stretches import profile_put
+from ..secrets.policy import admit
+from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
+from ..values.query import MAX_LIST
+from ..values.records import Kind, Record, Scope
+from .attachment import is_too_much
+from .journal import UNKNOWN, Known, digest
+from .layout import DAILY, SHOWN, Located, Path, day_of, is_key, written
+from .renderer import at, changed, split_entries
+from .trash import TrashItem, take_back
+from .vault import Vault
+from .writer import Moved
+
+MANY, SHARE = 20, 0.5  # of so many entries, more than this share gone at once is taken for a mistake
+ROUNDS = 3  # how often files are looked at again that were changed meanwhile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Something to tell of a file, or of one of its entries."""
+
+    path: str
+    entry: str = ""
+    text: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Synced:
+    """What came of it."""
+
+    edited: list[Said] = field(default_factory=list)
+    """What people changed, and the records now say."""
+    deleted: list[Said] = field(default_factory=list)
+    """What people removed, and is forgotten now."""
+    written: list[Said] = field(default_factory=list)
+    """What the files did not say yet, or what people changed and nobody can, and the files say again."""
+    conflicts: list[Said] = field(default_factory=list)
+    """What was changed on both sides: the text is the file that the person's version is kept in, if there is one."""
+    strange: list[Said] = field(default_factory=list)
+    """Entries that are not from here; they are left in place."""
+    unreadable: list[Said] = field(default_factory=list)
+    """Files and entries that cannot be taken in, and why; they are left as they are."""
+    refused: list[Said] = field(default_factory=list)
+    """What seems to have been removed by mistake, and is forgotten only if that is asked for."""
+    missing: list[Said] = field(default_factory=list)
+    """What is not there, and is to be forgotten if it stays away."""
+    returned: list[Said] = field(default_factory=list)
+    """What had been forgotten because it was not there, and is back."""
+
+    @property
+    def problems(self) -> int:
+        """How many things a person should look at."""
+        return len(self.conflicts) + len(self.strange) + len(self.unreadable) + len(self.refused)
+
+
+IsDue: TypeAlias = Callable[[Said], bool]
+"""Says of an entry that is not there whether it is to be forgotten now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """How files are looked at."""
+
+    force: bool = False
+    adopts: bool = False
+    is_due: IsDue | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ReturnedEntry:
+    """An entry that is in a file again after it was forgotten, and what was kept of it."""
+
+    path: Path
+    kind: Kind
+    seen: Seen
+    trashed: TrashItem
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An entry that a person has changed or removed, and its record."""
+
+    path: Path
+    record: Record
+    theirs: str | None
+
+
+class Syncing:
+    """Brings files and records together."""
+
+    def __init__(self, vault: Vault, conversations: Conversations) -> None:
+        """The `conversations` must have the vault for their mirror."""
+        self.vault = self._vault = vault
+        self._conversations = conversations
+
+    def sync(self, *, force: bool = False, is_due: IsDue | None = None, progress: Progress | None = None) -> Synced:
+        """Look at every file and every record; with `force`, forget whatever was removed, however much it is.
+
+        `is_due` says of what is not there whether it has been away for long enough; by default, whatever is.
+
+        Raises:
+            Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
+        """
+        self._vault.check_attached()
+        self._vault.complete()
+        return self._sync_all(force=force, is_due=is_due, progress=progress)
+
+    def look(self, paths: Iterable[Path] | None = None, *, is_due: IsDue | None = None) -> Synced:
+        """Look at some files only, or at those that are not as we left them.
+
+        Raises:
+            Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
+        """
+        self._vault.check_attached()
+        if paths is None:
+            now, before = self._vault.stamps(), self._vault.state.files()
+            names = {name for name in {**now, **before} if now.get(name) != before.get(name)}
+            paths = [tuple(name.split("/")) for name in names]
+        return self._seen_to(sorted(paths), {}, _Options(is_due=is_due))
+
+    def rebuild(self, progress: Progress | None = None) -> Synced:
+        """Write everything anew; what the files say otherwise is kept beside.
+
+        Raises:
+            Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
+        """
+        self._vault.check_attached()
+        with self._vault.state.locked():
+            self._vault.state.forget()
+        return self.sync(progress=progress)
+
+    def adopt(self, progress: Progress | None = None) -> Synced:
+        """Make the files this memory's, whoever's they were: it writes what it holds, and what the files say
+        otherwise, or what it has no record of, is kept beside.
+        """
+        with self._vault.state.locked():
+            self._vault.state.forget()
+            self._vault.attachment.attach()
+        return self._sync_all(adopts=True, progress=progress)
+
+    def _sync_all(
+        self, *, force: bool = False, adopts: bool = False, is_due: IsDue | None = None,
+        progress: Progress | None = None,
+    ) -> Synced:  # fmt: skip
+        expected = self._expected()
+        there = {tuple(path.split("/")) for path in {**self._vault.stamps(), **self._vault.state.files()}}
+        options = _Options(force=force, adopts=adopts, is_due=is_due, progress=progress)
+        synced = self._seen_to(sorted({*expected, *there}), expected, options)
+        if not synced.refused:
+            self._vault.completed()
+        return synced
+
+    def _expected(self) -> dict[Path, set[str]]:
+        """The files that there should be, with the keys of their entries."""
+        vault = self._vault
+        found: dict[Path, set[str]] = {}
+        for home in vault.engine.scopes(Scope(ROOT)):
+            if len(home.names) != 5 or home.names[3] not in ("user", "agent"):
+                continue
+            skills: dict[str, str] = {}
+            for heading in self._headings(home):
+                key = heading.key or ""
+                if heading.kind in DAILY:
+                    found.setdefault(vault.layout.daily(home, heading.kind, key), set()).add(key)
+                elif heading.kind is Kind.PROFILE:
+                    found[vault.layout.profile(home)] = {key}
+                else:
+                    skills[key] = heading.title
+            for key, path in vault.layout.skills(home, skills).items():
+                found[path] = {key}
+        return found
+
+    def _headings(self, home: Scope) -> Iterable[Any]:
+        offset = 0
+        while True:
+            page = self._vault.engine.headings(home, exact=True, kinds=SHOWN, limit=MAX_LIST, offset=offset)
+            yield from page
+            offset += len(page)
+            if len(page) < MAX_LIST:
+                return
+
+    def _seen_to(self, paths: Sequence[Path], expected: Mapping[Path, set[str]], options: _Options) -> Synced:
+        self._check_records(paths, expected)
+        synced = Synced()
+        for _ in range(ROUNDS):
+            edits: list[_Found] = []
+            gone: list[_Found] = []
+            back: list[_ReturnedEntry] = []
+            before = len(self._vault.kept)
+            for number, path in enumerate(paths):
+                if options.progress is not None:
+                    options.progress("looking at files", number, len(paths))
+                look = _Look(self._vault, path, synced, adopts=options.adopts)
+                look.compare(expected.get(path, set()))
+                edits += look.edits
+                gone += look.gone
+                back += look.back
+            why = "keeps what this memory says otherwise, or not" if options.adopts else "was changed on both sides"
+            synced.conflicts += [Said(path=path, text=why) for path in self._vault.kept[before:]]
+            # What was taken in is looked at once more: then it is known how the file was left.
+            again = {*self._take(edits, synced), *self._take_back(back, synced)}
+            self._forget(self._unmoved(gone, synced), synced, options)
+            if not again:
+                return synced
+            names = {*map(written, again)}
+            synced.strange = [said for said in synced.strange if said.path not in names]
+            synced.unreadable = [said for said in synced.unreadable if said.path not in names]
+            synced.missing = [said for said in synced.missing if said.path not in names]
+            paths, expected = sorted(again), {}
+        return synced
+
+    def _check_records(self, paths: Sequence[Path], expected: Mapping[Path, set[str]]) -> None:
+        """Go on only if there are records of nearly all entries: else it is they that were lost, and not unwanted."""
+        vault, told = self._vault, ""
+        lost = [seen for path in paths for seen in self._find_unrecorded(path, expected.get(path, set()))]
+        if not lost or not is_too_much(len(lost), vault.state.total()):
+            return
+        with vault.state.locked():
+            # Now nobody is about to take out what a call has just deleted.
+            lost = [seen for path in paths for seen in self._find_unrecorded(path, expected.get(path, set()))]
+            count, entries = len(lost) - len(vault.state.find_meant(lost)), vault.state.total()
+            if count and is_too_much(count, entries):
+                told = vault.attachment.detach(count, entries)
+        if told:
+            raise Unavailable(told)
+
+    def _find_unrecorded(self, path: Path, expected: set[str]) -> Iterable[Seen]:
+        """The known entries of a file that have no record."""
+        vault, located = self._vault, self._vault.located(path)
+        if located is not None:
+            for key in vault.state.file(written(path)).known.keys() - expected:
+                if vault.engine.get(located.home, key, kind=located.kind) is None:
+                    yield Seen(located.home, located.kind, key)
+
+    def _take(self, edits: Sequence[_Found], synced: Synced) -> list[Path]:
+        """Make records say what people wrote; the files to look at again, because they or the records have changed."""
+        again: list[Path] = []
+        for each in edits:
+            name, key, theirs = written(each.path), each.record.key or "", each.theirs or ""
+            said = Said(path=name, entry=key)
+            try:
+                given = changed(each.record, self._vault.rendering.of(each.record), theirs)
+                if not given:
+                    self._restore(each, theirs)
+                    synced.written.append(replace(said, text="only the texts of an entry can be changed"))
+                    again.append(each.path)
+                    continue
+                self._vault.taken[name, key] = digest(theirs)
+                kept = admit("vault", given, allow=self._vault.engine.settings.allow_secrets)
+                self._conversations.apply([_change(each.record, kept)])
+                synced.edited.append(
+                    said if kept is given else replace(said, text="what looks like a secret is masked")
+                )
+                again.append(each.path)
+            except (Conflict, NotFound):
+                again.append(each.path)
+            except Invalid as error:
+                synced.unreadable.append(replace(said, text=str(error)))
+            finally:
+                self._vault.taken.pop((name, key), None)
+        return again
+
+    def _take_back(self, back: Sequence[_ReturnedEntry], synced: Synced) -> list[Path]:
+        """Remember again what was forgotten because it was not there, and now is; the files to look at again."""
+        vault, again = self._vault, []
+        for each in back:
+            others = [
+                Seen(kept.scope, kept.kind, kept.key or "") for kept in each.trashed.records or () if kept.kind in SHOWN
+            ]
+            try:
+                # The entry itself is left as it is: it may have been changed while it was away.
+                with vault.changing([seen for seen in others if seen != each.seen]) as answers:
+                    answers += vault.engine.apply(take_back(vault.engine, each.trashed.records or ()))
+            except (Conflict, NotFound):
+                again.append(each.path)
+                continue
+            record = vault.engine.get(each.seen.scope, each.seen.key, kind=each.kind)
+            with vault.state.locked():
+                file = vault.state.file(written(each.path))
+                known = Known(digest(each.trashed.text), at(record) if record is not None else 0)
+                vault.state.keep(file, {each.seen.key: known}, UNKNOWN)
+            vault.trash.remove(each.seen)
+            synced.returned.append(Said(path=written(each.path), entry=each.seen.key))
+            strange = [tuple(said.path.split("/")) for said in synced.strange]
+            again += [each.path, *(path for path in strange if path[:4] == each.path[:4])]
+        return again
+
+    def _restore(self, each: _Found, theirs: str) -> None:
+        """Write an entry as it was: nothing that a person may change in it was changed."""
+        vault, record = self._vault, each.record
+        vault.taken[written(each.path), record.key or ""] = digest(theirs)
+        with vault.state.locked():
+            vault.follow([_seen(record)])
+
+    def _forget(self, gone: Sequence[_Found], synced: Synced, options: _Options) -> None:
+        """Forget what people removed, unless it is so much that it must be a mistake, or may yet return."""
+        refused = set() if options.force else self._refused(gone)
+        for each in gone:
+            record = each.record
+            said = Said(path=written(each.path), entry=record.key or "")
+            if record.scope in refused:
+                synced.refused.append(replace(said, text="seems to have been removed by mistake"))
+                continue
+            if options.is_due is not None and not options.is_due(said):
+                synced.missing.append(said)
+                continue
+            text = self._vault.rendering.of(record)
+            spare = partial(self._vault.trash.put, _seen(record), text)
+            _, app, project, _, owner = record.scope.names
+            place = Place(app=app, project=project)
+            try:
+                if record.kind is Kind.PROFILE:
+                    self._conversations.forgetting.owner(place, "user", owner, (Kind.PROFILE,), spare)
+                else:
+                    self._conversations.forgetting.memory(place, public_id(record), spare)
+            except NotFound:  # gone with something else that was removed
+                pass
+            except (CofioError, OSError, Moved) as error:
+                synced.unreadable.append(replace(said, text=str(error)))
+                continue
+            synced.deleted.append(said)
+
+    def _unmoved(self, gone: Sequence[_Found], synced: Synced) -> list[_Found]:
+        """What was removed and not only put elsewhere; that is written where it belongs, too."""
+        elsewhere = set()
+        for said in synced.strange:
+            located = self._vault.located(tuple(said.path.split("/")))
+            if located is not None:
+                elsewhere.add((located.home, said.entry))
+        left = []
+        for each in gone:
+            if (each.record.scope, each.record.key) not in elsewhere:
+                left.append(each)
+                continue
+            with self._vault.state.locked():
+                self._vault.follow([_seen(each.record)])
+            synced.written.append(Said(path=written(each.path), entry=each.record.key or "", text="was put elsewhere"))
+        return left
+
+    def _refused(self, gone: Sequence[_Found]) -> set[Scope]:
+        """The owners of whom so much is gone that it must be a mistake: a folder that was moved, or not mounted."""
+        vault = self._vault
+        owners: dict[Scope, int] = {}
+        for each in gone:
+            owners[each.record.scope] = owners.get(each.record.scope, 0) + 1
+        known = vault.state.total()
+        if known >= MANY and len(gone) > SHARE * known:
+            return set(owners)
+        refused = set()
+        for home, count in owners.items():
+            folder = vault.layout.under(home)
+            mine = vault.state.total(written(folder))
+            if vault.tree.stamp(folder) is None or (mine >= MANY and count > SHARE * mine):
+                refused.add(home)
+        return refused
+
+
+class _Look:
+    """One look at one file."""
+
+    def __init__(self, vault: Vault, path: Path, synced: Synced, *, adopts: bool = False) -> None:
+        """If it `adopts` the file, an entry that has no record is kept beside, and not left in place."""
+        self._vault = vault
+        self._path = path
+        self._name = written(path)
+        self._synced = synced
+        self._adopts = adopts
+        self._older = False
+        self.edits: list[_Found] = []
+        self.gone: list[_Found] = []
+        self.back: list[_ReturnedEntry] = []
+
+    def compare(self, expected: set[str]) -> None:
+        """Write what only the database has changed, and find what only a person has."""
+        located = self._vault.located(self._path)
+        if located is None:
+            if expected:  # a name that is too long to be read back
+                with self._vault.state.locked():
+                    self._follow(None, expected)
+            return
+        for _ in range(ROUNDS):
+            self.edits, self.gone, self.back = [], [], []
+            try:
+                with self._vault.state.locked():
+                    self._compare(located, expected)
+                return
+            except Moved:
+                continue
+            except (Invalid, OSError) as error:
+                said = error.problem if isinstance(error, Invalid) else error.strerror or str(error)
+                self._synced.unreadable.append(Said(path=self._name, text=said))
+                return
+
+    def _compare(self, located: Located, expected: set[str]) -> None:
+        vault = self._vault
+        held = vault.tree.read(self._path)
+        file = vault.state.file(self._name)
+        theirs = self._entries(located, held.content if held is not None else b"", {*file.known, *expected})
+        if held is not None and not held.content.strip() and file.known:
+            # What an editor or a power cut leaves behind; who means it removes the file.
+            theirs, stale = {}, {*file.known}
+        else:
+            stale = set()
+        # An older state of the file that was put back: what it does not have yet was not removed by anyone.
+        self._older = held is not None and file.stamp is not None and held.stamp.changed < file.stamp.changed
+        adopted: dict[str, Known | None] = {}
+        for key in {**dict.fromkeys(file.known), **dict.fromkeys(theirs), **dict.fromkeys(expected)}:
+            if key in stale:
+                continue
+            self._judge(located, key, file.known.get(key), theirs.get(key), stale, adopted)
+        left = file.no is not None and held is not None and file.stamp != held.stamp
+        if held is not None and (adopted or (left and not self.edits and not self.gone)):
+            done = not stale and not self.edits and not self.gone
+            vault.state.keep(file, adopted, held.stamp if done else UNKNOWN)
+        if stale:
+            self._follow(located, stale)
+
+    def _judge(
+        self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str],
+        adopted: dict[str, Known | None],
+    ) -> None:  # fmt: skip
+        vault = self._vault
+        record = vault.engine.get(located.home, key, kind=located.kind) if _may_be(located, key) else None
+        if record is None:
+            self._unrecorded(located, key, known, theirs, stale)
+            return
+        if located.kind is Kind.SKILL and not self._is_place(record):
+            if theirs is not None and known is None:
+                self._synced.strange.append(Said(path=self._name, entry=key, text="is not where it belongs"))
+            else:
+                stale.add(key)
+            return
+        ours = vault.rendering.of(record)
+        if theirs == ours:
+            if known is None or known.hash != digest(ours):
+                adopted[key] = Known(digest(ours), at(record))
+        elif known is None or digest(ours) != known.hash:
+            self._outdated(key, known, theirs)
+            stale.add(key)
+        elif theirs is None and self._older:
+            self._synced.written.append(Said(path=self._name, entry=key))
+            stale.add(key)
+        elif theirs is None:
+            self.gone.append(_Found(self._path, record, None))
+        else:
+            self.edits.append(_Found(self._path, record, theirs))
+
+    def _unrecorded(self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str]) -> None:
+        """See to an entry that has no record: forgotten elsewhere, back from where it was, or not from here."""
+        said, seen = Said(path=self._name, entry=key), Seen(located.home, located.kind, key)
+        if known is not None:
+            stale.add(key)
+            kept = theirs is not None and not self._vault.state.find_meant([seen])
+            told = "is forgotten, and is not here any more"
+            self._synced.written.append(replace(said, text=f"{told}; its text is in the trash" if kept else told))
+        elif theirs is None:
+            return
+        elif self._adopts and located.kind in (Kind.PROFILE, Kind.SKILL):
+            self._vault.clear(self._path, seen)
+        elif self._adopts:
+            stale.add(key)
+        elif _may_be(located, key) and (trashed := self._vault.trash.find(seen)) is not None:
+            self.back.append(_ReturnedEntry(self._path, located.kind, seen, trashed))
+        else:
+            self._synced.strange.append(replace(said, text="is not from here"))
+
+    def _outdated(self, key: str, known: Known | None, theirs: str | None) -> None:
+        """Tell of an entry that is to be written; a person's version of it is told of when it is put aside."""
+        said = Said(path=self._name, entry=key)
+        if theirs is None and known is not None:
+            said = replace(said, text="was removed here, and changed elsewhere: it is here again")
+            self._synced.conflicts.append(said)
+        elif theirs is None or (known is not None and digest(theirs) == known.hash):
+            self._synced.written.append(said)
+
+    def _is_place(self, record: Record) -> bool:
+        """Whether a skill belongs to this file, by its present name and those of the agent's others."""
+        vault = self._vault
+        listed = vault.engine.headings(record.scope, exact=True, kinds=(Kind.SKILL,), limit=MAX_LIST)
+        paths = vault.layout.skills(record.scope, {each.key or "": each.title for each in listed})
+        return paths.get(record.key or "") == self._path
+
+    def _entries(self, located: Located, content: bytes, keys: set[str]) -> dict[str, str]:
+        """The entries of a file by their keys."""
+        found: dict[str, str] = {}
+        for key, text in split_entries(located, content, keys):
+            if key in found:
+                self._synced.strange.append(Said(path=self._name, entry=key, text="is there twice; the first counts"))
+            else:
+                found[key] = text
+        return found
+
+    def _follow(self, located: Located | None, keys: set[str]) -> None:
+        vault = self._vault
+        if located is None:
+            return
+        if located.kind is Kind.SKILL:
+            vault.skills(located.home)
+        elif located.kind is Kind.PROFILE:
+            vault.profile(self._path, located.home)
+        else:
+            vault.day(self._path, located.home, located.kind, sorted(keys))
+
+
+def _change(record: Record, given: Mapping[str, Any]) -> Change:
+    if record.kind is Kind.PROFILE:
+        return profile_put(record.scope, given, record.version)
+    return Edit(id=record.id, fields=edited(record, given), if_version=record.version)
+
+
+def _may_be(located: Located, key: str) -> bool:
+    if located.kind is Kind.PROFILE:
+        return key == "profile"
+    return is_key(located.kind, key) and located.day in ("", day_of(key))
+
+
+def _seen(record: Record) -> Seen:
+    return Seen(record.scope, record.kind, record.key or "")

@@ -1,0 +1,148 @@
+"""The watcher: what people do to the files is taken in while a server runs."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path as Folder
+
+from ..values.errors import CofioError
+from .layout import STATE, Path, written
+from .sync import Said, Synced, Syncing
+from .writer import Stamp
+
+ABSENT = 60.0  # seconds that something must be missing before it is forgotten: sync tools and editors put it back
+QUIET = 1.0  # seconds that a file must have been left alone: an editor may write it in several pieces
+PATIENCE = 5.0  # seconds that a close waits for a look that does not end
+SETTLE = 5.0  # seconds after which what was written is forced to the disk
+PURGE = 3600.0  # seconds after which it is seen what has been in the trash for too long
+_log = logging.getLogger("cofio.vault")
+
+
+class Watcher:
+    """Looks at files that have changed, in a thread of its own, until it is stopped."""
+
+    def __init__(
+        self, syncing: Syncing, told: Callable[[Synced], None] | None = None, *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """`told` is called with what came of each look; the `clock` tells seconds."""
+        self._syncing = syncing
+        self._vault = syncing.vault
+        self._told = told
+        self._stop = threading.Event()
+        self._clock = clock
+        self._waiting: dict[Path, tuple[Stamp | None, float]] = {}
+        self._missing: dict[Said, float] = {}
+        self._settled = self._purged = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="cofio-vault", daemon=True)
+
+    def start(self) -> None:
+        """Watch from now on; what was done before is looked at first."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        from watchfiles import watch
+
+        changes = watch(
+            self._vault.folder, stop_event=self._stop, watch_filter=_is_ours, step=100, debounce=400,
+            rust_timeout=500, yield_on_timeout=True, raise_interrupt=False,
+        )  # fmt: skip
+        self._tried(self._begun)
+        for found in changes:
+            for _, name in found:
+                self._noticed(Folder(name))
+            self._tried(self._look)
+            if self._stop.is_set():
+                return
+
+    def _begun(self) -> None:
+        """Complete what a crash left, and take in what was done while nobody watched."""
+        if self._vault.detachment:
+            self._tell(Synced())
+            return
+        self._vault.complete()
+        look = self._syncing.sync if self._vault.stale else self._syncing.look
+        self._tell(self._track(look(is_due=self._is_due)))
+
+    def _noticed(self, file: Folder) -> None:
+        try:
+            path = file.relative_to(self._vault.folder).parts
+        except ValueError:
+            return
+        if file.suffix == ".md":
+            self._waiting[path] = (None, 0.0)
+        elif not file.exists():  # a folder that was moved away: of what was in it, nothing else is told
+            for name in self._vault.state.files("/".join(path)):
+                self._waiting[tuple(name.split("/"))] = (None, 0.0)
+
+    def _look(self) -> None:
+        """Look at the files that are not as we left them, and have been left alone for a while."""
+        now, due = time.monotonic(), []
+        for path, (seen, since) in [*self._waiting.items()]:
+            if self._vault.located(path) is None:
+                del self._waiting[path]
+                continue
+            stamp = self._vault.tree.stamp(path)
+            if since and stamp == seen:
+                if now - since >= QUIET:
+                    due.append(path)
+                    del self._waiting[path]
+            elif stamp == self._vault.state.file("/".join(path), []).stamp:
+                del self._waiting[path]  # our own doing
+            else:
+                self._waiting[path] = (stamp, now)
+        due += {tuple(said.path.split("/")) for said in self._missing if self._is_due(said)} - {*due}
+        if due and not self._vault.detachment:
+            try:
+                synced = self._syncing.look(due, is_due=self._is_due)
+            except (CofioError, OSError, sqlite3.Error):
+                self._missing.clear()  # as of what changed: it is looked at again by the next start
+                raise
+            self._tell(self._track(synced, due))
+        if now - self._purged > PURGE:
+            self._purged = now
+            self._vault.purge()
+        if now - self._settled > SETTLE:
+            self._settled = now
+            self._vault.settle()
+
+    def _is_due(self, said: Said) -> bool:
+        """Whether something has been missing for so long that it is to be forgotten."""
+        return said in self._missing and self._clock() - self._missing[said] >= ABSENT
+
+    def _track(self, synced: Synced, paths: Iterable[Path] = ()) -> Synced:
+        """Know since when things are missing, of the files that were looked at."""
+        now, looked = self._clock(), None if paths is None else {*map(written, paths)}
+        others = {
+            said: since for said, since in self._missing.items() if looked is not None and said.path not in looked
+        }
+        self._missing = others | {said: self._missing.get(said, now) for said in synced.missing}
+        return synced
+
+    def _tell(self, synced: Synced) -> None:
+        if synced.problems:
+            _log.warning("the vault has %d things to look at: see `cofio vault status`", synced.problems)
+        if self._told is not None:
+            self._told(synced)
+
+    def _tried(self, does: Callable[[], None]) -> None:
+        try:
+            does()
+        except (CofioError, OSError, sqlite3.Error) as error:
+            if not self._stop.is_set():
+                # It is looked at again when it changes again, or by the next start.
+                _log.warning("the vault could not be looked at: %s", error)
+
+
+def _is_ours(_: object, name: str) -> bool:
+    return f"/{STATE}/" not in name and not name.endswith(".tmp")

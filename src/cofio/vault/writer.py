@@ -1,0 +1,255 @@
+"""The vault's files on disk: each is replaced whole, and no step into a folder follows a link.
+
+A file is not forced to the disk before the call that wrote it returns: the database is the truth, and what a power cut
+takes is written again. (`Vault.settle` forces them later: what is missing after that is a person's doing.)
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path as Folder
+from secrets import token_hex
+from typing import NamedTuple
+
+from ..system.disk import read_file_number, sync
+from ..system.folders import OpenFolder, open_folder, walk
+from ..values.errors import Invalid
+from .layout import STATE, Path
+
+LARGEST = 67_108_864  # bytes of a file that are read
+_TEMPORARY = ".tmp"
+
+
+class Stamp(NamedTuple):
+    """What tells one state of a file from another without reading it."""
+
+    inode: int
+    changed: int
+    size: int
+
+
+class Held(NamedTuple):
+    """A file's bytes, and its stamp as they were read."""
+
+    content: bytes
+    stamp: Stamp
+
+
+class Moved(Exception):
+    """A file has changed since it was read."""
+
+
+class Tree:
+    """The files under a folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self._near = threading.local()
+
+    @contextmanager
+    def near(self) -> Iterator[None]:
+        """Keep the folders open that are stepped into meanwhile: several files beside each other are to be seen to."""
+        kept: dict[Path, OpenFolder] = {}
+        self._near.kept = kept
+        try:
+            yield
+        finally:
+            self._near.kept = None
+            for opened in kept.values():
+                opened.close()
+
+    def read(self, path: Path) -> Held | None:
+        """What a file holds; None when there is none.
+
+        Raises:
+            Invalid: it is no plain file, or stands behind a link, or is too long.
+        """
+        try:
+            with self._into(path[:-1]) as parent:
+                opened = parent.open(path[-1], os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Invalid("file", f"cannot be read: {error.strerror}") from error
+        try:
+            before = os.fstat(opened)
+            if not stat.S_ISREG(before.st_mode):
+                raise Invalid("file", "is no plain file")
+            if before.st_size > LARGEST:
+                raise Invalid("file", f"is longer than {LARGEST:,} bytes")
+            content = os.read(opened, before.st_size + 1)
+            while len(content) != before.st_size:
+                before = os.fstat(opened)  # it is being written; whoever does that will be looked at again
+                os.lseek(opened, 0, os.SEEK_SET)
+                content = os.read(opened, min(before.st_size, LARGEST) + 1)
+            return Held(content, _stamp(before))
+        finally:
+            os.close(opened)
+
+    def write(self, path: Path, content: Sequence[bytes | memoryview], before: Stamp | None) -> Stamp:
+        """Put a file of these parts in place of the one that had the stamp `before`, or of none.
+
+        Raises:
+            Moved: another has written there meanwhile.
+            OSError: it cannot be written.
+        """
+        with self._into(path[:-1], make=True) as parent:
+            temporary, stamp = f".{token_hex(6)}{_TEMPORARY}", None
+            made = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            try:
+                try:
+                    for part in content:
+                        left = memoryview(part)
+                        while left:
+                            left = left[os.write(made, left) :]
+                finally:
+                    os.close(made)
+                stamp = _stamp(parent.stat(temporary))  # Windows keeps the time of a file that is closed
+                _put(parent, temporary, path[-1], stamp, before)
+            except BaseException:
+                there = _there(parent, temporary)
+                if there is not None and (stamp is None or there in (stamp, before)):  # else it is somebody's newest
+                    parent.remove(temporary)
+                raise
+            with suppress(FileNotFoundError):
+                parent.remove(temporary)
+        return stamp
+
+    def remove(self, path: Path) -> None:
+        """Take a file away, and the folders above it that are empty then."""
+        with suppress(FileNotFoundError), self._into(path[:-1]) as parent:
+            parent.remove(path[-1])
+        for depth in range(len(path) - 1, 0, -1):
+            try:
+                with self._into(path[: depth - 1]) as parent:
+                    parent.remove_folder(path[depth - 1])
+            except OSError:  # not empty, or gone
+                return
+
+    def rename(self, old: Path, new: Path) -> bool:
+        """Give a folder another name beside its own; whether it could."""
+        with self._into(old[:-1]) as parent:
+            if _there(parent, new[-1]) is not None or _there(parent, old[-1]) is None:
+                return False
+            parent.rename(old[-1], new[-1])
+        return True
+
+    def stamp(self, path: Path) -> Stamp | None:
+        """A file's stamp; None when it is not there."""
+        try:
+            with self._into(path[:-1]) as parent:
+                return _there(parent, path[-1])
+        except OSError:
+            return None
+
+    def force(self, path: Path) -> None:
+        """Have the disk hold a file as it is, and its name."""
+        with self._into(path[:-1]) as parent:
+            opened = parent.open(path[-1], os.O_RDWR)  # Windows forces nothing that is only read
+            try:
+                sync(opened)
+            finally:
+                os.close(opened)
+            parent.sync()
+
+    def walk(self) -> Iterator[tuple[Path, Stamp]]:
+        """Every Markdown file, with its stamp, in order; what links lead to is not looked at."""
+        if not self.folder.is_dir():
+            return
+        root = self.folder.resolve()  # the vault itself may be a link
+        for below, folders, names, opened in walk(root):
+            folders[:] = [each for each in folders if below or each not in (STATE, ".git", ".obsidian")]
+            for name in names:
+                there = _there(opened, name) if name.endswith(".md") else None
+                if there is not None:
+                    yield (*below, name), there
+
+    def tidy(self, before: int) -> None:
+        """Remove the temporary files that a crash left, last changed before so many nanoseconds since 1970."""
+        if not self.folder.is_dir():
+            return
+        for _, _, names, opened in walk(self.folder.resolve()):
+            for name in names:
+                if name.startswith(".") and name.endswith(_TEMPORARY) and len(name) == 13 + len(_TEMPORARY):
+                    there = _there(opened, name)
+                    if there is not None and there.changed < before:
+                        with suppress(FileNotFoundError):
+                            opened.remove(name)
+
+    @contextmanager
+    def _into(self, names: Path, *, make: bool = False) -> Iterator[OpenFolder]:
+        """The open folder that the names lead to. The vault itself may be a link that its owner has made."""
+        kept: dict[Path, OpenFolder] | None = getattr(self._near, "kept", None)
+        if kept is not None:
+            yield self._kept(names, kept, make)
+            return
+        opened: dict[Path, OpenFolder] = {}
+        try:
+            yield self._kept(names, opened, make)
+        finally:
+            for each in opened.values():
+                each.close()
+
+    def _kept(self, names: Path, kept: dict[Path, OpenFolder], make: bool) -> OpenFolder:
+        if names in kept:
+            return kept[names]
+        if not names:
+            if make and not self.folder.is_dir():
+                self.folder.mkdir(mode=0o700, exist_ok=True)  # and not the store's: one that is gone stays so
+            kept[names] = open_folder(self.folder)
+            return kept[names]
+        above = self._kept(names[:-1], kept, make)
+        try:
+            kept[names] = above.enter(names[-1])
+        except FileNotFoundError:
+            if not make:
+                raise
+            with suppress(FileExistsError):
+                above.make(names[-1])
+            kept[names] = above.enter(names[-1])
+        return kept[names]
+
+
+def _put(parent: OpenFolder, temporary: str, name: str, ours: Stamp, before: Stamp | None) -> None:
+    """Give a temporary file its name, in place of the file that has the stamp `before`, or of none.
+
+    The two change places: what was there is looked at once it is out of the way, so that nothing an editor saves at
+    that very moment is lost. (It is also cheaper: ext4 writes out a file at once that is renamed over another.)
+    """
+    if before is None:
+        try:
+            if not parent.link(temporary, name):
+                parent.rename(temporary, name)
+        except FileExistsError:
+            raise Moved from None
+        return
+    if not _exchanged(parent, temporary, name):
+        if _there(parent, name) != before:
+            raise Moved
+        parent.replace(temporary, name)
+    elif _there(parent, temporary) != before:
+        _exchanged(parent, temporary, name)
+        raise Moved
+
+
+def _exchanged(parent: OpenFolder, one: str, other: str) -> bool:
+    """Have two names change places; False where that cannot be done."""
+    try:
+        return parent.exchange(one, other)
+    except FileNotFoundError:
+        raise Moved from None
+
+
+def _there(parent: OpenFolder, name: str) -> Stamp | None:
+    try:
+        return _stamp(parent.stat(name))
+    except FileNotFoundError:
+        return None
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return Stamp(read_file_number(found), found.st_mtime_ns, found.st_size)
