@@ -18,6 +18,7 @@ from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite
 from cofio.backends.interface import Backend
 from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.upkeep_interface import Tidy
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -587,7 +588,7 @@ def test_a_clock_that_is_set_back_brings_nothing_to_life(
     checkpoints.save(SPACE, "t", "c", {}, ttl=10)
     ticking.now += timedelta(seconds=20)
     assert state(checkpoints) is None
-    backend.tidy()
+    backend.upkeep(Tidy())
     ticking.now -= timedelta(seconds=15)
     assert state(checkpoints) is None
 

@@ -134,7 +134,6 @@ def test_reindexing_and_new_embedders_leave_them_alone(memory: Engine, backend: 
     record = memory.put(HERE, "k", text="hello", given={"$": [1, 0]})
     memory.settle()
     memory.reindex(vectors=True)
-    backend.forget_vectors()
     assert memory.given(record.id) == {"$": (1.0, 0.0)}
     assert memory.check() == []
 

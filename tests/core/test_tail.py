@@ -58,9 +58,9 @@ class Store:
 
     def index(self, limit: int) -> int:
         """Take some changes into the word index."""
-        with self.backends[0].lease() as mine:
-            assert mine
-            return self.backends[0].index_words(limit)
+        with self.backends[0].derived.lock.try_acquire() as locked:
+            assert locked
+            return self.backends[0].derived.index_words(limit)
 
     def close(self) -> None:
         """Close both."""

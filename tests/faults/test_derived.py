@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import cofio.engine.indexing
+import cofio.engine.background
 from cofio import Engine, Query, Scope, Settings
 from cofio.backends.sqlite import checksums, vector_codes
 from cofio.backends.sqlite.checksums import MOST_KNOWN, Soundness
@@ -87,7 +87,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original") / "store"
     with pytest.MonkeyPatch.context() as patch, open_store(folder) as engine:
         patch.setattr(vector_codes, "TAIL", 10)
-        patch.setattr(cofio.engine.indexing, "EMBED_BATCH", 100)
+        patch.setattr(cofio.engine.background, "EMBED_BATCH", 100)
         patch.setattr(checksums, "WORTH_KEEPING", 1)
         for some in (NUMBERS[:64], NUMBERS[64:76], NUMBERS[76:]):
             write(engine, some)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..backends.interface import Progress
     from ..engine.engine import Engine
+    from ..values.progress import Progress
 
 __all__ = ["SOURCE", "Remark", "Taken", "found", "take", "take_over"]
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from ..backends.interface import Progress
 from ..conversations.conversations import Conversations, Place, public_id
 from ..conversations.edits import edited
 from ..conversations.mirror import Seen
@@ -21,6 +20,7 @@ from ..conversations.stretches import profile_put
 from ..secrets.policy import admit
 from ..values.changes import Change, Edit
 from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
+from ..values.progress import Progress
 from ..values.query import MAX_LIST
 from ..values.records import Kind, Record, Scope
 from .attachment import is_too_much

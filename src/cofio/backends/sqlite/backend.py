@@ -17,10 +17,12 @@ from ...config.lost_store import check_whole, follow_up_loss, note_loss
 from ...system.safe_files import check_entries
 from ...values.changes import Change, Put
 from ...values.errors import Invalid, Unavailable
+from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
 from ..checkpoint_interface import CheckpointRows
-from ..interface import EmbedBatch, Identity, Progress
+from ..interface import Identity
+from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .checkpoint_rows import Rows
 from .conditions import micros, within
 from .database import Database
@@ -35,7 +37,6 @@ from .vector_rows import store_precomputed
 from .word_index import Look, State, WordIndex
 
 if TYPE_CHECKING:
-    from ...values.changes import Vector
     from .vector_codes import VectorIndex
 
 T = TypeVar("T")
@@ -79,8 +80,10 @@ class SqliteBackend:
         if not self.read_only:
             follow_up_loss(folder, self.identity().store)
         self._words = WordIndex(folder / "index", self._database)
-        self._derived = DerivedWork(folder, self._database, self._words, self._clock)
-        self._maintenance = SqliteMaintenance(folder, self._database, self._words, self._clock)
+        self.derived = DerivedWork(folder, self._database, self._words, self._clock)
+        self.maintenance: Maintenance = SqliteMaintenance(
+            folder, self._database, self._words, self.derived.erasure, self._clock
+        )
         self._aligned = False
 
     @property
@@ -137,12 +140,12 @@ class SqliteBackend:
                 return look
             connection.execute("ROLLBACK")
             try:
-                with self.lease() as mine:
-                    if mine:
+                with self.derived.lock.try_acquire() as locked:
+                    if locked:
                         self._words.take_in(1)
             except Unavailable:
                 break
-            if not mine:
+            if not locked:
                 time.sleep(0.1)  # whoever has it is about to do this
         return self._words.look(connection)  # what can be found without the index is found
 
@@ -188,83 +191,21 @@ class SqliteBackend:
 
     # Derived work.
 
-    def lease(self) -> AbstractContextManager[bool]:
-        """Hold the lock on the derived work for the block; False when another process holds it."""
-        return self._derived.lease()
+    def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
+        """Have up to `limit` records that need a vector of an embedder to oneself, for the block."""
+        return self.derived.claim(embedder, limit)
 
-    def index_words(self, limit: int) -> int:
-        """Take changed records into the word index."""
-        return self._derived.index_words(limit)
+    def upkeep(self, task: Task) -> Upkeep:
+        """Do a piece of the work that nobody waits for."""
+        return self.derived.run(task)
 
-    def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
-        """The next records that need a vector."""
-        return self._derived.to_embed(embedder, limit)
-
-    def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
-        """Keep the vectors of a batch, but for records whose text changed meanwhile."""
-        self._derived.store_vectors(embedder, batch, vectors)
-
-    def index_vectors(self, embedder: str) -> int:
-        """Bring the vector codes up to date when enough has gathered."""
-        return self._derived.index_vectors(embedder)
+    def rebuild(self, embedder: str | None, progress: Progress | None = None, *, vectors: bool = False) -> None:
+        """Rebuild everything derived."""
+        self.derived.rebuild(embedder, progress, vectors=vectors)
 
     def vectors(self, embedder: str) -> VectorIndex:
         """The vector codes of an embedder."""
-        return self._derived.vectors(embedder)
-
-    def purge(self, before: datetime) -> int:
-        """Remove the records that expired before then."""
-        return self._derived.purge(before)
-
-    def waiting(self, embedder: str) -> int:
-        """How many records have no vector of their present text."""
-        return self._derived.waiting(embedder)
-
-    def tidy(self) -> None:
-        """Move the write-ahead log into the database, and the store's time past what has expired."""
-        self._derived.tidy()
-
-    def scrub(self, limit: int) -> int:
-        """Write anew a piece of what still holds deleted records; how many are left in such files."""
-        return self._derived.scrub(limit)
-
-    def remains(self) -> dict[str, int]:
-        """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
-        return self._derived.remains()
-
-    def removals(self) -> int:
-        """A number that rises whenever this process sees that something was deleted or replaced."""
-        return self._derived.removals()
-
-    def compact(self, largest: int | None = None) -> bool:
-        """Write the database anew and empty its log, unless it is larger than so many bytes; whether it was done."""
-        return self._derived.compact(largest)
-
-    def note_fault(self, fault: str) -> None:
-        """Keep why background work failed, or that it does not."""
-        self._derived.note_fault(fault)
-
-    def rebuild(self, embedder: str | None, progress: Progress | None = None) -> None:
-        """Make everything derived anew; what has expired goes, as do the vectors of any other embedder."""
-        self._derived.rebuild(embedder, progress)
-
-    def forget_vectors(self) -> None:
-        """Drop every vector, so that all records are embedded again."""
-        self._derived.forget_vectors()
-
-    # For people.
-
-    def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
-        """What is wrong with the store."""
-        return self._maintenance.check(embedder, progress)
-
-    def backup(self, target: str, progress: Progress | None = None) -> None:
-        """Copy the store into a new folder while others go on writing."""
-        self._maintenance.backup(target, progress)
-
-    def stats(self) -> dict[str, int | str]:
-        """Numbers about the store for people."""
-        return self._maintenance.stats()
+        return self.derived.open_vectors(embedder)
 
     def close(self) -> None:
         """Let go of files and connections."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import apsw
 
-from ..interface import Progress
+from ...values.progress import Progress
 from .database import Database, fetch
 from .record_rows import moment
 from .word_index import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
-LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep, at which it is told
+LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep in use, from which on it is reported
 
 
 def check(
@@ -23,7 +23,7 @@ def check(
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
     parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
-    found = [sentence for sentence in [held_log(database)] if sentence]
+    found = [sentence for sentence in [find_stuck_log(database)] if sentence]
     with database.fresh() as connection:
         for number, part in enumerate(parts):
             found.extend(part(connection))
@@ -38,7 +38,7 @@ def check(
     return found
 
 
-def miscounted(connection: apsw.Connection) -> bool:
+def is_miscounted(connection: apsw.Connection) -> bool:
     """Whether the counters or the tags do not follow from the records."""
     orphans = "SELECT 1 FROM vector WHERE no NOT IN (SELECT no FROM record) LIMIT 1"
     return any(True for part in (_counters, _tags) for _ in part(connection)) or bool(connection.execute(orphans).get)
@@ -57,13 +57,13 @@ def recount(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM vector WHERE no NOT IN (SELECT no FROM record)")
 
 
-def held_log(database: Database) -> str | None:
-    """Move the log into the database; if much of it cannot be, because somebody still reads what was, a sentence."""
-    held = database.checkpoint()
-    if held < LARGE_LOG:
-        return None
+def find_stuck_log(database: Database) -> str:
+    """Move the log into the database; a sentence if much of it cannot be, because some program still reads it."""
+    size = database.checkpoint()
+    if size < LARGE_LOG:
+        return ""
     log = f"{database.path.name}-wal"
-    return f"{log} grows, {held >> 20} MiB by now: some program has been reading for long and does not end; stop it"
+    return f"{log} grows, {size >> 20} MiB by now: some program has been reading for long and does not end; stop it"
 
 
 def _integrity(connection: apsw.Connection) -> Iterator[str]:

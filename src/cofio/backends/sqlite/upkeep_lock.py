@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -30,9 +30,10 @@ run_after_fork(_close_handles)
 class UpkeepLock:
     """A lock on a file in the store's folder: the kernel releases it when the process dies, however it dies."""
 
-    def __init__(self, folder: Path, database: Database) -> None:
+    def __init__(self, folder: Path, database: Database, *, on_release: Callable[[], None]) -> None:
         self._folder = folder
         self._database = database
+        self._on_release = on_release
 
     @contextmanager
     def try_acquire(self) -> Iterator[bool]:
@@ -45,7 +46,13 @@ class UpkeepLock:
             handle = open_file(self._folder / "lease", os.O_CREAT | os.O_RDWR)
         _open_handles.add(handle)
         try:
-            yield try_lock(handle)
+            if not try_lock(handle):
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                self._on_release()
         finally:
             _open_handles.discard(handle)
             os.close(handle)

@@ -29,7 +29,7 @@ import tantivy
 
 from ...system.disk import leads_elsewhere, make_alias
 from ...values.errors import Unavailable
-from ..interface import Progress
+from ...values.progress import Progress
 from .checksums import Soundness
 from .database import Database, begin, fetch
 from .record_rows import tags_of
