@@ -314,14 +314,15 @@ def test_the_cache_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> N
     def held() -> int:
         return sum(len(stored) + len(known) for stored, known in made._cache.values())
 
-    assert 0 < held() == made._cached_bytes <= 20_000
+    assert 0 < held() == made._cache.size <= 20_000
     run(made.save(chat(200), "t", "large"))
-    assert made._cached_bytes == held() == 0  # a state that is larger than all of it is not kept
+    assert made._cache.get(("t", "large")) is None  # larger than all of it
+    assert made._cache.size == held() <= 20_000
     assert run(made.load("t", "large")) == chat(200)
     run(made.save(chat(1), "t", "c0"))
     run(made.delete("t", "c1"))
     run(made.delete("t"))
-    assert made._cached_bytes == held() == 0
+    assert made._cache.size == held() == 0
 
 
 @pytest.mark.requirement("delta.large")

@@ -29,7 +29,7 @@ from ...values.records import UNSOUGHT, Draft, Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress, ToEmbed
 from . import checks
-from .checkpoint_rows import Rows, deleted_words, merge_words
+from .checkpoint_rows import SqliteCheckpoints, deleted_words, merge_words
 from .conditions import micros, within
 from .copy_target import Copy
 from .database import Database, fetch, translated
@@ -200,11 +200,11 @@ class SqliteBackend:
     def checkpoints(self) -> Iterator[CheckpointRows]:
         """A consistent look at the checkpoints."""
         with self._database.reading() as connection:
-            yield Rows(connection, micros(self._clock()))
+            yield SqliteCheckpoints(connection, micros(self._clock()))
 
     def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
         """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(Rows(connection, micros(self._clock()))))
+        return self._database.write(lambda connection: work(SqliteCheckpoints(connection, micros(self._clock()))))
 
     # Derived work.
 
