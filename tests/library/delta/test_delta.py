@@ -339,7 +339,7 @@ def test_a_large_state_does_not_hold_up_the_event_loop(monkeypatch: pytest.Monke
 
         return note
 
-    for name in ("_dumped", "_packed", "_unpacked", "_state"):
+    for name in ("_dump", "_pack_next", "_unpack_chain", "_load_state"):
         monkeypatch.setattr(delta, name, noted(name))
     made = filled(3)
     made._cache.clear()
@@ -348,11 +348,11 @@ def test_a_large_state_does_not_hold_up_the_event_loop(monkeypatch: pytest.Monke
     large = chat(1).with_metadata("text", "words " * 20_000)
     run(made.save(large, "t", "large"))
     assert run(DeltaCheckpointer(made.storage).load("t")) == large
-    assert beside == {"_dumped", "_packed", "_unpacked", "_state"}
+    assert beside == {"_dump", "_pack_next", "_unpack_chain", "_load_state"}
     many = chat(1).with_metadata("numbers", list(range(30_000)))
     beside.clear()
     run(made.save(many, "t", "many"))
-    assert "_dumped" in beside
+    assert "_dump" in beside
 
 
 def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: 
         raise RecursionError
 
     made = DeltaCheckpointer()
-    monkeypatch.setattr(delta, "_dumped", deep)
+    monkeypatch.setattr(delta, "_dump", deep)
     with pytest.raises(Invalid, match="too deep"):
         run(made.save(chat(1), "t", "c"))
     assert run(made.list_checkpoints("t")) == []
