@@ -21,7 +21,7 @@ from ...values.query import Bounds
 from ...values.records import Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress
-from .checkpoint_rows import Rows
+from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import Database
 from .database_files import find_access
@@ -180,11 +180,11 @@ class SqliteBackend:
     def checkpoints(self) -> Iterator[CheckpointRows]:
         """A consistent look at the checkpoints."""
         with self._database.reading() as connection:
-            yield Rows(connection, micros(self._clock()))
+            yield SqliteCheckpoints(connection, micros(self._clock()))
 
     def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
         """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(Rows(connection, micros(self._clock()))))
+        return self._database.write(lambda connection: work(SqliteCheckpoints(connection, micros(self._clock()))))
 
     # Derived work.
 
