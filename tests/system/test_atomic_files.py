@@ -92,7 +92,7 @@ def test_a_descent_makes_what_is_missing_and_enters_no_link(tmp_path: Path) -> N
             for name, problem in (("alias", "is a link"), ("..", "is no plain file")):
                 with pytest.raises(Invalid, match=problem):
                     folder.read(name, 5)
-        with pytest.raises(OSError, match=".") as refused, descend(root, ["link", "x"], make=0o700):
+        with pytest.raises(OSError, match="link") as refused, descend(root, ["link", "x"], make=0o700):
             pass
         assert refused.value.errno in (errno.ELOOP, errno.ENOTDIR)
     assert os.listdir(tmp_path / "outside") == []
