@@ -23,12 +23,12 @@ from ..values.records import (
     check_text,
     encode_json,
 )
+from ..values.scopes import ITEMS
 
 T = TypeVar("T")
 Namespace: TypeAlias = tuple[str, ...]
 Path: TypeAlias = tuple[str, ...]
 
-ROOT = "store"  # the scope that the namespaces are under
 SOURCE = "store"  # what tells an item that a store put from what others put under its scope
 KINDS = (Kind.ITEM,)
 WHOLE = "$"  # the part of an item that a vector of all of it is of
@@ -40,7 +40,7 @@ _ORDERED: dict[str, Operator] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "
 def place(namespace: Namespace) -> Scope:
     """The scope of a namespace; raises Invalid for one that cannot be."""
     try:
-        return Scope(ROOT, *namespace)
+        return Scope(*ITEMS.names, *namespace)
     except LimitExceeded as error:
         most = MAX_SCOPE_DEPTH - 1 if error.unit == "names" else error.limit
         raise LimitExceeded("namespace", most, error.unit) from None
