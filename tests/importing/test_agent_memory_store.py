@@ -20,7 +20,8 @@ from cofio.embed import Embedder
 from cofio.embed.hashed import Hashed
 from cofio.embed.minilm import ID, MiniLM
 from cofio.importers import agent_memory_store
-from cofio.importers.agent_memory_store import IMPORTS, SOURCE, Remark, Taken, found, take, take_over
+from cofio.importers.agent_memory_store import SOURCE, Remark, Taken, found, take, take_over
+from cofio.values.scopes import IMPORTS
 
 from .peer import THEN, Peer, contents, turned, vector
 

@@ -16,6 +16,7 @@ from argcomplete.shell_integration import shellcode
 
 from ...values.errors import CofioError
 from ...values.records import Importance, Kind
+from ...values.scopes import MCP
 from ..display import neutralise_line
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     from ...values.query import AllOf, Where
     from ...values.records import Scope
 
-    scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or "mcp")
+    scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or str(MCP))
     kind = Kind(args.kind or "item") if not isinstance(args.kind, list) else Kind.ITEM
     begins = AllOf(Where("key", ">=", prefix), Where("key", "<", prefix + chr(sys.maxunicode)))
     found = engine.headings(scope, exact=True, kinds=(kind,), filter=begins, limit=MOST)

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 
 from ...conversations.edits import edited
 from ...conversations.mirror import applied
-from ...conversations.projects import ROOT
 from ...secrets.policy import admit
 from ...values.changes import Edit
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
 from ...values.records import Json, Kind, Record
+from ...values.scopes import CONVERSATIONS
 from . import vault_commands
 from .argument_values import split_tags
 from .context import FEW, opened, place, settle
@@ -252,7 +252,7 @@ def _fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
     fields: dict[str, object] = dict(changes)
     if isinstance(tags := changes.get("tags"), list):
         fields["tags"] = tuple(tags)
-    if record.scope.names[:1] != (ROOT,) or not isinstance(record.data, dict):
+    if record.scope not in CONVERSATIONS or not isinstance(record.data, dict):
         return fields
     if record.kind is Kind.FACT and "text" in changes:
         return fields | edited(record, {"content": changes["text"]})

@@ -17,7 +17,8 @@ from ...system.disk import has_permissions
 from ...text.jsonl import write_line
 from ...values.errors import Invalid, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
-from ...values.records import Kind, Scope, check_text
+from ...values.records import Kind, check_text
+from ...values.scopes import CONVERSATIONS
 from ..web.tokens import Tokens
 from . import transfer, vault_commands
 from .context import MAX_PATH, exists, opened, place, settle, waiting
@@ -167,10 +168,9 @@ def _deleted(engine: Engine) -> str:
 
 def _llm(engine: Engine, settings: Settings) -> str:
     """How the model that betters conversations is getting on: what waits for it, and why."""
-    from ...conversations.projects import ROOT
 
     waits = AllOf(Where("data.task", "=", "refine"), Where("data.status", "in", ("queued", "running", "waiting")))
-    jobs = engine.list(Scope(ROOT), kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
+    jobs = engine.list(CONVERSATIONS, kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
     if not jobs:
         return f"{settings.llm_model}, nothing waits for it"
     reasons = [job.data["error"] for job in jobs if isinstance(job.data, dict) and job.data.get("error")]
