@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Engine, Kind, Scope
+from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
 from cofio.conversations.projects import Place
 from cofio.doors.lazy_memory import Memory
@@ -203,7 +204,7 @@ def test_each_mode_searches_by_what_it_says(tools: Tools) -> None:
 def test_without_a_model_words_are_searched_and_that_is_said(folder: Path) -> None:
     settings = replace(SETTINGS, embedder="minilm", models=str(folder / "no-models"))
     told: list[str] = []
-    memory = Memory(folder / ".cofio", settings, say=told.append)
+    memory = Memory(StoreAddress(folder=folder / ".cofio"), settings, say=told.append)
     client = Pipes(memory)
     tools = Tools(client)
     tools.write("Words", "zebra crossing")
@@ -227,7 +228,7 @@ def test_without_a_model_words_are_searched_and_that_is_said(folder: Path) -> No
 
 @pytest.mark.requirement("search.rrf")
 def test_fusion_by_ranks_gives_the_scores_of_the_reference(folder: Path) -> None:
-    memory = Memory(folder / ".cofio", replace(SETTINGS, fusion="rrf"), say=print)
+    memory = Memory(StoreAddress(folder=folder / ".cofio"), replace(SETTINGS, fusion="rrf"), say=print)
     client = Pipes(memory)
     tools = Tools(client)
     tools.write("Both", "zebra crossing")

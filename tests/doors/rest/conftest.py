@@ -19,6 +19,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.content import Fetching
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
@@ -256,7 +257,7 @@ def serving(
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on the store in a folder, as `cofio serve` puts it together."""
     settings = replace(SETTINGS, allow_secrets=allow_secrets)
-    memory = Memory(folder, settings, say=lambda _: None)
+    memory = Memory(StoreAddress(folder=folder), settings, say=lambda _: None)
     tokens = Tokens(folder)
     with Engine.open(folder, settings=settings, embedder=embedder) as engine:
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)

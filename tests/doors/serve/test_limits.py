@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cofio import Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
@@ -232,7 +233,11 @@ def tokens(tmp_path: Path) -> Tokens:
 @pytest.fixture
 def client(tmp_path: Path, tokens: Tokens) -> Iterator[TestClient]:
     """A client of the whole application, with doors that say whose token they are given."""
-    memory = Memory(tmp_path / "store", Settings(embedder="none", sync="normal", background=False), say=lambda _: None)
+    memory = Memory(
+        StoreAddress(folder=tmp_path / "store"),
+        Settings(embedder="none", sync="normal", background=False),
+        say=lambda _: None,
+    )
     whole = app(
         server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
         zone=timezone(timedelta(hours=5, minutes=30)),
