@@ -16,7 +16,7 @@ SCHEMES = ("postgresql", "postgres")
 _PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/\s]*(?=@)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StoreAddress:
     """The address of a store: either a folder or a URL."""
 
@@ -82,3 +82,6 @@ class StoreAddress:
     def __str__(self) -> str:
         """The address as people may see it: without the password of a URL."""
         return str(self.folder) if self.url is None else _PASSWORD.sub(r"\1:***", self.url)
+
+    def __repr__(self) -> str:
+        return f"StoreAddress({str(self)!r})"

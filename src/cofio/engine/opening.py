@@ -12,20 +12,10 @@ from ..config.settings import Settings, find_store
 from ..values.errors import Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     from ..backends.interface import Backend
-
-
-def open_backend(address: StoreAddress, settings: Settings) -> Backend:
-    """The backend of the store at an address; the store is made if there is none.
-
-    Raises:
-        Invalid: no backend of this version has such stores.
-        Unavailable: the store cannot be used, or was written by a newer cofio.
-    """
-    folder = _get_folder(address)
-    from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
-
-    return SqliteBackend(folder, sync=settings.sync)
 
 
 def resolve_store(
@@ -41,10 +31,17 @@ def resolve_store(
     return address
 
 
-def _get_folder(address: StoreAddress) -> Path:
-    if address.folder is None:
-        raise address.refuse()
-    return address.folder
+def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], datetime] | None = None) -> Backend:
+    """The backend of the store at an address; the store is made if there is none. Without a clock it has its own.
+
+    Raises:
+        Invalid: no backend of this version has such stores.
+        Unavailable: the store cannot be used, or was written by a newer cofio.
+    """
+    folder = _get_folder(address)
+    from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
+
+    return SqliteBackend(folder, sync=settings.sync, clock=clock)
 
 
 def exists(address: StoreAddress) -> bool:
@@ -76,3 +73,9 @@ def find_loss(address: StoreAddress) -> str:
 def settle_loss(address: StoreAddress) -> None:
     """Forget that the memory of the store was lost: it is restored, or is not wanted."""
     lost_store.settle_loss(_get_folder(address))
+
+
+def _get_folder(address: StoreAddress) -> Path:
+    if address.folder is None:
+        raise address.refuse()
+    return address.folder
