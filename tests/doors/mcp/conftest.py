@@ -196,9 +196,9 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def memory(folder: Path, said: list[str]) -> Iterator[Memory]:
+def memory(default_store: StoreAddress, folder: Path, said: list[str]) -> Iterator[Memory]:
     """A memory in the folder, not opened yet."""
-    memory = Memory(StoreAddress(folder=folder / ".cofio"), SETTINGS, say=said.append)
+    memory = Memory(default_store, SETTINGS, say=said.append)
     yield memory
     memory.close()
 

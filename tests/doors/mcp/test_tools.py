@@ -357,11 +357,11 @@ def test_arguments_that_a_tool_does_not_know_are_passed_over(tools: Tools) -> No
 
 @pytest.mark.requirement("write.ttl")
 @pytest.mark.requirement("expiry.at-once")
-def test_an_expired_chunk_is_hidden_at_once(folder: Path) -> None:
+def test_an_expired_chunk_is_hidden_at_once(default_store: StoreAddress, folder: Path) -> None:
     now = datetime.now(UTC)
     clock = [now]
-    memory = Memory(StoreAddress(folder=folder / ".cofio"), SETTINGS, say=print)
-    memory._engine = Engine.open(folder / ".cofio", settings=SETTINGS, clock=lambda: clock[0])
+    memory = Memory(default_store, SETTINGS, say=print)
+    memory._engine = Engine.open(default_store, settings=SETTINGS, clock=lambda: clock[0])
     client = Pipes(memory)
     tools = Tools(client)
     short = tools.write("Short", "zebra", ttl_days=0.5)
