@@ -12,13 +12,24 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
-from cofio.backends.sqlite import SqliteBackend
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
+from cofio.config.address import StoreAddress
+from cofio.engine.opening import open_backend
+
+from ..conftest import Stores
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPACE = "library"
@@ -643,8 +654,8 @@ def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoi
     assert checkpoints._states.size == sum(known.memory for known in checkpoints._states.values())
 
 
-def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")) as engine:
+def test_a_store_without_background_work_says_how_many_there_are(store: StoreAddress, tmp_path: Path) -> None:
+    with Engine.open(store, settings=Settings(background=False, embedder="none")) as engine:
         engine.checkpoints.save(SPACE, "t", "c", chat(2))
         assert engine.stats()["checkpoints"] == 1
         assert engine.check() == []
@@ -659,26 +670,21 @@ class Threads(RuleBasedStateMachine):
     """Two processes save, load, copy and delete; a dictionary of whole states says what is right."""
 
     ids = Bundle("ids")
+    stores: Stores
+    """Where its store comes from; the test sets it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model: dict[str, dict[str, Any]] = {}
-
-    @initialize()
-    def open(self) -> None:
-        import tempfile
-
-        self.folder = tempfile.TemporaryDirectory()
+        self.store = self.stores.new()
         ticking = Ticking()
-        store = Path(self.folder.name) / "store"
-        self.backends = [SqliteBackend(store, sync="normal", clock=ticking) for _ in range(2)]
+        self.backends = [open_backend(self.store, Settings(sync="normal"), ticking) for _ in range(2)]
         self.two = [Checkpoints(backend) for backend in self.backends]
 
     def teardown(self) -> None:
-        for backend in getattr(self, "backends", []):
+        for backend in self.backends:
             backend.close()
-        if hasattr(self, "folder"):
-            self.folder.cleanup()
+        self.stores.remove(self.store)
 
     @rule(
         target=ids, who=st.integers(0, 1), thread=st.sampled_from("ab"), id=st.integers(0, 30), grow=st.integers(0, 3)
@@ -722,4 +728,5 @@ class Threads(RuleBasedStateMachine):
                 assert state(self.two[0], each, thread) == whole
 
 
-TestThreads = Threads.TestCase
+def test_two_processes_agree_with_whole_states(stores: Stores) -> None:
+    run_state_machine_as_test(type("Threads", (Threads,), {"stores": stores}))
