@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from cofio import Engine
-from cofio.backends.interface import Edit
 from cofio.conversations.conversations import Conversations, Place
+from cofio.values.changes import Edit
 from cofio.values.records import Kind
 from cofio.vault.vault import Vault
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine
-from cofio.backends.interface import Change
 from cofio.files import Result, dispatch, home, log
 from cofio.files.paths import parents
+from cofio.values.changes import Change
 
 from .conftest import SETTINGS, Tool
 
