@@ -18,12 +18,14 @@ QUIET = Settings(background=False, embedder="none")
 
 
 @pytest.fixture(params=["sqlite"])
-def open_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Backend]]:
+def open_backend(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Callable[[], datetime]
+) -> Iterator[Callable[[], Backend]]:
     """Opens the test's store, once more each time."""
     opened: list[Backend] = []
 
     def open_() -> Backend:
-        opened.append({"sqlite": SqliteBackend}[request.param](tmp_path / "store", sync="normal"))
+        opened.append({"sqlite": SqliteBackend}[request.param](tmp_path / "store", sync="normal", clock=clock))
         return opened[-1]
 
     yield open_
@@ -38,12 +40,12 @@ def backend(open_backend: Callable[[], Backend]) -> Backend:
 
 
 @pytest.fixture
-def reopen(open_backend: Callable[[], Backend], clock: Callable[[], datetime]) -> Iterator[Callable[..., Engine]]:
+def reopen(open_backend: Callable[[], Backend]) -> Iterator[Callable[..., Engine]]:
     """Opens another engine on the test's store, with other settings or another embedder."""
     opened: list[Engine] = []
 
     def open_(settings: Settings = QUIET, embedder: Embedder | None = None) -> Engine:
-        opened.append(Engine(open_backend(), settings=settings, embedder=embedder, clock=clock))
+        opened.append(Engine(open_backend(), settings=settings, embedder=embedder))
         return opened[-1]
 
     yield open_
@@ -52,9 +54,9 @@ def reopen(open_backend: Callable[[], Backend], clock: Callable[[], datetime]) -
 
 
 @pytest.fixture
-def memory(backend: Backend, clock: Callable[[], datetime]) -> Iterator[Engine]:
+def memory(backend: Backend) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
-    with Engine(backend, settings=QUIET, embedder=Hashed(), clock=clock) as opened:
+    with Engine(backend, settings=QUIET, embedder=Hashed()) as opened:
         yield opened
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
-from cofio.backends.interface import Backend, PendingWrite
+from cofio.backends.checkpoint_interface import PendingWrite
+from cofio.backends.interface import Backend
 from cofio.backends.sqlite import SqliteBackend
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 
@@ -42,15 +43,21 @@ def ticking() -> Ticking:
 
 
 @pytest.fixture
-def checkpoints(backend: Backend, ticking: Ticking) -> Checkpoints:
-    """No checkpoints yet."""
-    return Checkpoints(backend, ticking)
+def clock(ticking: Ticking) -> Ticking:
+    """The clock of the stores."""
+    return ticking
 
 
 @pytest.fixture
-def others(open_backend: Callable[[], Backend], ticking: Ticking) -> Checkpoints:
+def checkpoints(backend: Backend) -> Checkpoints:
+    """No checkpoints yet."""
+    return Checkpoints(backend)
+
+
+@pytest.fixture
+def others(open_backend: Callable[[], Backend]) -> Checkpoints:
     """The same checkpoints, as another process sees them."""
-    return Checkpoints(open_backend(), ticking)
+    return Checkpoints(open_backend())
 
 
 def chat(turns: int, *, about: str = "the weather in Wales") -> dict[str, Any]:
@@ -75,7 +82,7 @@ def state(checkpoints: Checkpoints, id: str | None = None, thread: str = "t") ->
 
 def longest_chain(backend: Backend, thread: str = "t") -> int:
     """How many changes the state that is furthest from a whole one is made of."""
-    with backend.checkpoints(NOW) as rows:
+    with backend.checkpoints() as rows:
         number = rows.thread(SPACE, thread, "")
         assert number is not None
         nos = [row.no for row in rows.listed(SPACE, thread, "", by_id=False, before=None)]
@@ -497,7 +504,7 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
         no = rows.number(rows.thread(SPACE, "t", ""), "c1")
         rows.rebase(no, None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage, NOW)
+    backend.change_checkpoints(damage)
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t", "c1")
     assert state(others, "c", "u") == chat(3)
@@ -514,7 +521,7 @@ def test_a_damaged_state_is_in_nobodys_way(
         for thread in ("t", "short"):
             rows.rebase(rows.number(rows.thread(SPACE, thread, ""), "c2"), None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage, NOW)
+    backend.change_checkpoints(damage)
     said = others.check()
     assert sum("'t'" in each for each in said) >= 1
     assert sum("'short'" in each for each in said) >= 1
@@ -536,7 +543,7 @@ def test_a_thread_whose_newest_state_is_damaged_goes_on(
     def damage(rows: Any) -> None:
         rows.rebase(rows.number(rows.thread(SPACE, "t", ""), "c4"), None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage, NOW)
+    backend.change_checkpoints(damage)
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t")
     others.save(SPACE, "t", "next", chat(6))
@@ -580,7 +587,7 @@ def test_a_clock_that_is_set_back_brings_nothing_to_life(
     checkpoints.save(SPACE, "t", "c", {}, ttl=10)
     ticking.now += timedelta(seconds=20)
     assert state(checkpoints) is None
-    backend.tidy(ticking.now)
+    backend.tidy()
     ticking.now -= timedelta(seconds=15)
     assert state(checkpoints) is None
 
@@ -666,8 +673,9 @@ class Threads(RuleBasedStateMachine):
 
         self.folder = tempfile.TemporaryDirectory()
         ticking = Ticking()
-        self.backends = [SqliteBackend(Path(self.folder.name) / "store", sync="normal") for _ in range(2)]
-        self.two = [Checkpoints(backend, ticking) for backend in self.backends]
+        store = Path(self.folder.name) / "store"
+        self.backends = [SqliteBackend(store, sync="normal", clock=ticking) for _ in range(2)]
+        self.two = [Checkpoints(backend) for backend in self.backends]
 
     def teardown(self) -> None:
         for backend in getattr(self, "backends", []):

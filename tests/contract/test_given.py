@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Invalid, Kind, LimitExceeded, Record, Scope, Settings, Where
-from cofio.backends.interface import Extend, Put
 from cofio.backends.sqlite import snapshot
 from cofio.embed.hashed import Hashed
 from cofio.text.jsonl import read_line, write_line
+from cofio.values.changes import Extend, Put
 
 HERE = Scope("store", "a")
 

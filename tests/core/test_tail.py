@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.interface import Bounds
 from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite import word_index as index_of_words
 from cofio.backends.sqlite.snapshot import SqliteView
 from cofio.backends.sqlite.word_index import WordIndex
 from cofio.text.tokenizer import query_words
+from cofio.values.query import Bounds
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -49,12 +49,12 @@ class Store:
     """A folder with two backends on it, as two processes have them."""
 
     def __init__(self, folder: Path) -> None:
-        self.backends = [SqliteBackend(folder, sync="normal") for _ in range(2)]
-        self.memory = Engine(self.backends[0], settings=QUIET, clock=lambda: NOW)
+        self.backends = [SqliteBackend(folder, sync="normal", clock=lambda: NOW) for _ in range(2)]
+        self.memory = Engine(self.backends[0], settings=QUIET)
 
     def look(self, at: int) -> Any:
         """A look at the store by one of the backends."""
-        return self.backends[at].reading(NOW, words=True)
+        return self.backends[at].reading(words=True)
 
     def index(self, limit: int) -> int:
         """Take some changes into the word index."""
@@ -206,7 +206,7 @@ def test_a_look_that_another_one_overtakes_loses_nothing(
 
 @pytest.mark.parametrize("indexed", [0, 7, 1000])
 def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: Store, indexed: int) -> None:
-    asleep = Engine(store.backends[1], settings=QUIET, clock=lambda: NOW)
+    asleep = Engine(store.backends[1], settings=QUIET)
     records = store.memory.write_many([Draft(scope=SCOPES[n % 3], text=f"apple number{n}") for n in range(60)])
     assert len(asleep.search(Query("apple", mode="keyword", limit=100))) == 60
     for number, record in enumerate(records):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -212,8 +211,8 @@ def test_background_work_makes_nothing_where_the_store_was(place: Place, how: st
                 lambda: backend.index_words(100),
                 lambda: backend.store_vectors(embedder.id, batch, embedder.embed([item.text for item in batch.items])),
                 lambda: backend.index_vectors(embedder.id),
-                lambda: backend.rebuild(None, datetime.now(UTC)),
-                lambda: backend.tidy(datetime.now(UTC)),
+                lambda: backend.rebuild(None),
+                lambda: backend.tidy(),
                 lambda: backend.note_fault("a fault"),
             ]
             for work in works:

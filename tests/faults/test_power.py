@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ def record(folder: Path, sync: str) -> Recording:
                 for name in ("index", "vectors"):
                     shutil.copytree(folder / "store" / name, made.derived[-1] / name)
             if number % 4 == 3:
-                engine._backend.tidy(datetime.now(UTC))
+                engine._backend.tidy()
     return made
 
 

@@ -11,9 +11,9 @@ import apsw
 import pytest
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
-from cofio.backends.interface import Put
 from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, migrate, migrations
 from cofio.embed.hashed import Hashed
+from cofio.values.changes import Put
 
 SCHEMA1 = Path(__file__).parent / "schema1.sql"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -12,8 +12,8 @@ import yaml
 from tests.waiting import join
 
 from cofio import Engine
-from cofio.backends.interface import Edit
 from cofio.conversations.conversations import Conversations, Place
+from cofio.values.changes import Edit
 from cofio.values.records import Kind
 from cofio.vault.vault import Vault
 

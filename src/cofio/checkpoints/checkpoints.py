@@ -14,7 +14,7 @@ import json
 import marshal
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,8 @@ from fnmatch import fnmatchcase
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from ..backends.interface import Backend, CheckpointRow, CheckpointRows, Link, PendingWrite
+from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, Link, PendingWrite
+from ..backends.interface import Backend
 from ..text.tokenizer import query_words, words
 from ..values.errors import Invalid, LimitExceeded, Unavailable
 from ..values.query import MAX_QUERY
@@ -111,9 +112,8 @@ class _Replaced(Exception):
 class Checkpoints:
     """The checkpoints of a store. Every thread belongs to a space: "library", "langgraph"."""
 
-    def __init__(self, backend: Backend, clock: Callable[[], datetime]) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._clock = clock
         self._lock = Lock()
         self._states: OrderedDict[int, _Known] = OrderedDict()
         self._size = 0
@@ -147,7 +147,7 @@ class Checkpoints:
         if parent is not None:
             check_text("parent", parent, MAX_NAME, empty=False)
         described = _metadata(metadata)
-        now = self._clock()
+        now = self._backend.now()
         expires = None if ttl is None else now + lifetime(ttl)
         if not owned:
             state = _loaded_plain(_dumped(state))  # as it will be read: a tuple is a list, and a key is a string
@@ -184,7 +184,7 @@ class Checkpoints:
         def work(rows: CheckpointRows) -> None:
             rows.write(cast(int, rows.thread(*place, make=True)), id, packed)
 
-        self._backend.change_checkpoints(work, self._clock())
+        self._backend.change_checkpoints(work)
 
     def copy(self, space: str, thread: str, target: str) -> int:
         """Make `target` a copy of the thread, with all that is pending; how many checkpoints it has then.
@@ -194,7 +194,6 @@ class Checkpoints:
         """
         _name("thread", thread)
         _name("target", target)
-        now = self._clock()
 
         def work(rows: CheckpointRows) -> int:
             if any(True for _ in rows.listed(space, target, None, by_id=False, before=None)):
@@ -205,7 +204,7 @@ class Checkpoints:
                 rows.copy(space, thread, target)
             return alive
 
-        return self._backend.change_checkpoints(work, now)
+        return self._backend.change_checkpoints(work)
 
     # Reading.
 
@@ -227,7 +226,7 @@ class Checkpoints:
         Raises:
             Unavailable: the state is damaged.
         """
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             number, row = self._found(rows, space, thread, id, ns, by_id)
             if row is None:
                 return None
@@ -240,7 +239,7 @@ class Checkpoints:
         self, space: str, thread: str, id: str | None = None, *, ns: str = "", by_id: bool = False
     ) -> Checkpoint | None:
         """The same without the state, which is not even read."""
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             _, row = self._found(rows, space, thread, id, ns, by_id)
         return None if row is None else _checkpoint(row)
 
@@ -266,7 +265,7 @@ class Checkpoints:
         if where is not None:
             _metadata(where)
         found: list[Checkpoint] = []
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             for row in rows.listed(space, thread, ns, by_id=by_id, before=before):
                 if limit is not None and len(found) >= limit:
                     break
@@ -280,7 +279,7 @@ class Checkpoints:
         if limit is not None:
             check_int("limit", limit, 0, 2**53)
         names: dict[str, None] = {}
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             for name, _ in rows.names(space):
                 if limit is not None and len(names) >= limit:
                     break
@@ -300,7 +299,7 @@ class Checkpoints:
             return []
         while self._take_in(space):
             pass
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             first = [dict(rows.bringing(space, word)) for word in asked]
             both = set.intersection(*map(set, first))
             spread = {
@@ -312,14 +311,14 @@ class Checkpoints:
 
     def measure(self, space: str, thread: str | None = None) -> Measure:
         """How much a thread, or a space, takes."""
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             return Measure(*rows.measured(space, thread))
 
     def check(self) -> Names:
         """What cannot be read, in sentences: every state of every space is made, from what is on the disk."""
-        afresh = Checkpoints(self._backend, self._clock)
+        afresh = Checkpoints(self._backend)
         found: Names = []
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             for row in rows.every():
                 try:
                     afresh._known(rows, row)
@@ -342,7 +341,7 @@ class Checkpoints:
             self._forget(row.no for row in rows.listed(space, thread, None, by_id=False, before=None))
             return rows.forget(space, thread)
 
-        return self._backend.change_checkpoints(work, self._clock())
+        return self._backend.change_checkpoints(work)
 
     def remove(self, space: str, places: Iterable[tuple[str, str, str]]) -> int:
         """Delete checkpoints by thread, ns and id, in one transaction; how many there were."""
@@ -362,13 +361,13 @@ class Checkpoints:
                     count += len(nos)
             return count
 
-        return self._backend.change_checkpoints(work, self._clock())
+        return self._backend.change_checkpoints(work)
 
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
-        now = self._clock()
+        now = self._backend.now()
         at = _micros(now) - age // timedelta(microseconds=1)
-        with self._backend.checkpoints(now) as rows:
+        with self._backend.checkpoints() as rows:
             old = [row for row in rows.listed(space, None, None, by_id=False, before=None) if row.created_at < at]
         return self.remove(space, [(row.thread, row.ns, row.id) for row in old]) if old else 0
 
@@ -384,11 +383,11 @@ class Checkpoints:
                 rows.tidy(thread)
             return len(expired)
 
-        with self._backend.checkpoints(before) as rows:
+        with self._backend.checkpoints() as rows:
             if not rows.expired(_micros(before), 1):
                 return 0
         count = 0
-        while some := self._backend.change_checkpoints(work, before):
+        while some := self._backend.change_checkpoints(work):
             count += some
         return count
 
@@ -422,7 +421,7 @@ class Checkpoints:
         with self._lock:
             known = self._states.get(step.no)
         if known is None:
-            with self._backend.checkpoints(self._clock()) as rows:
+            with self._backend.checkpoints() as rows:
                 known = self._read(rows, step.no)
         if known is None:
             return None
@@ -434,7 +433,7 @@ class Checkpoints:
             known = self._states.get(self._heads.get(place, 0))
         if known is not None and parent in (None, known.id):
             return known
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             number = rows.thread(*place)
             if number is None:
                 return None
@@ -498,7 +497,7 @@ class Checkpoints:
                 expires_at=None if expires is None else _micros(expires), metadata=metadata, body=body,
             )  # fmt: skip
 
-        no = self._backend.change_checkpoints(work, now)
+        no = self._backend.change_checkpoints(work)
         return known._replace(chain=(*before, step._replace(no=no)))
 
     def _take_out(self, rows: CheckpointRows, thread: int, nos: Sequence[int]) -> None:
@@ -532,7 +531,7 @@ class Checkpoints:
 
     def _take_in(self, space: str) -> bool:
         """Take in the words of the next checkpoints; whether there may be more."""
-        with self._backend.checkpoints(self._clock()) as rows:
+        with self._backend.checkpoints() as rows:
             found, upto = rows.unsought(space, SOUGHT_AT_ONCE)
         if not found:
             return False
@@ -544,7 +543,7 @@ class Checkpoints:
             except (ValueError, LookupError, TypeError, zlib.error):
                 said = _brought([VALUE, None], metadata)  # damaged: `check` tells of it
             brought.append((link.no, said))
-        self._backend.change_checkpoints(lambda rows: rows.take_in(space, brought, upto), self._clock())
+        self._backend.change_checkpoints(lambda rows: rows.take_in(space, brought, upto))
         return len(found) == SOUGHT_AT_ONCE
 
     # The cache.

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import TypeAlias, cast
 
-from ..backends.interface import Change, Edit, Put
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
 from ..extract.profiles import merged
+from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import case_data, case_of
 from .message_records import SOURCE, copy, distinct, fields, milliseconds

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from ..backends.interface import Bounds, Brief, View
+from ..backends.search_interface import Brief, View
 from ..embed import Embedder
 from ..text.tokenizer import matched, query_words, words
 from ..values.errors import Invalid, Unavailable
-from ..values.query import Hit, Page, Query, Searched, Signal, Why
+from ..values.query import Bounds, Hit, Page, Query, Searched, Signal, Why
 from ..values.records import Draft, Similar
 from . import ranking
 from .ranking import Place
 
 if TYPE_CHECKING:
-    from ..backends.interface import Vector
+    from ..values.changes import Vector
 
 CANDIDATES = 100  # the fewest that each signal is asked for
 ALONE = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts

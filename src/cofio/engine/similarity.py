@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..backends.interface import Bounds, View
+from ..backends.search_interface import View
 from ..text.tokenizer import STOP_WORDS, query_words, words
+from ..values.query import Bounds
 from ..values.records import Draft, Record, Similar
 
 SOUGHT, CANDIDATES = 2, 3  # words that are looked up, and records that are looked at

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
-from ..backends.interface import Change, Delete, Edit, Put, Vacant
 from ..engine.engine import Engine
 from ..secrets.policy import Door
+from ..values.changes import Change, Delete, Edit, Put, Vacant
 from ..values.errors import Invalid
 from ..values.query import MAX_LIST, AllOf, Filter, Where
 from ..values.records import MAX_TITLE, Draft, Heading, Kind, Record, Scope

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
-from ..backends.interface import Change, Delete, Edit, Put, Vacant
 from ..engine.engine import Engine
 from ..text.tokenizer import snippet
+from ..values.changes import Change, Delete, Edit, Put, Vacant
 from ..values.errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
 from ..values.query import MAX_LIST, MAX_QUERY, AllOf, Filter, Page, Query, Where
 from ..values.records import (

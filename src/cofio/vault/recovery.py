@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
-from ..backends.interface import Change, Progress, Put
+from ..backends.interface import Progress
 from ..conversations.case_records import case_data
 from ..conversations.conversations import Conversations, Place
 from ..conversations.projects import PREFIXES, named
@@ -18,6 +18,7 @@ from ..extract.extractor import Case
 from ..importers import markdown_entries
 from ..importers.everos import Memory, Tree
 from ..secrets.policy import admit_draft
+from ..values.changes import Change, Put
 from ..values.errors import Conflict, Invalid, NotFound, Unavailable
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
 from .renderer import share

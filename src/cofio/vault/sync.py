@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from ..backends.interface import Change, Edit, Progress
+from ..backends.interface import Progress
 from ..conversations.conversations import Conversations, Place, public_id
 from ..conversations.edits import edited
 from ..conversations.mirror import Seen
 from ..conversations.projects import ROOT
 from ..conversations.stretches import profile_put
 from ..secrets.policy import admit
+from ..values.changes import Change, Edit
 from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ..values.query import MAX_LIST
 from ..values.records import Kind, Record, Scope

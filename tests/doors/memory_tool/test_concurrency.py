@@ -11,9 +11,9 @@ import pytest
 from tests.waiting import join
 
 from cofio import Engine
-from cofio.backends.interface import Change
 from cofio.files import Result, dispatch, home, log
 from cofio.files.paths import parents
+from cofio.values.changes import Change
 
 from .conftest import SETTINGS, Tool
 

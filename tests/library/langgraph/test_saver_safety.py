@@ -24,7 +24,7 @@ from langgraph.checkpoint.serde.jsonplus import (
     JsonPlusSerializer,
 )
 
-from cofio.backends.interface import PendingWrite
+from cofio.backends.checkpoint_interface import PendingWrite
 from cofio.library.langgraph import CofioSaver
 from cofio.values.errors import Invalid
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -22,9 +22,12 @@ from ...system.locks import try_lock
 from ...system.processes import run_after_fork
 from ...system.safe_files import check_entries, open_file
 from ...text.tokenizer import embed_text
+from ...values.changes import Change, Made, Put
 from ...values.errors import Invalid, Unavailable
+from ...values.query import Bounds
 from ...values.records import UNSOUGHT, Draft, Record
-from ..interface import Bounds, Change, CheckpointRows, EmbedBatch, Identity, Made, Progress, Put, ToEmbed
+from ..checkpoint_interface import CheckpointRows
+from ..interface import EmbedBatch, Identity, Progress, ToEmbed
 from . import checks
 from .checkpoint_rows import Rows, deleted_words, merge_words
 from .conditions import micros, within
@@ -38,7 +41,7 @@ from .tail import Tail
 from .word_index import Look, State, WordIndex
 
 if TYPE_CHECKING:
-    from ..interface import Vector
+    from ...values.changes import Vector
     from .vector_codes import VectorIndex
 
 T = TypeVar("T")
@@ -66,7 +69,15 @@ run_after_fork(_let_go)
 class SqliteBackend:
     """A store in a folder: memory.db, index/ and vectors/."""
 
-    def __init__(self, folder: Path, *, sync: str = "full", vfs: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        sync: str = "full",
+        vfs: str | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._clock = clock or (lambda: datetime.now(UTC))
         self.folder = folder = folder.absolute()  # whatever becomes of the working folder
         check_whole(folder)
         try:
@@ -97,6 +108,10 @@ class SqliteBackend:
         """Whether it can be read and not be changed."""
         return self._database.read_only
 
+    def now(self) -> datetime:
+        """The time by the store's clock."""
+        return self._clock()
+
     def verify(self) -> None:
         """See that the store is still where it was opened."""
         self._database.verify()
@@ -108,7 +123,7 @@ class SqliteBackend:
 
     # Reading and writing records.
 
-    def apply(self, changes: Sequence[Change], now: datetime) -> list[Record | int]:
+    def apply(self, changes: Sequence[Change]) -> list[Record | int]:
         """Make all of the changes, durably, or none."""
         if not self._aligned:
             self._words.align()
@@ -117,21 +132,21 @@ class SqliteBackend:
         prepared = {id(change.draft): prepare(change.draft) for change in changes if isinstance(change, Put)}
 
         def change(connection: apsw.Connection) -> list[Record | int]:
-            answers = Changing(connection, now, prepared).apply(changes)
+            answers = Changing(connection, self._clock(), prepared).apply(changes)
             _keep_made(connection, changes)
             return answers
 
         return self._database.write(change)
 
     @contextmanager
-    def reading(self, now: datetime, *, words: bool = False) -> Iterator[SqliteView]:
+    def reading(self, *, words: bool = False) -> Iterator[SqliteView]:
         """A consistent look that includes every write acknowledged before it was taken."""
         if not words:
             with self._database.reading() as connection:
-                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), now)
+                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), self._clock())
             return
         with self._database.borrowed() as connection:
-            yield SqliteView(self, connection, self.look(connection), now)
+            yield SqliteView(self, connection, self.look(connection), self._clock())
 
     def look(self, connection: apsw.Connection) -> Look:
         """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
@@ -157,12 +172,12 @@ class SqliteBackend:
         self._words.forget(state.index)
         return self.look(connection)
 
-    def export(self, bounds: Bounds, now: datetime) -> Iterator[Record]:
+    def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.
 
         They are put aside first: whoever takes one a minute must not keep the log of all who write meanwhile.
         """
-        read = partial(self._read_export, bounds, now)
+        read = partial(self._read_export, bounds, self._clock())
         for row, given in read() if self.read_only else spool(read, self.folder):
             record = record_of(row)
             yield replace(record, given=given) if given else record
@@ -182,14 +197,14 @@ class SqliteBackend:
     # Checkpoints.
 
     @contextmanager
-    def checkpoints(self, now: datetime) -> Iterator[CheckpointRows]:
+    def checkpoints(self) -> Iterator[CheckpointRows]:
         """A consistent look at the checkpoints."""
         with self._database.reading() as connection:
-            yield Rows(connection, micros(now))
+            yield Rows(connection, micros(self._clock()))
 
-    def change_checkpoints(self, work: Callable[[CheckpointRows], T], now: datetime) -> T:
+    def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
         """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(Rows(connection, micros(now))))
+        return self._database.write(lambda connection: work(Rows(connection, micros(self._clock()))))
 
     # Derived work.
 
@@ -291,7 +306,7 @@ class SqliteBackend:
                 ).get
             )
 
-    def tidy(self, now: datetime) -> None:
+    def tidy(self) -> None:
         """Move the write-ahead log into the database, and the store's time past what has expired.
 
         Raises:
@@ -300,7 +315,7 @@ class SqliteBackend:
         held = checks.held_log(self._database)
         if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
             self._truncated = time.monotonic()
-        at = micros(now)
+        at = micros(self._clock())
         with self._database.reading() as connection:
             updated = State.read(connection).updated
             ahead = steady(at, updated) < updated
@@ -380,9 +395,9 @@ class SqliteBackend:
             sql = "UPDATE state SET fault = ?"
             self._database.write(lambda connection: connection.execute(sql, (fault,)).get)
 
-    def rebuild(self, embedder: str | None, now: datetime, progress: Progress | None = None) -> None:
+    def rebuild(self, embedder: str | None, progress: Progress | None = None) -> None:
         """Make everything derived anew; what has expired goes, as do the vectors of any other embedder."""
-        self.purge(now)
+        self.purge(self._clock())
         with self._leased(), translated(self.folder):
             with self._database.reading() as connection:
                 miscounted = checks.miscounted(connection)
@@ -430,9 +445,9 @@ class SqliteBackend:
                 database.close()
             copy.complete()
 
-    def stats(self, now: datetime) -> dict[str, int | str]:
+    def stats(self) -> dict[str, int | str]:
         """Numbers about the store for people."""
-        return checks.stats(self._database, self.folder, micros(now))
+        return checks.stats(self._database, self.folder, micros(self._clock()))
 
     def close(self) -> None:
         """Let go of files and connections."""

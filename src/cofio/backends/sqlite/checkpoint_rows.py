@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import apsw
 
-from ..interface import CheckpointRow, Link, PendingWrite
+from ..checkpoint_interface import CheckpointRow, Link, PendingWrite
 from .database import fetch
 from .record_rows import SLACK, correct_time
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import tantivy
 
-from ...values.query import AllOf, Filter, Where
+from ...values.query import AllOf, Bounds, Filter, Where
 from ...values.records import Scope
-from ..interface import Bounds, Match
+from ..search_interface import Match
 from .tail import Tail
 from .word_index import Loaded, Look, facet
 

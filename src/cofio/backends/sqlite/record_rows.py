@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from ...text.tokenizer import embed_text, record_words
+from ...values.changes import Change, Delete, Drop, Edit, Extend, Put, Vacant
 from ...values.errors import Conflict, Invalid, NotFound
 from ...values.records import UNSOUGHT, Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
-from ..interface import Change, Delete, Drop, Edit, Extend, Put, Vacant
 from .conditions import EPOCH, micros
 from .database import fetch, raise_schema
 

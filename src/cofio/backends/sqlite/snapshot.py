@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ...values.query import Order
+from ...values.query import Bounds, Order
 from ...values.records import Heading, Kind, Record, Scope
-from ..interface import Backlog, Bounds, Brief, Match
+from ..search_interface import Backlog, Brief, Match
 from .conditions import Condition, micros, within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, narrowed
@@ -22,7 +22,7 @@ from .record_rows import COLUMNS, HEADING, given_with, heading_of, moment, recor
 from .word_index import Damaged, Look, watched
 
 if TYPE_CHECKING:
-    from ..interface import Vector
+    from ...values.changes import Vector
     from .backend import SqliteBackend
     from .vector_codes import Codes, Near
 

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from ...system.disk import remove_unused, sync, sync_path
 from ...system.safe_files import open_file
 from ...values.errors import Invalid, Unavailable
+from ...values.query import Bounds
 from ...values.records import Kind
-from ..interface import Bounds
 from .checksums import Soundness
 from .database import Database, fetch
 

@@ -114,7 +114,7 @@ def delete(engine: Engine, place: Place) -> None:
     Raises:
         Collision: the id is another scope's.
     """
-    from ...backends.interface import Delete
+    from ...values.changes import Delete
 
     entry = known(engine, place)
     while page := engine.headings(place.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE):

@@ -6,9 +6,9 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 
-from ...backends.interface import Delete, Drop
 from ...conversations.deletion import forget
 from ...secrets.policy import admit
+from ...values.changes import Delete, Drop
 from ...values.errors import Invalid
 from ...values.query import Page, Query
 from ...values.records import Kind

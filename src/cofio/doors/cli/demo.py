@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ...backends.interface import Delete, Drop
 from ...conversations.conversations import Conversations, Place
 from ...conversations.deletion import forget
 from ...extract.extractor import Message
 from ...files import Tree, dispatch, home
+from ...values.changes import Delete, Drop
 from ...values.errors import Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST
 from ...values.records import Draft, Importance, Json, Kind, Record, Scope

@@ -19,11 +19,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ...backends.interface import Edit
 from ...conversations.edits import edited
 from ...conversations.mirror import applied
 from ...conversations.projects import ROOT
 from ...secrets.policy import admit
+from ...values.changes import Edit
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
 from ...values.records import Json, Kind, Record
 from . import vault_commands

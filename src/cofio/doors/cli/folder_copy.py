@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
 
-from ...backends.interface import Change, Progress
+from ...backends.interface import Progress
 from ...files import Tree
 from ...files.paths import ROOT, BadPath, canonical, parents
 from ...files.tree import path_of
 from ...secrets.policy import admit
 from ...system.disk import is_link, sync
 from ...system.folders import OpenFolder, open_folder, walk
+from ...values.changes import Change
 from ...values.errors import Conflict, Invalid, NotFound, Unavailable
 from ...values.records import MAX_TEXT, Record, check_text
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any, cast
 
-from ...backends.interface import Change, Edit
 from ...content import Item, Reading
 from ...conversations.conversations import Conversations, Place
 from ...conversations.edits import EDITABLE, edited, edited_profile
@@ -21,6 +20,7 @@ from ...engine.engine import Engine
 from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message
 from ...secrets.policy import admit
+from ...values.changes import Change, Edit
 from ...values.errors import Invalid, NotFound, Unavailable
 from ...values.query import AllOf, Filter, Mode, Where
 from ...values.records import Json, Kind, Record
