@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.waiting import join, wait_until
 
 from cofio import Draft, Engine, Importance, Invalid, Kind, NotFound, Query, Record, Scope, Settings, Unavailable
 from cofio.config.address import StoreAddress
@@ -499,7 +500,7 @@ def test_a_product_that_writes_meanwhile_is_not_in_the_way_nor_hindered(
         first = take(memory, folder)
     finally:
         done.set()
-        writer.join()
+        join(writer)
     assert 2000 <= first.chunks <= 2000 + len(written)
     taken = take(memory, folder)
     assert (taken.chunks, taken.refused) == (2000 + len(written), [])
@@ -836,8 +837,7 @@ def test_closing_the_memory_ends_a_take_over_quietly_and_the_next_start_goes_on(
     said: list[str] = []
     with Engine.open(store, settings=QUIET) as memory:
         thread = take_over(memory, [folder], said.append)
-        while memory.count(MCP) < 500:
-            pass
+        wait_until(lambda: memory.count(MCP) >= 500, every=0)
     finish(thread)
     assert [line.split()[0] for line in said] == ["taking"]
     with Engine.open(store, settings=QUIET) as memory:
@@ -870,11 +870,11 @@ def test_a_take_over_that_is_killed_goes_on_where_it_was(
     with Engine.open(store, settings=QUIET) as memory:
         child = subprocess.Popen([sys.executable, "-c", CHILD, store.spell(), str(folder)])
         try:
-            while memory.count(MCP) < already:
-                assert child.poll() is None
+            wait_until(lambda: memory.count(MCP) >= already, every=0)
+            assert child.poll() is None
         finally:
             child.send_signal(signal.SIGKILL)
-            child.wait()
+            child.wait(60)
         left = mark(memory, folder)
         assert left["done"] is False
         assert memory.count(MCP) - 1 == left["chunks"] == left["after"]  # the state came first

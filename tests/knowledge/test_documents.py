@@ -354,7 +354,7 @@ def test_a_process_that_is_killed_leaves_whole_documents_alone(store: StoreAddre
         while kill % 2 and log.stat().st_size == before and time.monotonic() < until:
             pass  # so that every other time it is killed while it writes
         os.kill(child.pid, signal.SIGKILL)
-        said += child.communicate()[0].splitlines()
+        said += child.communicate(timeout=60)[0].splitlines()
         for known, version in (line.split() for line in said if line.strip().count(" ") == 1):
             last[known] = int(version)
     with Engine.open(store, settings=SETTINGS) as engine:

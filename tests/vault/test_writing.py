@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.waiting import join
 
 from cofio import Engine
 from cofio.config.address import StoreAddress
@@ -151,8 +152,7 @@ def test_many_writers_leave_what_the_database_holds(store: StoreAddress) -> None
         threads = [threading.Thread(target=talk, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        join(*threads)
         made = tree(store.home / "vault")
         kept = Kept(engine, vaults[0], Conversations(engine, mirror=vaults[0]), Place())
         done = kept.sync()

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -23,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import Message, Scope
 from tests.llm.scripted import Asked, Manner, Say, Scripted, broken, empty, fails, refusing, right, wrong_types
+from tests.waiting import wait_until
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
@@ -745,7 +745,6 @@ def test_a_file_that_is_being_read_keeps_no_server_from_ending(
     monkeypatch.setattr(sys, "executable", str(program))
     with serving(store) as (api, _), ThreadPoolExecutor(1) as pool:
         sent = pool.submit(send, api, pdf("x"), "x.pdf", "application/pdf")
-        while not (tmp_path / "started").exists():
-            time.sleep(0.01)
+        wait_until((tmp_path / "started").exists)
         api.door.close()
         assert "the program is ending" in failed(sent.result(20), 503)  # sooner than a parser has time to read

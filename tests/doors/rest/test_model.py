@@ -16,6 +16,7 @@ from tests.llm.scripted import (
     slow,
     wrong_types,
 )
+from tests.waiting import wait_until
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
@@ -225,8 +226,8 @@ def test_tasks_are_carried_out_while_a_model_takes_its_time(store: StoreAddress)
         for number in range(8):  # more than there are threads
             messages = [said(CLIMBING, T + number), said(COFFEE, T + DAY + number)]
             assert api.add(*messages, session=f"s{number}") == "extracted"
-        while len(model.calls) < 3:
-            assert api.ok("jobs", status="failed")["total_count"] == 0
+        wait_until(lambda: len(model.calls) >= 3)
+        assert api.ok("jobs", status="failed")["total_count"] == 0
         assert api.finished(api.queue(said(BIKE), session="t"))["status"] == "success"
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from tests.llm.scripted import Scripted, right, slow
+from tests.waiting import wait_until
 
 from cofio import Engine
 from cofio.config.address import StoreAddress
@@ -121,7 +122,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for each in started:
         if each.process.poll() is None:
             each.process.kill()
-        each.process.communicate()
+        each.process.communicate(timeout=60)
 
 
 def free_port() -> int:
@@ -375,10 +376,9 @@ def test_a_server_that_is_killed_while_the_model_thinks_loses_nothing_and_the_ne
         first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
         with closing(first.connect()) as line:
             assert ask(line, "add", {"session_id": "s", "messages": messages})[1]["data"]["status"] == "extracted"
-            while not silent.calls:  # the job has begun
-                ask(line, "jobs", {})
+            wait_until(lambda: silent.calls)  # the job has begun
             first.process.kill()
-            first.process.wait()
+            first.process.wait(60)
     with Scripted(right) as model:
         second = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")
         with closing(second.connect()) as line:
@@ -424,9 +424,7 @@ def test_a_server_that_is_stopped_waits_for_no_model(start: Start, how: signal.S
         clients = [threading.Thread(target=does) for does in (flush, store)]
         for client in clients:
             client.start()
-        until = time.monotonic() + 60
-        while len(silent.calls) < 2 and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: len(silent.calls) >= 2)
         assert {call.task for call in silent.calls} == {"document", "episode"}
         _, log = server.end(how)  # which waits for less than the model has to answer
         for client in clients:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import wait_until
 
 from cofio import Engine, Kind, Scope, Unavailable
 from cofio.config.address import StoreAddress
@@ -27,20 +26,13 @@ __all__ = ["start"]
 SHORT = timedelta(milliseconds=50)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-
-
 @pytest.mark.requirement("sessions.quiet")
 def test_a_session_that_has_fallen_silent_is_carved_without_another_message(store: StoreAddress) -> None:
     with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()  # as a server does when it starts
         api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
         api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
-        until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
+        wait_until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
         assert api.waiting() == []
         assert api.flush() == "no_extraction"
 
@@ -52,7 +44,7 @@ def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreA
         api.add(said(CLIMBING))
     with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()
-        until(lambda: len(api.get()) == 1)
+        wait_until(lambda: len(api.get()) == 1)
 
 
 @pytest.mark.requirement("sessions.quiet", "server.several")
@@ -68,7 +60,7 @@ def test_of_several_servers_one_carves(store: StoreAddress) -> None:
             one.add(said(f"I saw bird {number}.", T + number), session=f"s{number}", defer_extraction=True)
         for api in (one, two):
             api.door.jobs.resume()
-        until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
+        wait_until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
         episodes = one.get(page_size=100)
         assert sorted(each["session_id"] for each in episodes) == sorted(f"s{number}" for number in range(20))
         for number in range(20):
@@ -92,7 +84,7 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
         for session in ("a", "b"):
             api.add(said(CLIMBING), session=session, defer_extraction=True)
         api.door.jobs.resume()
-        until(lambda: not api.waiting("b"))
+        wait_until(lambda: not api.waiting("b"))
         assert len(api.waiting("a")) == 1
         assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
     assert "SECRET" not in caplog.text
@@ -121,7 +113,7 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
             assert api.engine.list(Scope("rest"), kinds=(Kind.EPISODE,)) == []  # the look is not over
         finally:
             over.set()
-        until(lambda: not api.waiting("silent"))
+        wait_until(lambda: not api.waiting("silent"))
 
 
 @pytest.mark.requirement("sessions.quiet")
@@ -152,4 +144,4 @@ def test_the_setting_says_when(start: Start) -> None:
     with closing(server.connect()) as connection:
         assert ask(connection, "add", {"session_id": "s", "messages": [said(CLIMBING)]})[0] == 200
         asked = {"user_id": "alice", "memory_type": "episode"}
-        until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)
+        wait_until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)

@@ -370,7 +370,8 @@ def test_requests_at_once_with_different_tokens_do_not_mix(tokens: Tokens) -> No
             waiting += 1
             if waiting == len(shown):
                 everyone.set()
-            await everyone.wait()
+            with anyio.fail_after(60):
+                await everyone.wait()
             given[scope["path"].rsplit("/", 1)[1]] = (scope["state"]["token"].name, scope["state"]["kept"])
 
         guard = Traced(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))

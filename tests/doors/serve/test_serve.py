@@ -114,7 +114,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     for each in started:
         if each.process.poll() is None:
             each.process.kill()
-        each.process.communicate()
+        each.process.communicate(timeout=60)
 
 
 def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Path) -> None:
