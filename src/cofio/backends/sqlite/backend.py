@@ -25,7 +25,7 @@ from ...text.tokenizer import embed_text
 from ...values.changes import Change, Made, Put
 from ...values.errors import Invalid, Unavailable
 from ...values.query import Bounds
-from ...values.records import UNSOUGHT, Draft, Record
+from ...values.records import NOT_SEARCHABLE, Draft, Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress, ToEmbed
 from . import checks
@@ -35,10 +35,10 @@ from .copy_target import Copy
 from .database import Database, fetch, translated
 from .database_files import find_access
 from .record_rows import COLUMNS, Changing, Row, correct_time, given_with, prepare, record_of, steady
-from .snapshot import SqliteView, seen_seq
+from .searcher import SearchIndexes, SqliteSearcher
+from .snapshot import SqliteView
 from .spool import spool
-from .tail import Tail
-from .word_index import Look, State, WordIndex
+from .word_index import State, WordIndex
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -47,11 +47,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
 TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
-REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
 
 _FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
 _FOLDERS = ("index", "vectors")
-_NO_WORDS = Tail(0)
 _log = logging.getLogger("cofio.store")
 _leases: set[int] = set()
 
@@ -99,6 +97,7 @@ class SqliteBackend:
             follow_up_loss(folder, self.identity().store)
         self._words = WordIndex(folder / "index", self._database)
         self._vectors: dict[str, VectorIndex] = {}
+        self._indexes = SearchIndexes(self._words, self.vectors, self.lease, read_only=self.read_only)
         self._aligned = False
         self._log_is_held = False
         self._truncated = time.monotonic()
@@ -139,38 +138,16 @@ class SqliteBackend:
         return self._database.write(change)
 
     @contextmanager
-    def reading(self, *, words: bool = False) -> Iterator[SqliteView]:
+    def reading(self) -> Iterator[SqliteView]:
         """A consistent look that includes every write acknowledged before it was taken."""
-        if not words:
-            with self._database.reading() as connection:
-                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), self._clock())
-            return
+        with self._database.reading() as connection:
+            yield SqliteView(connection, self._clock())
+
+    @contextmanager
+    def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
+        """A search within bounds."""
         with self._database.borrowed() as connection:
-            yield SqliteView(self, connection, self.look(connection), self._clock())
-
-    def look(self, connection: apsw.Connection) -> Look:
-        """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
-        for _ in range(100):
-            look = self._words.look(connection)
-            lost = look.state.tail_seq > look.state.indexed_seq
-            if not lost or look.state.records > REBUILD_AT_ONCE or self.read_only:
-                return look
-            connection.execute("ROLLBACK")
-            try:
-                with self.lease() as mine:
-                    if mine:
-                        self._words.take_in(1)
-            except Unavailable:
-                break
-            if not mine:
-                time.sleep(0.1)  # whoever has it is about to do this
-        return self._words.look(connection)  # what can be found without the index is found
-
-    def mend(self, connection: apsw.Connection, state: State) -> Look:
-        """Give up an index that turned out to be damaged, and begin another snapshot with a new one."""
-        connection.execute("ROLLBACK")
-        self._words.forget(state.index)
-        return self.look(connection)
+            yield SqliteSearcher(connection, bounds, self._indexes, self._clock)
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.
@@ -238,7 +215,7 @@ class SqliteBackend:
     def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
         """The next records that need a vector."""
         with self._database.reading() as connection:
-            number, seen = seen_seq(connection, embedder)
+            number, seen = _read_embedder(connection, embedder)
             newest = State.read(connection).seq
             if seen >= newest:
                 return None
@@ -468,9 +445,14 @@ class SqliteBackend:
 
 def _to_embed(row: tuple[int, int, int, str, str, str, str, str]) -> ToEmbed:
     no, text_seq, _, kind, title, text, tags, data = row
-    if kind in UNSOUGHT:
+    if kind in NOT_SEARCHABLE:
         return ToEmbed(no, text_seq, "")
     return ToEmbed(no, text_seq, embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data)))
+
+
+def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """An embedder's number, and the change up to which every record has its vector."""
+    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
 
 
 def _embedder(connection: apsw.Connection, name: str, width: int) -> tuple[int, int, int]:
