@@ -16,7 +16,7 @@ from ..values.progress import Progress
 from ..values.query import Bounds
 from ..values.records import Record
 from .checkpoint_interface import CheckpointRows
-from .search_interface import View
+from .search_interface import Searcher, View
 from .upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 
 T = TypeVar("T")
@@ -67,11 +67,11 @@ class Backend(Protocol):
             Unavailable: the disk is full or failing, or another process holds the store for too long.
         """
 
-    def reading(self, *, words: bool = False) -> AbstractContextManager[View]:
-        """A consistent look that includes every write acknowledged before it was taken, by any process.
+    def reading(self) -> AbstractContextManager[View]:
+        """A consistent look that includes every write acknowledged before it was taken, by any process."""
 
-        A view that is to search by `words` must say so when it is taken.
-        """
+    def search(self, bounds: Bounds) -> AbstractContextManager[Searcher]:
+        """A search that sees nothing outside the bounds."""
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first, without holding them all in memory."""

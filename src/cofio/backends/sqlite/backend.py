@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import apsw
 
@@ -23,29 +22,23 @@ from ...values.records import Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import Identity
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
-from .checkpoint_rows import Rows
+from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
 from .record_rows import COLUMNS, Changing, Row, given_with, prepare, record_of, steady
+from .searcher import SearchIndexes, SqliteSearcher
 from .snapshot import SqliteView
 from .spool import spool
-from .tail import Tail
 from .upkeep import DerivedWork
 from .vector_rows import store_precomputed
-from .word_index import Look, State, WordIndex
-
-if TYPE_CHECKING:
-    from .vector_codes import VectorIndex
+from .word_index import State, WordIndex
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
-REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
-
 _FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
 _FOLDERS = ("index", "vectors")
-_NO_WORDS = Tail(0)
 
 
 class SqliteBackend:
@@ -83,6 +76,9 @@ class SqliteBackend:
         self.derived = DerivedWork(folder, self._database, self._words, self._clock)
         self.maintenance: Maintenance = SqliteMaintenance(
             folder, self._database, self._words, self.derived.erasure, self._clock
+        )
+        self._indexes = SearchIndexes(
+            self._words, self.derived.open_vectors, self.derived.lock.try_acquire, read_only=self.read_only
         )
         self._aligned = False
 
@@ -122,38 +118,16 @@ class SqliteBackend:
         return self._database.write(change)
 
     @contextmanager
-    def reading(self, *, words: bool = False) -> Iterator[SqliteView]:
+    def reading(self) -> Iterator[SqliteView]:
         """A consistent look that includes every write acknowledged before it was taken."""
-        if not words:
-            with self._database.reading() as connection:
-                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), self._clock())
-            return
+        with self._database.reading() as connection:
+            yield SqliteView(connection, self._clock())
+
+    @contextmanager
+    def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
+        """A search within bounds."""
         with self._database.borrowed() as connection:
-            yield SqliteView(self, connection, self.look(connection), self._clock())
-
-    def look(self, connection: apsw.Connection) -> Look:
-        """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
-        for _ in range(100):
-            look = self._words.look(connection)
-            lost = look.state.tail_seq > look.state.indexed_seq
-            if not lost or look.state.records > REBUILD_AT_ONCE or self.read_only:
-                return look
-            connection.execute("ROLLBACK")
-            try:
-                with self.derived.lock.try_acquire() as locked:
-                    if locked:
-                        self._words.take_in(1)
-            except Unavailable:
-                break
-            if not locked:
-                time.sleep(0.1)  # whoever has it is about to do this
-        return self._words.look(connection)  # what can be found without the index is found
-
-    def mend(self, connection: apsw.Connection, state: State) -> Look:
-        """Give up an index that turned out to be damaged, and begin another snapshot with a new one."""
-        connection.execute("ROLLBACK")
-        self._words.forget(state.index)
-        return self.look(connection)
+            yield SqliteSearcher(connection, bounds, self._indexes, self._clock)
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.
@@ -183,11 +157,11 @@ class SqliteBackend:
     def checkpoints(self) -> Iterator[CheckpointRows]:
         """A consistent look at the checkpoints."""
         with self._database.reading() as connection:
-            yield Rows(connection, micros(self._clock()))
+            yield SqliteCheckpoints(connection, micros(self._clock()))
 
     def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
         """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(Rows(connection, micros(self._clock()))))
+        return self._database.write(lambda connection: work(SqliteCheckpoints(connection, micros(self._clock()))))
 
     # Derived work.
 
@@ -202,10 +176,6 @@ class SqliteBackend:
     def rebuild(self, embedder: str | None, progress: Progress | None = None, *, vectors: bool = False) -> None:
         """Rebuild everything derived."""
         self.derived.rebuild(embedder, progress, vectors=vectors)
-
-    def vectors(self, embedder: str) -> VectorIndex:
-        """The vector codes of an embedder."""
-        return self.derived.open_vectors(embedder)
 
     def close(self) -> None:
         """Let go of files and connections."""

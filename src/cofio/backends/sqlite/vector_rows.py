@@ -10,9 +10,8 @@ import apsw
 
 from ...text.tokenizer import embed_text
 from ...values.changes import Change, Made, Put
-from ...values.records import UNSOUGHT, Draft
+from ...values.records import NOT_SEARCHABLE, Draft
 from .database import Database, fetch
-from .snapshot import seen_seq
 from .word_index import State
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class SqliteEmbedBatch:
 def fetch_batch(database: Database, embedder: str, limit: int) -> SqliteEmbedBatch | None:
     """Return up to `limit` records that need a vector; None when all have one."""
     with database.reading() as connection:
-        number, seen = seen_seq(connection, embedder)
+        number, seen = _read_embedder(connection, embedder)
         newest = State.read(connection).seq
         if seen >= newest:
             return None
@@ -113,7 +112,7 @@ def drop_vectors(connection: apsw.Connection, where: str, *values: str | int) ->
 def _text(row: _TextRow) -> str:
     """Return what a record's vector is made of; "" for one of a kind that is not searched."""
     _, _, _, kind, title, text, tags, data = row
-    if kind in UNSOUGHT:
+    if kind in NOT_SEARCHABLE:
         return ""
     return embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
 
@@ -144,3 +143,8 @@ def _store_one(connection: apsw.Connection, number: int, vseq: int, draft: Draft
         (number, row[0], vseq, row[1], made.vector.astype("<f2").tobytes()),
     )
     return True
+
+
+def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """An embedder's number, and the change up to which every record has its vector."""
+    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
