@@ -69,6 +69,7 @@ class SqliteCheckpoints:
         *,
         by_id: bool = False,
         before: str | None = None,
+        upto: str | None = None,
         newest: bool = True,
         expired: bool = False,
     ) -> Iterator[CheckpointRow]:
@@ -81,7 +82,7 @@ class SqliteCheckpoints:
         tests = ["?1"] if expired else [_ALIVE]
         values: list[Any] = [self._now]
         asked = (("space =", space), ("name =", name), ("ns =", ns)) if thread is None else (("thread =", thread),)
-        for column, value in (*asked, ("id <", before)):
+        for column, value in (*asked, ("id <", before), ("id <=", upto)):
             if value is not None:
                 values.append(value)
                 tests.append(f"{column} ?{len(values)}")
