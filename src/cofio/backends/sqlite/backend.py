@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,21 +22,22 @@ from ...system.locks import try_lock
 from ...system.processes import run_after_fork
 from ...system.safe_files import check_entries, open_file
 from ...text.tokenizer import embed_text
-from ...values.changes import Change, Made, Put
 from ...values.errors import Invalid, Unavailable
 from ...values.query import Bounds
-from ...values.records import UNSOUGHT, Draft, Record
+from ...values.records import UNSOUGHT, Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress, ToEmbed
+from ..record_interface import Snapshot, Transaction
 from . import checks
 from .checkpoint_rows import Rows, deleted_words, merge_words
 from .conditions import micros, within
 from .copy_target import Copy
 from .database import Database, fetch, translated
 from .database_files import find_access
-from .record_rows import COLUMNS, Changing, Row, correct_time, given_with, prepare, record_of, steady
+from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
 from .snapshot import SqliteView, seen_seq
 from .spool import spool
+from .store_time import correct_time, steady
 from .tail import Tail
 from .word_index import Look, State, WordIndex
 
@@ -123,20 +124,25 @@ class SqliteBackend:
 
     # Reading and writing records.
 
-    def apply(self, changes: Sequence[Change]) -> list[Record | int]:
-        """Make all of the changes, durably, or none."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """A consistent look that includes every write acknowledged before it was taken."""
+        with self._database.reading() as connection:
+            yield RecordRows(connection, self._clock(), connection.execute("SELECT updated FROM state").get)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""
         if not self._aligned:
             self._words.align()
             self._aligned = True
-        # The slow part of a write, taking the text apart, is done before the store is locked.
-        prepared = {id(change.draft): prepare(change.draft) for change in changes if isinstance(change, Put)}
 
-        def change(connection: apsw.Connection) -> list[Record | int]:
-            answers = Changing(connection, self._clock(), prepared).apply(changes)
-            _keep_made(connection, changes)
-            return answers
+        def run(connection: apsw.Connection) -> T:
+            transaction = RecordTransaction(connection, self._clock())
+            result = work(transaction)
+            transaction.finish()
+            return result
 
-        return self._database.write(change)
+        return self._database.write(run)
 
     @contextmanager
     def reading(self, *, words: bool = False) -> Iterator[SqliteView]:
@@ -192,7 +198,7 @@ class SqliteBackend:
                 f" WHERE {condition.sql} ORDER BY seq",
                 condition.values,
             ):
-                yield row[:-1], given_with(connection, row[0]) if row[-1] else {}
+                yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
 
     # Checkpoints.
 
@@ -291,7 +297,7 @@ class SqliteBackend:
         with self._database.reading() as connection:
             if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
                 return 0
-        return self._database.write(lambda connection: Changing(connection, before).purge(micros(before)))
+        return self._database.write(lambda connection: RecordTransaction(connection, before).purge(micros(before)))
 
     def waiting(self, embedder: str) -> int:
         """How many records have no vector of their present text."""
@@ -486,33 +492,19 @@ def _embedder(connection: apsw.Connection, name: str, width: int) -> tuple[int, 
     return number, vseq, connection.execute("SELECT updated FROM state").get
 
 
-def _keep_made(connection: apsw.Connection, changes: Sequence[Change]) -> None:
-    """Keep the vectors that came with drafts."""
-    made = [(each.draft, each.vector) for each in changes if isinstance(each, Put) and each.vector is not None]
-    for name, width in {(vector.embedder, len(vector.vector)) for _, vector in made}:
-        number, vseq, _ = _embedder(connection, name, width)
-        for draft, vector in made:
-            if vector.embedder == name and _keep(connection, number, vseq + 1, draft, vector):
-                vseq += 1
-        connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
-
-
-def _keep(connection: apsw.Connection, number: int, vseq: int, draft: Draft, made: Made) -> bool:
-    """Keep one vector, if the draft's record now has the draft's text, and no vector of it; whether it was kept."""
-    row = connection.execute(
-        "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
-        " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
-        " WHERE id = ? AND vector.text_seq IS NOT record.text_seq",
-        (number, draft.id),
-    ).get
-    meant = embed_text(title=draft.title, text=draft.text, tags=draft.tags, data=draft.data)
-    if row is None or not meant or _to_embed(row).text != meant:
-        return False
-    connection.execute(
-        "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data) VALUES (?, ?, ?, ?, ?)",
-        (number, row[0], vseq, row[1], made.vector.astype("<f2").tobytes()),
-    )
-    return True
+def keep_vectors(connection: apsw.Connection, name: str, vectors: Mapping[str, Vector]) -> None:
+    """Store vectors, all of one size, by the ids of their records, where a record has none of its present text."""
+    number, vseq, _ = _embedder(connection, name, len(next(iter(vectors.values()))))
+    for record_id, vector in vectors.items():
+        vseq += 1
+        connection.execute(
+            "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+            " SELECT ?1, record.no, ?2, record.text_seq, ?3 FROM record"
+            " LEFT JOIN vector ON vector.embedder = ?1 AND vector.no = record.no"
+            " WHERE id = ?4 AND vector.text_seq IS NOT record.text_seq",
+            (number, vseq, vector.astype("<f2").tobytes(), record_id),
+        )
+    connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
 
 
 def _forget_embedders(connection: apsw.Connection, which: str, *values: str | int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import heapq
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ...values.query import Bounds, Order
-from ...values.records import Heading, Kind, Record, Scope
+from ...values.query import Bounds
+from ...values.records import Record
 from ..search_interface import Backlog, Brief, Match
 from .conditions import Condition, micros, within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, narrowed
-from .record_rows import COLUMNS, HEADING, given_with, heading_of, moment, record_of, steady, text_digest
+from .record_rows import COLUMNS, record_of
+from .store_time import moment, steady
 from .word_index import Damaged, Look, watched
 
 if TYPE_CHECKING:
@@ -47,78 +47,6 @@ class SqliteView:
         self._loaded_codes: dict[str, list[Codes]] = {}
         self._passing: list[int] | None = None
         self.now = moment(self._at)
-
-    def read(self, record_id: str) -> Record | None:
-        """The record with this id."""
-        return self._one("id = ?", record_id)
-
-    def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
-        """The record with this key."""
-        return self._one(
-            "scope = (SELECT no FROM scope WHERE path = ?) AND kind = ? AND key = ?", scope.path, kind, key
-        )
-
-    def same(self, scope: Scope, kind: Kind, text: str) -> Record | None:
-        """The oldest record of the scope and kind with just this text, white space apart."""
-        return self._one(
-            "digest = ? AND scope = (SELECT no FROM scope WHERE path = ?) AND kind = ?",
-            text_digest(text), scope.path, kind, order="no",
-        )  # fmt: skip
-
-    def ids(self, prefix: str, limit: int) -> list[str]:
-        """The ids that begin so, in their order."""
-        rows = self._connection.execute(
-            "SELECT id FROM record WHERE id >= ? AND id < ? AND (expires_at IS NULL OR expires_at > ?)"
-            " ORDER BY id LIMIT ?",
-            (prefix, prefix + chr(sys.maxunicode), self._at, limit),
-        )
-        return [row[0] for row in rows]
-
-    def adjacent_ids(self, record_id: str) -> tuple[str, str]:
-        """The ids next before and next after this one in their order, also of what has expired; "" for none."""
-        before, after = self._connection.execute(
-            "SELECT (SELECT max(id) FROM record WHERE id < ?1), (SELECT min(id) FROM record WHERE id > ?1)",
-            (record_id,),
-        ).get
-        return before or "", after or ""
-
-    def listed(
-        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
-    ) -> list[Record]:
-        """Records within bounds in the order in which they last changed, or were made."""
-        return [record_of(row) for row in self._page(COLUMNS, bounds, limit, offset, newest, order)]
-
-    def headings(
-        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
-    ) -> list[Heading]:
-        """The same without their texts, which are not read."""
-        return [heading_of(row) for row in self._page(HEADING, bounds, limit, offset, newest, order)]
-
-    def _page(
-        self, columns: str, bounds: Bounds, limit: int, offset: int, newest: bool, order: Order = "changed"
-    ) -> apsw.Cursor:
-        condition = within(bounds, self._at, by_row=False)
-        way = "DESC" if newest else "ASC"
-        by = {"changed": "seq {0}", "created": "created_at {0}, seq {0}", "written": "created_at {0}, no {0}"}[order]
-        return self._connection.execute(
-            f"SELECT {columns} FROM record WHERE {condition.sql} ORDER BY {by.format(way)} LIMIT ? OFFSET ?",
-            (*condition.values, limit, offset),
-        )
-
-    def count(self, bounds: Bounds) -> int:
-        """How many records are within bounds."""
-        condition = within(bounds, self._at, by_row=False)
-        return int(self._connection.execute(f"SELECT count(*) FROM record WHERE {condition.sql}", condition.values).get)
-
-    def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> list[tuple[Scope, int]]:
-        """Each scope that holds records, of these kinds if any are named, with their number."""
-        among = f" AND kind IN ({','.join('?' * len(kinds))})" if kinds else ""
-        rows = self._connection.execute(
-            "SELECT path, count(*) FROM record JOIN scope ON scope.no = record.scope WHERE path >= ? AND path < ?"
-            f" AND (expires_at IS NULL OR expires_at > ?){among} GROUP BY path ORDER BY path",
-            (under.path, under.path + b"\xff", self._at, *kinds),
-        )
-        return [(Scope.from_path(path), count) for path, count in rows]
 
     def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
         """The best candidates by words."""
@@ -230,10 +158,6 @@ class SqliteView:
         found = sorted(exact.items(), key=lambda each: (-each[1], -each[0]))
         return [Match(no, cosine, min(1.0, max(0.0, cosine))) for no, cosine in found]
 
-    def given(self, record_id: str) -> dict[str, tuple[float, ...]]:
-        """The vectors that were given with a record."""
-        return given_with(self._connection, record_id) if self.read(record_id) else {}
-
     def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
         """What ranking needs to know of these candidates."""
         return {no: self._known[no] for no in nos}
@@ -282,14 +206,6 @@ class SqliteView:
                 ).get
                 many = looked == MANY
         return Backlog(lost_words=self._look.state.tail_seq > self._look.state.indexed_seq, vectors=vectors, many=many)
-
-    def _one(self, where: str, *values: str | bytes, order: str = "") -> Record | None:
-        first = f" ORDER BY {order} LIMIT 1" if order else ""
-        row = self._connection.execute(
-            f"SELECT {COLUMNS} FROM record WHERE {where} AND (expires_at IS NULL OR expires_at > ?){first}",
-            (*values, self._at),
-        ).get
-        return None if row is None else record_of(row)
 
     def _seen(self, nos: Iterable[int], condition: Condition) -> list[int]:
         """Those of the numbers that are within bounds."""
