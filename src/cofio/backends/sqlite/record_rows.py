@@ -279,9 +279,9 @@ class RecordTransaction(RecordRows):
 
     def store_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
         """Store vectors, by the ids of their records, where a record has none of its present text."""
-        from .backend import keep_vectors
+        from .vector_rows import store_precomputed  # which needs this module, and numpy
 
-        keep_vectors(self._connection, embedder, vectors)
+        store_precomputed(self._connection, embedder, vectors)
 
     def _store(
         self, row: int, text_seq: int, scope: int, record: Record, text: PreparedText, *, replace: bool = False
