@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from ..text.tokenizer import embed_text, record_words
 from ..values.changes import EDITABLE, Change, Delete, Drop, Edit, Extend, Put, Vacant
 from ..values.errors import Conflict, NotFound
-from ..values.records import UNSOUGHT, Draft, Record, Similar, encode_json, new_id
+from ..values.records import NOT_SEARCHABLE, Draft, Record, Similar, encode_json, new_id
 from .record_interface import PreparedText, Transaction
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def prepare(changes: Sequence[Change]) -> PreparedTexts:
 def prepare_draft(draft: Draft) -> PreparedText:
     """Take a draft's text apart."""
     words = []
-    if draft.kind not in UNSOUGHT:
+    if draft.kind not in NOT_SEARCHABLE:
         words = record_words(
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
         )
@@ -236,7 +236,7 @@ def _store_vectors(transaction: Transaction, changes: Sequence[Change]) -> None:
             continue
         record = transaction.by_id(change.draft.id)
         text = _join_text(change.draft)
-        if record is not None and record.kind not in UNSOUGHT and text and text == _join_text(record):
+        if record is not None and record.kind not in NOT_SEARCHABLE and text and text == _join_text(record):
             vectors.setdefault(change.vector.embedder, {})[record.id] = change.vector.vector
     for embedder, by_id in vectors.items():
         transaction.store_vectors(embedder, by_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -27,12 +26,12 @@ from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
 from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
-from .snapshot import SqliteView
+from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
 from .store_time import steady
 from .tail import Tail
 from .upkeep import DerivedWork
-from .word_index import Look, State, WordIndex
+from .word_index import State, WordIndex
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -81,6 +80,7 @@ class SqliteBackend:
         self._words = WordIndex(folder / "index", self._database)
         self._derived = DerivedWork(folder, self._database, self._words, self._clock)
         self._maintenance = SqliteMaintenance(folder, self._database, self._words, self._clock)
+        self._indexes = SearchIndexes(self._words, self.vectors, self.lease, read_only=self.read_only)
         self._aligned = False
 
     @property
@@ -124,38 +124,10 @@ class SqliteBackend:
         return self._database.write(run)
 
     @contextmanager
-    def reading(self, *, words: bool = False) -> Iterator[SqliteView]:
-        """A consistent look that includes every write acknowledged before it was taken."""
-        if not words:
-            with self._database.reading() as connection:
-                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), self._clock())
-            return
+    def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
+        """A search within bounds."""
         with self._database.borrowed() as connection:
-            yield SqliteView(self, connection, self.look(connection), self._clock())
-
-    def look(self, connection: apsw.Connection) -> Look:
-        """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
-        for _ in range(100):
-            look = self._words.look(connection)
-            lost = look.state.tail_seq > look.state.indexed_seq
-            if not lost or look.state.records > REBUILD_AT_ONCE or self.read_only:
-                return look
-            connection.execute("ROLLBACK")
-            try:
-                with self.lease() as mine:
-                    if mine:
-                        self._words.take_in(1)
-            except Unavailable:
-                break
-            if not mine:
-                time.sleep(0.1)  # whoever has it is about to do this
-        return self._words.look(connection)  # what can be found without the index is found
-
-    def mend(self, connection: apsw.Connection, state: State) -> Look:
-        """Give up an index that turned out to be damaged, and begin another snapshot with a new one."""
-        connection.execute("ROLLBACK")
-        self._words.forget(state.index)
-        return self.look(connection)
+            yield SqliteSearcher(connection, bounds, self._indexes, self._clock)
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.

@@ -29,6 +29,7 @@ COLUMNS = (
     f"id, {_PATH}, kind, key, title, text, data, tags, importance, "
     "author, source, parent, position, created_at, updated_at, expires_at, version"
 )
+JSON_COLUMNS = COLUMNS.replace(_PATH, f"hex({_PATH})")  # JSON has no bytes
 Row: TypeAlias = tuple[
     str, bytes, str, str | None, str, str, str, str, str,
     str, str, str | None, int | None, int, int, int | None, int,

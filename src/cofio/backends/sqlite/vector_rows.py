@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...text.tokenizer import embed_text
-from ...values.records import UNSOUGHT
+from ...values.records import NOT_SEARCHABLE
 from ..interface import EmbedBatch, ToEmbed
 from .database import fetch
-from .snapshot import seen_seq
 from .word_index import State
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ _TextRow = tuple[int, int, int, str, str, str, str, str]
 
 def fetch_batch(connection: apsw.Connection, embedder: str, limit: int) -> EmbedBatch | None:
     """Return the next records that need a vector, oldest change first; None when all have one."""
-    number, seen = seen_seq(connection, embedder)
+    number, seen = _read_embedder(connection, embedder)
     newest = State.read(connection).seq
     if seen >= newest:
         return None
@@ -97,9 +96,14 @@ def drop_vectors(connection: apsw.Connection, where: str, *values: str | int) ->
 def _text(row: _TextRow) -> str:
     """Return what a record's vector is made of; "" for one of a kind that is not searched."""
     _, _, _, kind, title, text, tags, data = row
-    if kind in UNSOUGHT:
+    if kind in NOT_SEARCHABLE:
         return ""
     return embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
+
+
+def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """Return an embedder's number, and the change up to which every record has its vector."""
+    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
 
 
 def _register(connection: apsw.Connection, name: str, width: int) -> tuple[int, int, int]:

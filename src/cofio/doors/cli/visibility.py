@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from ...values.query import AllOf, AnyOf, Filter, Where
-from ...values.records import UNSOUGHT, Kind, Scope
+from ...values.records import NOT_SEARCHABLE, Kind, Scope
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 OWN = Scope("cofio")
 """Where cofio keeps what it has to know, as how far an import came."""
 _OWN_PARTS = tuple(OWN / name for name in ("imports", "animus", "llm"))
-VISIBLE = tuple(kind for kind in Kind if kind not in UNSOUGHT)
+VISIBLE = tuple(kind for kind in Kind if kind not in NOT_SEARCHABLE)
 
 
 def asked_filter(args: Namespace) -> Filter | None:
