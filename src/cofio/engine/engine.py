@@ -17,7 +17,8 @@ from ..backends import rules
 from ..backends.interface import Backend, Identity, Progress
 from ..backends.rules import digest_text, is_expired
 from ..checkpoints.checkpoints import Checkpoints
-from ..config.settings import STORE_FOLDER, Settings, find_store
+from ..config.address import StoreAddress
+from ..config.settings import STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
 from ..embed import Embedder, open_embedder
 from ..values.changes import (
@@ -56,6 +57,7 @@ from ..values.records import (
 )
 from . import search as searching
 from .indexing import Indexing
+from .opening import open_backend, resolve_store
 from .similarity import find_related
 
 if TYPE_CHECKING:
@@ -101,13 +103,13 @@ class Engine:
     @classmethod
     def open(
         cls,
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | StoreAddress | None = None,
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> Engine:
-        """The memory in the folder `store`, made if need be.
+        """The memory in the folder `store`, or at another address, made if need be.
 
         Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
 
@@ -115,19 +117,18 @@ class Engine:
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: a setting is wrong.
         """
-        from ..backends.sqlite import SqliteBackend
-
         if settings is not None and not isinstance(settings, Settings):
             raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
-        folder = find_store(store)
-        chosen = settings or Settings.load(folder)
-        new = is_new(folder)
-        engine = cls(SqliteBackend(folder, sync=chosen.sync, clock=clock), settings=chosen, embedder=embedder)
+        address = resolve_store(store)
+        home = address.home
+        chosen = settings or Settings.load(home)
+        new = is_new(home)
+        engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder)
         if new:
-            mark_made(folder)
-        if new and folder.name == STORE_FOLDER:
+            mark_made(home)
+        if new and home.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
-                (folder / ".gitignore").write_bytes(b"*\n")
+                (home / ".gitignore").write_bytes(b"*\n")
         return engine
 
     def __enter__(self) -> Engine:

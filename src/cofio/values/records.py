@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from .errors import Invalid, LimitExceeded
+from .times import to_micros
 
 E = TypeVar("E", bound=StrEnum)
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -40,7 +41,6 @@ _LONGEST = 1e15  # a vector's length is of no account, but its square must be a 
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
@@ -380,9 +380,7 @@ def _check_number(value: int | float) -> None:
 
 def new_id(moment: datetime) -> str:
     """A new id of that moment: 26 characters that sort by it (a ULID in lower case)."""
-    since = moment - _EPOCH
-    milliseconds = (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
-    number = (max(0, milliseconds) << 80) | int.from_bytes(os.urandom(10), "big")
+    number = (max(0, to_micros(moment)) // 1000 << 80) | int.from_bytes(os.urandom(10), "big")
     # Two characters at a time: an id is made for every write.
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 

@@ -20,7 +20,7 @@ from ...values.records import Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress
 from ..record_interface import Snapshot, Transaction
-from .checkpoint_rows import Rows
+from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import Database
 from .database_files import find_access
@@ -29,7 +29,6 @@ from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given
 from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
 from .store_time import steady
-from .tail import Tail
 from .upkeep import DerivedWork
 from .word_index import State, WordIndex
 
@@ -39,11 +38,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
-REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
-
 _FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
 _FOLDERS = ("index", "vectors")
-_NO_WORDS = Tail(0)
 
 
 class SqliteBackend:
@@ -157,11 +153,11 @@ class SqliteBackend:
     def checkpoints(self) -> Iterator[CheckpointRows]:
         """A consistent look at the checkpoints."""
         with self._database.reading() as connection:
-            yield Rows(connection, micros(self._clock()))
+            yield SqliteCheckpoints(connection, micros(self._clock()))
 
     def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
         """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(Rows(connection, micros(self._clock()))))
+        return self._database.write(lambda connection: work(SqliteCheckpoints(connection, micros(self._clock()))))
 
     # Derived work.
 

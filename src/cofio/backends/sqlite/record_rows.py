@@ -15,7 +15,7 @@ import apsw
 from ...values.query import Bounds, Window
 from ...values.records import Heading, Importance, Kind, Record, Scope
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
-from .checkpoint_rows import Rows
+from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import fetch, raise_schema
 from .store_time import correct_time, moment, steady
@@ -118,9 +118,9 @@ class RecordRows:
         self.now = moment(self._at)
 
     @property
-    def checkpoints(self) -> Rows:
+    def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
-        return Rows(self._connection, micros(self._clock))
+        return SqliteCheckpoints(self._connection, micros(self._clock))
 
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""
