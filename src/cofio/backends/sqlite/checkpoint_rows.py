@@ -9,7 +9,7 @@ import apsw
 
 from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, ThreadKey
 from .database import fetch
-from .record_rows import SLACK, correct_time
+from .store_time import SLACK, correct_time
 
 _ROW = "checkpoint.no, name, ns, id, parent, created_at, expires_at, metadata"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
@@ -25,7 +25,7 @@ _FOR_SAVE = (
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
 _PENDING = "task, at, path, channel, type, value"
-# ?1 is the time. The store's own (`record_rows.steady`) is read only for what may have expired.
+# ?1 is the time. The store's own (`store_time.steady`) is read only for what may have expired.
 _TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
