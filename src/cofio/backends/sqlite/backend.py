@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -27,12 +26,12 @@ from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
 from .record_rows import COLUMNS, Changing, Row, given_with, prepare, record_of, steady
+from .searcher import SearchIndexes, SqliteSearcher
 from .snapshot import SqliteView
 from .spool import spool
-from .tail import Tail
 from .upkeep import DerivedWork
 from .vector_rows import store_precomputed
-from .word_index import Look, State, WordIndex
+from .word_index import State, WordIndex
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -40,11 +39,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
-REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
-
 _FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
 _FOLDERS = ("index", "vectors")
-_NO_WORDS = Tail(0)
 
 
 class SqliteBackend:
@@ -81,6 +77,7 @@ class SqliteBackend:
         self._words = WordIndex(folder / "index", self._database)
         self._derived = DerivedWork(folder, self._database, self._words, self._clock)
         self._maintenance = SqliteMaintenance(folder, self._database, self._words, self._clock)
+        self._indexes = SearchIndexes(self._words, self.vectors, self.lease, read_only=self.read_only)
         self._aligned = False
 
     @property
@@ -119,38 +116,16 @@ class SqliteBackend:
         return self._database.write(change)
 
     @contextmanager
-    def reading(self, *, words: bool = False) -> Iterator[SqliteView]:
+    def reading(self) -> Iterator[SqliteView]:
         """A consistent look that includes every write acknowledged before it was taken."""
-        if not words:
-            with self._database.reading() as connection:
-                yield SqliteView(self, connection, Look(State.read(connection), None, _NO_WORDS), self._clock())
-            return
+        with self._database.reading() as connection:
+            yield SqliteView(connection, self._clock())
+
+    @contextmanager
+    def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
+        """A search within bounds."""
         with self._database.borrowed() as connection:
-            yield SqliteView(self, connection, self.look(connection), self._clock())
-
-    def look(self, connection: apsw.Connection) -> Look:
-        """Begin a snapshot with the index that belongs to it, which is first rebuilt if it is lost and small."""
-        for _ in range(100):
-            look = self._words.look(connection)
-            lost = look.state.tail_seq > look.state.indexed_seq
-            if not lost or look.state.records > REBUILD_AT_ONCE or self.read_only:
-                return look
-            connection.execute("ROLLBACK")
-            try:
-                with self.lease() as mine:
-                    if mine:
-                        self._words.take_in(1)
-            except Unavailable:
-                break
-            if not mine:
-                time.sleep(0.1)  # whoever has it is about to do this
-        return self._words.look(connection)  # what can be found without the index is found
-
-    def mend(self, connection: apsw.Connection, state: State) -> Look:
-        """Give up an index that turned out to be damaged, and begin another snapshot with a new one."""
-        connection.execute("ROLLBACK")
-        self._words.forget(state.index)
-        return self.look(connection)
+            yield SqliteSearcher(connection, bounds, self._indexes, self._clock)
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.

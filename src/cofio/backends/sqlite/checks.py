@@ -110,7 +110,7 @@ def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
 def _index(database: Database, words: WordIndex) -> Iterator[str]:
     """The word index and the tail together must hold exactly the records, each once and as it is now."""
     with database.borrowed() as connection:
-        state, loaded, tail = words.look(connection)
+        state, loaded, tail = words.open_snapshot(connection)
         try:
             entries = loaded.entries() if loaded else []
             torn = words.damage(loaded) if loaded else []

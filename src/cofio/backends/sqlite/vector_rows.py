@@ -10,10 +10,9 @@ import apsw
 
 from ...text.tokenizer import embed_text
 from ...values.changes import Change, Made, Put
-from ...values.records import UNSOUGHT, Draft
+from ...values.records import NOT_SEARCHABLE, Draft
 from ..interface import EmbedBatch, ToEmbed
 from .database import fetch
-from .snapshot import seen_seq
 from .word_index import State
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _TextRow = tuple[int, int, int, str, str, str, str, str]
 
 def fetch_batch(connection: apsw.Connection, embedder: str, limit: int) -> EmbedBatch | None:
     """Return the next records that need a vector, oldest change first; None when all have one."""
-    number, seen = seen_seq(connection, embedder)
+    number, seen = _read_embedder(connection, embedder)
     newest = State.read(connection).seq
     if seen >= newest:
         return None
@@ -94,7 +93,7 @@ def drop_vectors(connection: apsw.Connection, where: str, *values: str | int) ->
 def _text(row: _TextRow) -> str:
     """Return what a record's vector is made of; "" for one of a kind that is not searched."""
     _, _, _, kind, title, text, tags, data = row
-    if kind in UNSOUGHT:
+    if kind in NOT_SEARCHABLE:
         return ""
     return embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
 
@@ -125,3 +124,8 @@ def _store_one(connection: apsw.Connection, number: int, vseq: int, draft: Draft
         (number, row[0], vseq, row[1], made.vector.astype("<f2").tobytes()),
     )
     return True
+
+
+def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """An embedder's number, and the change up to which every record has its vector."""
+    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
