@@ -261,8 +261,8 @@ def serving(
     with Engine.open(folder, settings=settings, embedder=embedder) as engine:
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, folder, lambda: engine)
-        door = rest.Door(
-            lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=folder
+        door = rest.Door.open(
+            engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=folder
         )
         whole = app(
             server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
