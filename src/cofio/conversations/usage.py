@@ -11,10 +11,10 @@ from typing import cast
 from ..engine.engine import Engine
 from ..llm import Budget, Usage, get_day
 from ..values.errors import Conflict
-from ..values.records import Kind, Scope
+from ..values.records import Kind
+from ..values.scopes import MODEL_USAGE
 from .message_records import fields
 
-HOME = Scope("cofio", "llm")
 TRIES = 50
 
 
@@ -44,7 +44,7 @@ class Spending:
 
     def today(self) -> Usage:
         """What today has cost so far, in all processes."""
-        kept = self._engine().get(HOME, self._day(), kind=Kind.LEDGER)
+        kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
         return Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
 
     def spend(self, calls: int, tokens: int) -> None:
@@ -53,11 +53,11 @@ class Spending:
             self.total = self.total.plus(calls, tokens)
         self._mine.spent = self._mine.spent.plus(calls, tokens)
         for _ in range(TRIES):
-            kept = self._engine().get(HOME, self._day(), kind=Kind.LEDGER)
+            kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
             now = (Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
             try:
                 self._engine().put(
-                    HOME, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
+                    MODEL_USAGE, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
                     if_version=0 if kept is None else kept.version,
                 )  # fmt: skip
             except Conflict:  # another has just spent something

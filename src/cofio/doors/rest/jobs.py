@@ -20,12 +20,12 @@ from itertools import count
 from ...conversations.conversations import Conversations, Place
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
-from ...conversations.projects import ROOT
 from ...conversations.usage import Spending
 from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Json, Kind, Record, Scope
+from ...values.scopes import CONVERSATIONS
 from ..web.failures import RequestError
 from . import tasks
 
@@ -154,7 +154,7 @@ class Jobs:
 
     def resume(self) -> None:
         """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
-        self._take_all(Scope(ROOT), UNFINISHED)
+        self._take_all(CONVERSATIONS, UNFINISHED)
         with self._changed:
             if not self._threads and not self._closing:
                 self._start()
@@ -292,7 +292,7 @@ class Jobs:
         return None
 
     def _look_for_jobs(self) -> None:
-        self._take_all(Scope(ROOT), UNFINISHED)
+        self._take_all(CONVERSATIONS, UNFINISHED)
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
