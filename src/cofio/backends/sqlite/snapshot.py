@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import array
 import heapq
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 import apsw
@@ -68,11 +67,10 @@ class SqliteView:
     def ids(self, prefix: str, limit: int) -> list[str]:
         """The ids that begin so, in their order."""
         rows = self._connection.execute(
-            "SELECT id FROM record WHERE id >= ? AND id < ? AND (expires_at IS NULL OR expires_at > ?)"
-            " ORDER BY id LIMIT ?",
-            (prefix, prefix + chr(sys.maxunicode), self._at, limit),
+            "SELECT id FROM record WHERE id >= ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY id LIMIT ?",
+            (prefix, self._at, limit),
         )
-        return [row[0] for row in rows]
+        return list(takewhile(lambda found: found.startswith(prefix), (row[0] for row in rows)))
 
     def adjacent_ids(self, record_id: str) -> tuple[str, str]:
         """The ids next before and next after this one in their order, also of what has expired; "" for none."""
