@@ -18,6 +18,7 @@ from tests.doors.mcp.conftest import SETTINGS, Pipes, Tools
 from tests.doors.rest.conftest import Api, serving
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.doors import cli
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.memory_tool import http as memory_tool
@@ -44,7 +45,7 @@ class Doors:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.store = root / ".cofio"
+        self.store = StoreAddress(folder=root / ".cofio")
         self.loop = asyncio.new_event_loop()
         self._open()
 

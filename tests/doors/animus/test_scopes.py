@@ -14,6 +14,7 @@ from tests.waiting import join
 from cofio import Conflict, Engine, Kind, LimitExceeded, Scope, Settings
 from cofio.doors.animus import owners
 from cofio.doors.animus.owners import Collision, Place, normalize
+from cofio.values.scopes import ANIMUS_OWNERS
 
 from .conftest import INVALID, Inside, scope
 
@@ -108,7 +109,7 @@ def test_an_entry_that_another_process_makes_first_is_looked_at_again(
 
     def late(*given: object, **more: object) -> object:
         monkeypatch.undo()
-        put(owners.REGISTRY, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
+        put(ANIMUS_OWNERS, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
         raise Conflict("proj_p")
 
     monkeypatch.setattr(memory, "put", late)

@@ -23,6 +23,7 @@ from tests.llm.scripted import Scripted, right, slow
 from tests.waiting import wait_until
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.doors.web.tokens import Tokens
 from cofio.values.records import Kind, Record, Scope
 
@@ -261,7 +262,7 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.requirement("server.killed", "flush.whole", "consistency.write", "add.whole")
-def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_path: Path) -> None:
+def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, store: StoreAddress) -> None:
     said_before: set[str] = set()
     following = start()
     for kill in range(KILLS):
@@ -273,7 +274,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_pat
         writer.join(60)
         acknowledged = {text for batch in writer.acknowledged for text in batch}
         assert acknowledged
-        with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        with Engine.open(store, settings=SETTINGS) as engine:
             there = check_whole(engine, "s")
         assert said_before | acknowledged <= there
         doubtful = there - said_before - acknowledged
@@ -282,14 +283,14 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_pat
     with closing(following.connect()) as connection:
         assert ask(connection, "flush", {"session_id": "s"})[0] == 200
     following.end()
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         assert check_whole(engine, "s") == said_before
         assert all(record.parent for record in turns(engine, "s"))
         assert engine.check() == []
 
 
 @pytest.mark.requirement("server.several", "add.concurrent", "add.order", "flush.whole")
-def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -> None:
+def test_four_servers_add_to_one_session_at_once(start: Start, store: StoreAddress) -> None:
     servers = [start() for _ in range(4)]
     ready = threading.Barrier(4)
     wrong: list[Any] = []
@@ -321,7 +322,7 @@ def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -
     for server in servers:
         assert server.end()[0] == 0
     expected = {f"I like n{n} of {number}." for n in range(25) for number in range(4)}
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         carved = turns(engine, "s")
         assert {record.text for record in carved} == expected
         assert all(record.parent for record in carved)
@@ -342,7 +343,7 @@ def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -
 
 
 @pytest.mark.requirement("server.sigterm", "consistency.write")
-def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, tmp_path: Path) -> None:
+def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, store: StoreAddress) -> None:
     server = start()
     body = json.dumps({"session_id": "s", "messages": [said("I was in flight.")]}).encode()
     with closing(socket.create_connection(("127.0.0.1", server.port), timeout=60)) as slow:
@@ -361,7 +362,7 @@ def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, 
     code, log = server.end()
     assert code == 0
     assert "Traceback" not in log
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         there = check_whole(engine, "s")
     acknowledged = {text for batch in writer.acknowledged for text in batch}
     assert acknowledged | {"I was in flight."} <= there
