@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
 import apsw
@@ -138,10 +139,9 @@ class RecordRows:
     def ids(self, prefix: str, limit: int) -> list[str]:
         """The ids that begin so, in their order."""
         rows = self._do(
-            f"SELECT id FROM record WHERE id >= ? AND id < ? AND {_LIVE} ORDER BY id LIMIT ?",
-            (prefix, prefix + chr(sys.maxunicode), self._at, limit),
+            f"SELECT id FROM record WHERE id >= ? AND {_LIVE} ORDER BY id LIMIT ?", (prefix, self._at, limit)
         )
-        return [row[0] for row in rows]
+        return list(takewhile(lambda found: found.startswith(prefix), (row[0] for row in rows)))
 
     def adjacent_ids(self, record_id: str) -> tuple[str, str]:
         """The ids next before and next after this one in their order, also of what has expired; "" for none."""
