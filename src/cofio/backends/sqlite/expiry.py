@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from ...system.processes import read_steady_clock
 from .conditions import micros
 from .database import Database
-from .record_rows import Changing, correct_time, steady
+from .record_rows import RecordTransaction
+from .store_time import correct_time, steady
 from .word_index import State
 
 REBASE_AFTER = 86_400.0  # seconds that the clock must have been ahead of the time that passed, to be taken for right
@@ -29,11 +30,12 @@ class Expiry:
 
     def purge(self, before: datetime | None = None) -> tuple[int, datetime]:
         """Remove the records that expired before then, or by now; how many, and that time."""
-        before = self._clock() if before is None else before
+        until = self._clock() if before is None else before
+        at = micros(until)
         with self._database.reading() as connection:
-            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
-                return 0, before
-        return self._database.write(lambda connection: Changing(connection, before).purge(micros(before))), before
+            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (at,)).get:
+                return 0, until
+        return self._database.write(lambda connection: RecordTransaction(connection, until).purge(at)), until
 
     def purge_proven(self) -> datetime | None:
         """Remove what every look of an hour, which no change of the clock can fake, has seen expired.

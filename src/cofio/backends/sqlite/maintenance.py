@@ -16,7 +16,7 @@ from .conditions import micros
 from .copy_target import Copy
 from .database import Database, fetch, translated
 from .erasure import Erasure
-from .record_rows import moment, steady
+from .store_time import moment, steady
 from .vector_rows import count_waiting
 from .word_index import State, WordIndex
 
