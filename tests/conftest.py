@@ -146,9 +146,15 @@ def stores(backend_under_test: BackendUnderTest, tmp_path: Path) -> Stores:
 
 
 @pytest.fixture
-def store(backend_under_test: BackendUnderTest, tmp_path: Path) -> StoreAddress:
+def store_address(backend_under_test: BackendUnderTest, tmp_path: Path) -> StoreAddress:
     """The address of the test's store, which does not exist yet."""
     return backend_under_test.address(tmp_path / "store")
+
+
+@pytest.fixture
+def store(store_address: StoreAddress) -> StoreAddress:
+    """The same for tests; fixtures take the one above, as some tests call something else their `store`."""
+    return store_address
 
 
 @pytest.fixture
@@ -161,10 +167,10 @@ def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def memory(store: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
+def memory(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    with Engine.open(store, settings=chosen, embedder=Hashed(), clock=clock) as opened:
+    with Engine.open(store_address, settings=chosen, embedder=Hashed(), clock=clock) as opened:
         yield opened
 
 
