@@ -16,7 +16,7 @@ from ..values.changes import Change
 from ..values.query import Bounds
 from ..values.records import Record
 from .checkpoint_interface import CheckpointRows
-from .search_interface import View
+from .search_interface import Searcher, View
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
@@ -90,11 +90,11 @@ class Backend(Protocol):
             Unavailable: the disk is full or failing, or another process holds the store for too long.
         """
 
-    def reading(self, *, words: bool = False) -> AbstractContextManager[View]:
-        """A consistent look that includes every write acknowledged before it was taken, by any process.
+    def reading(self) -> AbstractContextManager[View]:
+        """A consistent look that includes every write acknowledged before it was taken, by any process."""
 
-        A view that is to search by `words` must say so when it is taken.
-        """
+    def search(self, bounds: Bounds) -> AbstractContextManager[Searcher]:
+        """A search that sees nothing outside the bounds."""
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first, without holding them all in memory."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from ..engine.engine import Engine
-from ..llm import Budget, Spent, day
+from ..llm import Budget, Usage, get_day
 from ..values.errors import Conflict
 from ..values.records import Kind
 from ..values.scopes import MODEL_USAGE
@@ -21,7 +21,7 @@ TRIES = 50
 class _Mine(threading.local):
     """What one thread has spent."""
 
-    spent = Spent()
+    spent = Usage()
 
 
 class ModelUsage:
@@ -35,17 +35,17 @@ class ModelUsage:
         self._clock = clock
         self._mine = _Mine()
         self._lock = threading.Lock()
-        self.total = Spent()
+        self.total = Usage()
         """What this process has spent since it began."""
 
     def refusal(self) -> str | None:
         """Why nothing more may be asked today; None as long as something may."""
         return self._budget.refusal(self.today())
 
-    def today(self) -> Spent:
+    def today(self) -> Usage:
         """What today has cost so far, in all processes."""
         kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
-        return Spent() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
+        return Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
 
     def spend(self, calls: int, tokens: int) -> None:
         """Take note of what was just spent."""
@@ -54,7 +54,7 @@ class ModelUsage:
         self._mine.spent = self._mine.spent.plus(calls, tokens)
         for _ in range(TRIES):
             kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
-            now = (Spent() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
+            now = (Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
             try:
                 self._engine().put(
                     MODEL_USAGE, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
@@ -65,14 +65,14 @@ class ModelUsage:
             return
 
     @contextmanager
-    def counting(self) -> Iterator[Callable[[], Spent]]:
+    def counting(self) -> Iterator[Callable[[], Usage]]:
         """What this thread spends in here."""
-        self._mine.spent = Spent()
+        self._mine.spent = Usage()
         yield lambda: self._mine.spent
 
     def _day(self) -> str:
-        return day(self._clock()).isoformat()
+        return get_day(self._clock()).isoformat()
 
 
-def _spent(kept: dict[str, int]) -> Spent:
-    return Spent(calls=kept["calls"], tokens=kept["tokens"])
+def _spent(kept: dict[str, int]) -> Usage:
+    return Usage(calls=kept["calls"], tokens=kept["tokens"])

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..backends.interface import Backend, Identity, Progress
 from ..checkpoints.checkpoints import Checkpoints
-from ..config.settings import STORE_FOLDER, Settings, find_store
+from ..config.address import StoreAddress
+from ..config.settings import STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
 from ..embed import Embedder, open_embedder
 from ..values.changes import Change, Delete, Drop, Edit, Extend, Made, Put, Vacant
@@ -42,6 +43,7 @@ from ..values.records import (
 )
 from . import search as searching
 from .indexing import Indexing
+from .opening import open_backend, resolve_store
 from .similarity import find_related
 
 if TYPE_CHECKING:
@@ -87,13 +89,13 @@ class Engine:
     @classmethod
     def open(
         cls,
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | StoreAddress | None = None,
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> Engine:
-        """The memory in the folder `store`, made if need be.
+        """The memory in the folder `store`, or at another address, made if need be.
 
         Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
 
@@ -101,19 +103,18 @@ class Engine:
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: a setting is wrong.
         """
-        from ..backends.sqlite import SqliteBackend
-
         if settings is not None and not isinstance(settings, Settings):
             raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
-        folder = find_store(store)
-        chosen = settings or Settings.load(folder)
-        new = is_new(folder)
-        engine = cls(SqliteBackend(folder, sync=chosen.sync, clock=clock), settings=chosen, embedder=embedder)
+        address = resolve_store(store)
+        home = address.home
+        chosen = settings or Settings.load(home)
+        new = is_new(home)
+        engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder)
         if new:
-            mark_made(folder)
-        if new and folder.name == STORE_FOLDER:
+            mark_made(home)
+        if new and home.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
-                (folder / ".gitignore").write_bytes(b"*\n")
+                (home / ".gitignore").write_bytes(b"*\n")
         return engine
 
     def __enter__(self) -> Engine:
@@ -417,13 +418,14 @@ class Engine:
         if not isinstance(query, Query):
             raise Invalid("query", f"expected a Query or a string, got {type(query).__name__}")
         embedder = self.embedder() if query.mode != "keyword" else None
-        # Embedded before the look is taken: no snapshot is held while a model works.
-        sought = searching.sought(query, embedder, self._embedding.missing)
-        with self._backend.reading(words=query.mode != "semantic") as view:
+        # Embedded before the search begins: no snapshot is held while a model works.
+        vector = searching.embed_query(query, embedder, self._embedding.missing)
+        bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
+        with self._backend.search(bounds) as searcher:
             return searching.search(
-                view,
+                searcher,
                 query,
-                sought,
+                vector,
                 floor=self.settings.floor if query.floor is None else query.floor,
                 fusion=self.settings.fusion,
             )
@@ -444,14 +446,16 @@ class Engine:
         A record counts by the nearest of its vectors. Only vectors of the same size are compared, and each of them
         within bounds is: nothing is left out for speed.
         """
-        sought = checked_vector("vector", vector)
+        wanted = checked_vector("vector", vector)
         bounds = _page(scope, exact, kinds, filter, limit, offset, True)
-        with self._backend.reading() as view:
-            matches = view.nearest(sought, bounds, offset + limit)[offset:]
-            records = view.records([match.no for match in matches])
-        ranked = enumerate(matches, offset + 1)
-        signals = [(m.no, Signal(score=m.score, rank=rank, share=m.score, relevance=m.relevance)) for rank, m in ranked]
-        return [Hit(record=records[no], score=near.score, why=Why(semantic=near)) for no, near in signals]
+        with self._backend.search(bounds) as searcher:
+            cosines = dict(islice(searcher.nearest(wanted, offset + limit).items(), offset, None))
+            records = searcher.records(list(cosines))
+        hits = []
+        for rank, (row, cosine) in enumerate(cosines.items(), offset + 1):
+            signal = Signal(score=cosine, rank=rank, share=cosine, relevance=min(1.0, max(0.0, cosine)))
+            hits.append(Hit(record=records[row], score=cosine, why=Why(semantic=signal)))
+        return hits
 
     # Keeping the store.
 
@@ -592,8 +596,8 @@ class Engine:
         return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
 
     def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
-        with self._backend.reading(words=True) as view:
-            return find_related(view, draft) if related else searching.similar(view, draft)
+        with self._backend.search(searching.like(draft)) as searcher:
+            return (find_related if related else searching.find_duplicates)(searcher, draft)
 
 
 class _Embedding:

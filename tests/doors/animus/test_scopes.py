@@ -9,6 +9,7 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import join
 
 from cofio import Conflict, Engine, Kind, LimitExceeded, Scope, Settings
 from cofio.doors.animus import owners
@@ -149,8 +150,7 @@ def test_two_threads_that_claim_one_id_get_one_owner(memory: Engine) -> None:
     threads = [threading.Thread(target=claim, args=(place,)) for place in places]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert len(set(winners)) == 1
     assert len(winners) == 4
 

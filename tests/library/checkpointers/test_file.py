@@ -109,7 +109,7 @@ def test_a_process_killed_while_it_writes_leaves_no_torn_file(tmp_path: Path) ->
     process.send_signal(signal.SIGKILL)
     saved += process.stdout.read().split()
     process.stdout.close()
-    process.wait()
+    process.wait(60)
 
     async def test() -> None:
         checkpointer = FileCheckpointer(tmp_path / "kept")
@@ -333,7 +333,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
     writers = [writer(tmp_path, name, 10) for name in ("a", "b", "c")]
     saved: set[str] = set()
     for process in writers:
-        out, _ = process.communicate()
+        out, _ = process.communicate(timeout=60)
         assert process.returncode == 0
         saved |= set(out.split()) - {"ready"}
     assert len(saved) == 30

@@ -69,13 +69,14 @@ def _from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) 
 
     def candidates(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
         from ...engine.engine import Engine
-        from .context import exists, place
+        from ...engine.opening import exists
+        from .context import load_settings
 
         try:
-            folder, settings = place(parsed_args)
-            if not exists(folder):
+            address, settings = load_settings(parsed_args)
+            if not exists(address):
                 return {}
-            with Engine.open(folder, settings=replace(settings, background=False, embedder="none")) as engine:
+            with Engine.open(address, settings=replace(settings, background=False, embedder="none")) as engine:
                 return find(engine, prefix, parsed_args)
         except (CofioError, OSError):
             return {}
@@ -134,13 +135,13 @@ def _names(values: Iterable[str]) -> Completer:
 
 
 def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
-    from ...config.settings import find_store
+    from ...engine.opening import resolve_store
     from ..web.tokens import Tokens
 
     if parsed_args.verb != "rm":
         return {}
     try:
-        return {each.name: each.made for each in Tokens(find_store(parsed_args.store)).all()}
+        return {each.name: each.made for each in Tokens(resolve_store(parsed_args.store).home).all()}
     except CofioError:
         return {}
 

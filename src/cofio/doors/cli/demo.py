@@ -19,7 +19,7 @@ from ...values.records import Draft, Importance, Json, Kind, Record
 from ...values.scopes import DEMO
 from ...vault.lifecycle import vaulted
 from . import vault_commands
-from .context import FEW, opened, place, scrub, settle
+from .context import FEW, load_settings, open_memory, scrub, settle
 from .terminal import counted, note, output, path
 from .visibility import VISIBLE
 
@@ -100,8 +100,8 @@ def demo(args: Namespace) -> int:
 
 
 def _fill(args: Namespace) -> int:
-    folder, settings = place(args)
-    with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
+    address, settings = load_settings(args)
+    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
         is_ours = _own(engine) is None and _claim(engine)
         if is_ours:
             _write(engine, Conversations(engine, zone=settings.zone, mirror=vault))
@@ -194,7 +194,7 @@ def _claim(engine: Engine) -> bool:
 
 
 def _remove(args: Namespace) -> int:
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         own = _own(engine)
         if own is None:
             raise Unavailable("the demo is not in this memory: nothing was taken away; `cofio demo` brings it")

@@ -6,13 +6,13 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from ...values.query import AllOf, AnyOf, Filter, Where
-from ...values.records import UNSOUGHT, Kind, Scope
+from ...values.records import NOT_SEARCHABLE, Kind, Scope
 from ...values.scopes import INTERNAL, OWN
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
-VISIBLE = tuple(kind for kind in Kind if kind not in UNSOUGHT)
+VISIBLE = tuple(kind for kind in Kind if kind not in NOT_SEARCHABLE)
 
 
 def asked_filter(args: Namespace) -> Filter | None:

@@ -21,7 +21,7 @@ from ...conversations.conversations import Conversations, Project
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
 from ...conversations.usage import ModelUsage
-from ...llm import Spent
+from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Json, Kind, Record, Scope
@@ -165,13 +165,13 @@ class Jobs:
             self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
             return not self._open[(place, session)]
 
-    def spent(self, place: Project, session: str) -> Spent:
+    def spent(self, place: Project, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
         of_it = Where("data.session_id", "=", session)
         jobs = self._conversations().engine.list(
             place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
         )
-        total = Spent()
+        total = Usage()
         for job in jobs:
             usage = fields(job).get("usage")
             if isinstance(usage, dict):

@@ -46,12 +46,12 @@ class Prompts:
         Raises:
             Invalid: a file in the folder cannot be used as a prompt.
         """
-        self._parts = {name: _read(name, folder) for name in NEEDED}
+        self._parts = {name: _load(name, folder) for name in NEEDED}
 
     def fill(self, name: str, **values: str) -> tuple[str, str]:
         """What the model is to do, and with what; placeholders within the values stay as they are."""
         task, matter = self._parts[name]
-        return _filled(task, values), _filled(matter, values)
+        return _fill_template(task, values), _fill_template(matter, values)
 
 
 def fenced(text: str) -> str:
@@ -59,32 +59,32 @@ def fenced(text: str) -> str:
     return fence(text, _NOTE)
 
 
-def _filled(template: str, values: Mapping[str, str]) -> str:
+def _fill_template(template: str, values: Mapping[str, str]) -> str:
     # One pass, so that what a value holds is never taken for a placeholder.
     return _PLACEHOLDER.sub(lambda found: values[found[1]], template).strip()
 
 
-def _read(name: str, folder: Path | None) -> tuple[str, str]:
+def _load(name: str, folder: Path | None) -> tuple[str, str]:
     own = folder / f"{name}.md" if folder is not None else None
     if own is None or not own.exists():
-        return _parts((_OWN / f"{name}.md").read_text("utf-8"))
+        return _split((_OWN / f"{name}.md").read_text("utf-8"))
     try:
         text = own.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid("prompts", f"{own} cannot be read: {type(error).__name__}") from error
-    problem = _problem(name, text)
+    problem = _find_problem(name, text)
     if problem is not None:
         raise Invalid("prompts", f"{own} {problem}")
-    return _parts(text)
+    return _split(text)
 
 
-def _problem(name: str, text: str) -> str | None:
+def _find_problem(name: str, text: str) -> str | None:
     """What keeps a text from being that prompt."""
     if len(text) > LONGEST:
         return f"is longer than {LONGEST:,} characters"
     if not _RULE.search(text):
         return "has no line of three dashes between what is to be done and what it is to be done with"
-    if not all(part.strip() for part in _parts(text)):
+    if not all(part.strip() for part in _split(text)):
         return "has nothing above, or nothing below, its line of three dashes"
     known, held = NEEDED[name], set(_PLACEHOLDER.findall(text))
     if missing := sorted(known - held):
@@ -95,6 +95,6 @@ def _problem(name: str, text: str) -> str | None:
     return None
 
 
-def _parts(text: str) -> tuple[str, str]:
+def _split(text: str) -> tuple[str, str]:
     task, matter = _RULE.split(text, maxsplit=1)
     return task, matter
