@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from cofio import Engine, Settings
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.install import PACKAGE, PINS, install
 
 # Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
@@ -66,7 +66,7 @@ def advance(clock: Clock) -> Callable[[float], None]:
 def memory(tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    with Engine.open(tmp_path / "store", settings=chosen, embedder=Hashed(), clock=clock) as opened:
+    with Engine.open(tmp_path / "store", settings=chosen, embedder=HashedEmbedder(), clock=clock) as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ from cofio import Draft, Engine, Record, Settings
 from cofio.backends.interface import Backend, EmbedBatch
 from cofio.backends.sqlite import SqliteBackend
 from cofio.embed import Embedder
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 QUIET = Settings(background=False, embedder="none")
 
@@ -54,7 +54,7 @@ def reopen(open_backend: Callable[[], Backend], clock: Callable[[], datetime]) -
 @pytest.fixture
 def memory(backend: Backend, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
-    with Engine(backend, settings=QUIET, embedder=Hashed(), clock=clock) as opened:
+    with Engine(backend, settings=QUIET, embedder=HashedEmbedder(), clock=clock) as opened:
         yield opened
 
 
@@ -72,7 +72,7 @@ def settle(backend: Backend, memory: Engine, state: str) -> Callable[[], None]:
         if state == "settled":
             memory.settle()
         else:
-            _embed(backend, Hashed())
+            _embed(backend, HashedEmbedder())
 
     return settle_
 

@@ -37,7 +37,7 @@ from cofio import (
     Settings,
     Where,
 )
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.text.jsonl import read_line, write_line
 
 from .plain import Plain
@@ -134,7 +134,7 @@ class Memories(RuleBasedStateMachine):
     def opened(self, store: Path) -> Engine:
         """An engine without background work."""
         chosen = Settings(background=False, embedder="none", sync="normal")
-        return Engine.open(store, settings=chosen, embedder=Hashed(), clock=lambda: self.clock)
+        return Engine.open(store, settings=chosen, embedder=HashedEmbedder(), clock=lambda: self.clock)
 
     def teardown(self) -> None:
         faults = [fault for engine in self.engines for fault in engine.check()]

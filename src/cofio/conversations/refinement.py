@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from ..backends.interface import Change, Delete, Edit, Put
 from ..engine.engine import Engine
 from ..extract.extractor import Case, Extraction, Extractor, Fact, Message, Skill
-from ..extract.profiles import merged, without
+from ..extract.profiles import merge_entries, remove_messages
 from ..values.query import MAX_LIST, Where
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope
 from .case_records import case_data
@@ -71,7 +71,7 @@ class Refining:
             record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
         }
         before = {
-            user: without(dict(fields(profile)), said) or {}
+            user: remove_messages(dict(fields(profile)), said) or {}
             for user, profile in profiles.items()
             if profile is not None
         }
@@ -86,7 +86,7 @@ class Refining:
             entries = better.profiles.get(user, ())
             profile = profiles[user]
             if entries or profile is not None:
-                after = merged(before.get(user), entries, session=str(task["session_id"]))
+                after = merge_entries(before.get(user), entries, session=str(task["session_id"]))
                 if profile is None or after != fields(profile):
                     changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
         changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
@@ -175,7 +175,7 @@ class Refining:
             name=record.title, description=str(before["description"]), content=str(before["content"]),
             confidence=cast(float, before["confidence"]), maturity=cast(float, before["maturity"]),
         )  # fmt: skip
-        told = self._reader.skill(cases, now, found=self._extractor.skill(cases))
+        told = self._reader.skill(cases, now, found=self._extractor.build_skill(cases))
         data = {**fields(record), **skill_data(told), "extractor": self._reader.name}
         changed = {"title": told.name[:MAX_TITLE], "text": skill_text(data)[:LONGEST], "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)

@@ -16,7 +16,7 @@ from typing import TypeAlias, cast
 from ..backends.interface import Change, Edit, Put
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
-from ..extract.profiles import merged
+from ..extract.profiles import merge_entries
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import case_data, case_of
 from .message_records import SOURCE, copy, distinct, fields, milliseconds
@@ -86,7 +86,7 @@ class Carving:
         if not homes:
             speaker = (agents or [stretch.messages[0].sender])[0]
             homes, parents = [place.owner("agent", speaker)], [writing.cell]
-        writing.turns(homes, parents, found.heard)
+        writing.turns(homes, parents, found.own_texts)
         applied(self._engine, self._mirror, writing.changes)
 
     def _described(self, home: Scope) -> list[str]:
@@ -112,7 +112,7 @@ class _Kind:
         """Whether one more case, which by those before it is part of `skill`, belongs here."""
         if skill is not None:
             return self.skill is skill
-        return any(extractor.alike(case, other) for other in self.fresh.values())
+        return any(extractor.are_alike(case, other) for other in self.fresh.values())
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class _Writing:
             return
         old = self.engine.get(home, PROFILE, kind=Kind.PROFILE)
         before = None if old is None else dict(fields(old))
-        after = merged(before, entries, session=self.session)
+        after = merge_entries(before, entries, session=self.session)
         if after != before:
             self.changes.append(profile_put(home, after, 0 if old is None else old.version))
 
@@ -209,7 +209,7 @@ class _Writing:
         skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
         kinds: list[_Kind] = []
         for key, case in fresh:
-            alike = {public_id(record): record for record in known if self.extractor.alike(case, case_of(record))}
+            alike = {public_id(record): record for record in known if self.extractor.are_alike(case, case_of(record))}
             ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(sources(skill))))
             old = ranked[0] if ranked and alike.keys() & set(sources(ranked[0])) else None
             kind = next((each for each in kinds if each.takes(case, old, self.extractor)), None)
@@ -221,14 +221,14 @@ class _Writing:
         for kind in kinds:
             if kind.skill is not None:
                 together = [*sources(kind.skill), *kind.fresh]
-                grown = self.extractor.skill([*cases_of(known, together), *kind.fresh.values()])
+                grown = self.extractor.build_skill([*cases_of(known, together), *kind.fresh.values()])
                 self.changes.append(skill_edit(kind.skill, grown, together, self.context))
             elif len(kind.before) + len(kind.fresh) > 1:
                 self._skill(home, kind, numbers)
 
     def _skill(self, home: Scope, kind: _Kind, numbers: Numbers) -> None:
         before = sorted(kind.before.values(), key=lambda record: record.created_at)
-        grown = self.extractor.skill([*map(case_of, before), *kind.fresh.values()])
+        grown = self.extractor.build_skill([*map(case_of, before), *kind.fresh.values()])
         self._put(
             home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=skill_text(skill_data(grown)),
             data={

@@ -13,7 +13,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit, urlunsplit
 
 from ..values.errors import Invalid, Unavailable
-from . import encodable
+from . import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ class Remote:
 
     def _embed_batch(self, texts: Sequence[str], *, hurried: bool = False) -> NDArray[np.float32]:
         # Endpoints refuse an empty text, and with it the whole batch.
-        prepared = [encodable(text[:_MOST_CHARACTERS]) or " " for text in texts]
+        prepared = [replace_surrogates(text[:_MOST_CHARACTERS]) or " " for text in texts]
         answer = self._post(json.dumps({"model": self._model, "input": prepared}).encode(), hurried=hurried)
         vectors = self._parse_vectors(answer, len(texts))
         with self._lock:

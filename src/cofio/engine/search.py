@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..backends.interface import Bounds, Brief, View
 from ..embed import Embedder
-from ..text.tokenizer import matched, query_words, words
+from ..text.tokenizer import match_words, query_words, words
 from ..values.errors import Invalid, Unavailable
 from ..values.query import Hit, Page, Query, Searched, Signal, Why
 from ..values.records import Draft, Similar
@@ -269,7 +269,7 @@ def _hits(
             if no in found.semantic
             else None,
             context=scored.context.get(no, {}),
-            find_words=partial(matched, records[no], asked),
+            find_words=partial(match_words, records[no], asked),
         )
         hits.append(Hit(record=records[no], score=scored.total[no], why=why))
     return tuple(hits)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from ..extract.extractor import Case, Message, Recalled, Skill
-from ..extract.rules.dates import day
 from ..extract.rules.lexicon import WEEKDAYS
-from ..extract.rules.lines import clean, masked
-from ..extract.rules.sentences import sentences
-from ..extract.rules.speakers import called
+from ..extract.rules.lines import clean, mask_line
+from ..extract.rules.messages.sentences import read_sentences
+from ..extract.rules.messages.speakers import get_name
+from ..extract.rules.narration.dates import format_day
 from .token_counts import fitted, trimmed
 
 MOST = 24_000
@@ -40,7 +40,7 @@ def conversation(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) 
             numbers.append(number)
             at = message.at.astimezone(zone)
             heads.append(
-                (f"== {WEEKDAYS[at.weekday()].title()}, {day(at)}", f"[{number}] {at:%H:%M} {_speaker(message)}")
+                (f"== {WEEKDAYS[at.weekday()].title()}, {format_day(at)}", f"[{number}] {at:%H:%M} {_speaker(message)}")
             )
             bodies.append(body)
     lines: list[str] = []
@@ -96,17 +96,17 @@ def numbered(texts: Sequence[str], most: int = MOST) -> str:
 def _said(message: Message, recalled: Recalled) -> str:
     if message.role == "tool":
         return trimmed(_hidden(message.text), _BACKGROUND)
-    parts = [masked(sentence.text) for sentence in sentences(clean(message.text), recalled)]
+    parts = [mask_line(sentence.text) for sentence in read_sentences(clean(message.text), recalled)]
     calls = [f"(calls {call.name}: {_hidden(call.arguments)})" for call in message.calls]
     return "\n".join([*parts, *(trimmed(call, _BACKGROUND) for call in calls)])
 
 
 def _speaker(message: Message) -> str:
-    return f"{called(message)} (a tool's result)" if message.role == "tool" else called(message)
+    return f"{get_name(message)} (a tool's result)" if message.role == "tool" else get_name(message)
 
 
 def _hidden(text: str) -> str:
-    return masked(clean(text)).strip()
+    return mask_line(clean(text)).strip()
 
 
 def _indented(text: str) -> str:

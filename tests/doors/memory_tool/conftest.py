@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Record, Scope, Settings
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.files import Result, Tree, dispatch, home
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
@@ -79,7 +79,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """An empty memory without background work."""
-    with Engine.open(tmp_path / "store", settings=SETTINGS, embedder=Hashed()) as opened:
+    with Engine.open(tmp_path / "store", settings=SETTINGS, embedder=HashedEmbedder()) as opened:
         yield opened
 
 

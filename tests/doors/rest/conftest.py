@@ -19,7 +19,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
-from cofio.content import Fetching
+from cofio.content import FetchPolicy
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
@@ -29,7 +29,7 @@ from cofio.doors.rest.assistant import open_assistant
 from cofio.doors.web.metrics import Metrics
 from cofio.doors.web.server import app
 from cofio.doors.web.tokens import Tokens
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 PREFIX, ALIAS = "/api/v2/memory", "/api/v1/memory"
 CALLS = ("add", "flush", "search", "get", "delete", "update", "jobs")
@@ -251,7 +251,7 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 
 @contextmanager
 def serving(
-    folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
+    folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: HashedEmbedder | None = None, model: str = "",
     budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(), allow_secrets: bool = False,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on the store in a folder, as `cofio serve` puts it together."""
@@ -262,7 +262,7 @@ def serving(
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, folder, lambda: engine)
         door = rest.Door(
-            lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=folder
+            lambda: engine, zone, assistant=assistant, fetching=FetchPolicy.parse(fetch), quiet=quiet, folder=folder
         )
         whole = app(
             server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
@@ -288,14 +288,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
     """The API on an empty memory, in UTC."""
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+    with serving(tmp_path / "store", embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
 @pytest.fixture(scope="session")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The API on a memory that stays empty."""
-    with serving(tmp_path_factory.mktemp("empty"), embedder=Hashed()) as (api, _):
+    with serving(tmp_path_factory.mktemp("empty"), embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
@@ -309,12 +309,12 @@ def bare(empty: Api) -> Iterator[Api]:
 @pytest.fixture
 def shanghai(tmp_path: Path) -> Iterator[Api]:
     """The API where it is eight hours later."""
-    with serving(tmp_path / "store", ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
+    with serving(tmp_path / "store", ZoneInfo("Asia/Shanghai"), embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[tuple[Api, Tokens]]:
     """The API and the tokens that it asks for once there are any."""
-    with serving(tmp_path / "store", embedder=Hashed()) as both:
+    with serving(tmp_path / "store", embedder=HashedEmbedder()) as both:
         yield both

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.records import Kind, Scope
 
 from .conftest import DAY, HOUR, MINUTE, Api, Json, T, enveloped, said, serving
@@ -173,7 +173,7 @@ class Sessions(RuleBasedStateMachine):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """One store; each example has apps of its own in it."""
-    with serving(tmp_path_factory.mktemp("sessions"), embedder=Hashed()) as (api, _):
+    with serving(tmp_path_factory.mktemp("sessions"), embedder=HashedEmbedder()) as (api, _):
         yield api
 
 

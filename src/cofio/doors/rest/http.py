@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ...content import Fetching, Reading, Unreadable
+from ...content import ContentReader, FetchPolicy, Unreadable
 from ...conversations.conversations import Conversations
 from ...conversations.mirror import Mirror
 from ...engine.engine import Engine
@@ -78,7 +78,7 @@ class Door:
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
-        fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
+        fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         mirror: Callable[[Engine], Mirror | None] = lambda _: None,
         quiet: timedelta = timedelta(),  # a value
         folder: Path | None = None,
@@ -98,7 +98,7 @@ class Door:
         self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
         self._uploaders = ThreadPoolExecutor(UPLOADERS, "cofio-rest-upload")
         self._assistant = assistant
-        self._reading = Reading(fetching, None if assistant is None else assistant.model)
+        self._reading = ContentReader(fetching, None if assistant is None else assistant.model)
         spending = None if assistant is None else assistant.spending
         self.jobs = Jobs(lambda: self._verbs().conversations, spending, quiet=quiet)
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 from ...backends.interface import Change, Edit
-from ...content import Item, Reading
+from ...content import ContentReader, Item
 from ...conversations.conversations import Conversations, Place
 from ...conversations.edits import EDITABLE, edited, edited_profile
 from ...conversations.projects import Track, named
@@ -77,7 +77,7 @@ class Verbs:
     zone: tzinfo
     jobs_: Jobs
     assistant: Assistant | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ContentReader = field(default_factory=ContentReader)
     show: Rendering = field(init=False)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class Verbs:
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
-        texts = iter(self.reading.texts(pieces) if pieces else ())
+        texts = iter(self.reading.read_items(pieces) if pieces else ())
         messages = [_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 

@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ... import __version__
 from ...config.settings import Settings
 from ...config.trust import is_versioned
-from ...content import Fetching
+from ...content import FetchPolicy
 from ...system.processes import claim_address
 from ...values.errors import Invalid, Unavailable
 from ...vault.lifecycle import Beside
@@ -294,7 +294,7 @@ def run(
         lambda: memory.engine,
         settings.zone,
         assistant=assistant,
-        fetching=Fetching.parse(settings.fetch),
+        fetching=FetchPolicy.parse(settings.fetch),
         mirror=(vault := Beside(folder, settings)).mirror,
         quiet=timedelta(minutes=settings.quiet_after),
         folder=folder,
