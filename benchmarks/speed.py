@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,7 +75,7 @@ def fill(folder: Path, size: int) -> Store:
             done += len(batch.items)
         while backend.index_vectors(EMBEDDER):
             pass
-    backend.tidy(datetime.now(UTC))
+    backend.tidy()
     return Store(folder, memory, records, ids, vectors)
 
 
@@ -94,7 +93,7 @@ def writes(store: Store, folder: Path) -> dict[str, Times]:
             many.run(partial(store.memory.write_many, batch))
             many.taken[-1] /= 100
         if number % 100 == 99:
-            store.memory._backend.tidy(datetime.now(UTC))
+            store.memory._backend.tidy()
     disk.close()
     store.memory.settle(limit=0)
     return {times.name: times for times in (raw, one, many)}

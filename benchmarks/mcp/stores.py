@@ -96,7 +96,7 @@ def fill(folder: Path, held: Sequence[Chunk], *, vectors: bool = False) -> None:
                     done += len(batch.items)
                 while backend.index_vectors(EMBEDDER):
                     pass
-        backend.tidy(datetime.now(UTC))
+        backend.tidy()
 
 
 def fill_peer(peer: Product, folder: Path, held: Sequence[Chunk], scratch: Path) -> None:

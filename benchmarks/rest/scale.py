@@ -83,7 +83,7 @@ def _fill(engine: Engine, turns: int) -> None:
         talks.carve(place, name, whole=True)
         if number % 100 == 99:
             engine.settle(limit=0)
-            backend.tidy(datetime.now(UTC))
+            backend.tidy()
     engine.settle(limit=0)
 
 
@@ -109,7 +109,7 @@ def _embed(engine: Engine) -> None:
             backend.store_vectors(EMBEDDER, batch, _jittered(real, len(batch.items), draw))
         while backend.index_vectors(EMBEDDER):
             pass
-    backend.tidy(datetime.now(UTC))
+    backend.tidy()
 
 
 def _jittered(real: NDArray[np.float32], count: int, draw: np.random.Generator) -> NDArray[np.float32]:

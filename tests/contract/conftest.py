@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from cofio import Draft, Engine, Record, Settings
 from cofio.backends.interface import Backend, EmbedBatch
-from cofio.backends.sqlite import SqliteBackend
+from cofio.config.address import StoreAddress
 from cofio.embed import Embedder
 from cofio.embed.hashed import HashedEmbedder
+from cofio.engine import opening
+
+from ..conftest import BackendUnderTest
 
 QUIET = Settings(background=False, embedder="none")
 
 
-@pytest.fixture(params=["sqlite"])
-def open_backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Backend]]:
+@pytest.fixture
+def open_backend(store: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Callable[[], Backend]]:
     """Opens the test's store, once more each time."""
     opened: list[Backend] = []
 
     def open_() -> Backend:
-        opened.append({"sqlite": SqliteBackend}[request.param](tmp_path / "store", sync="normal"))
+        opened.append(opening.open_backend(store, Settings(sync="normal"), clock))
         return opened[-1]
 
     yield open_
@@ -38,12 +40,12 @@ def backend(open_backend: Callable[[], Backend]) -> Backend:
 
 
 @pytest.fixture
-def reopen(open_backend: Callable[[], Backend], clock: Callable[[], datetime]) -> Iterator[Callable[..., Engine]]:
+def reopen(open_backend: Callable[[], Backend]) -> Iterator[Callable[..., Engine]]:
     """Opens another engine on the test's store, with other settings or another embedder."""
     opened: list[Engine] = []
 
     def open_(settings: Settings = QUIET, embedder: Embedder | None = None) -> Engine:
-        opened.append(Engine(open_backend(), settings=settings, embedder=embedder, clock=clock))
+        opened.append(Engine(open_backend(), settings=settings, embedder=embedder))
         return opened[-1]
 
     yield open_
@@ -52,15 +54,17 @@ def reopen(open_backend: Callable[[], Backend], clock: Callable[[], datetime]) -
 
 
 @pytest.fixture
-def memory(backend: Backend, clock: Callable[[], datetime]) -> Iterator[Engine]:
+def memory(backend: Backend) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
-    with Engine(backend, settings=QUIET, embedder=HashedEmbedder(), clock=clock) as opened:
+    with Engine(backend, settings=QUIET, embedder=HashedEmbedder()) as opened:
         yield opened
 
 
 @pytest.fixture(params=["tail", "settled", "mixed"])
-def state(request: pytest.FixtureRequest) -> str:
+def state(request: pytest.FixtureRequest, backend_under_test: BackendUnderTest) -> str:
     """Where the words of what a test wrote are: in the tail only, in the index only, or some in each."""
+    if request.param not in backend_under_test.states:
+        pytest.skip(f"{backend_under_test} has no such state")
     return str(request.param)
 
 

@@ -12,12 +12,24 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
-from cofio.backends.interface import Backend, PendingWrite
-from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
+from cofio.backends.interface import Backend
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
+from cofio.config.address import StoreAddress
+from cofio.engine.opening import open_backend
+
+from ..conftest import Stores
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPACE = "library"
@@ -42,15 +54,21 @@ def ticking() -> Ticking:
 
 
 @pytest.fixture
-def checkpoints(backend: Backend, ticking: Ticking) -> Checkpoints:
-    """No checkpoints yet."""
-    return Checkpoints(backend, ticking)
+def clock(ticking: Ticking) -> Ticking:
+    """The clock of the stores."""
+    return ticking
 
 
 @pytest.fixture
-def others(open_backend: Callable[[], Backend], ticking: Ticking) -> Checkpoints:
+def checkpoints(backend: Backend) -> Checkpoints:
+    """No checkpoints yet."""
+    return Checkpoints(backend)
+
+
+@pytest.fixture
+def others(open_backend: Callable[[], Backend]) -> Checkpoints:
     """The same checkpoints, as another process sees them."""
-    return Checkpoints(open_backend(), ticking)
+    return Checkpoints(open_backend())
 
 
 def chat(turns: int, *, about: str = "the weather in Wales") -> dict[str, Any]:
@@ -75,11 +93,8 @@ def state(checkpoints: Checkpoints, id: str | None = None, thread: str = "t") ->
 
 def longest_chain(backend: Backend, thread: str = "t") -> int:
     """How many changes the state that is furthest from a whole one is made of."""
-    with backend.checkpoints(NOW) as rows:
-        number = rows.thread(SPACE, thread, "")
-        assert number is not None
-        nos = [row.no for row in rows.listed(SPACE, thread, "", by_id=False, before=None)]
-        return max(len(rows.chain(no)) - 1 for no in nos)
+    with backend.checkpoints() as rows:
+        return max(len(rows.chain(each.row)) - 1 for each in rows.list_rows(SPACE, thread, ""))
 
 
 # Saving and loading.
@@ -494,10 +509,10 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
     checkpoints.save(SPACE, "u", "c", chat(3))
 
     def damage(rows: Any) -> None:
-        no = rows.number(rows.thread(SPACE, "t", ""), "c1")
+        no = rows.find_for_save(ThreadKey(SPACE, "t", ""), "c1", None)[0]
         rows.rebase(no, None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage, NOW)
+    backend.change_checkpoints(damage)
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t", "c1")
     assert state(others, "c", "u") == chat(3)
@@ -512,9 +527,9 @@ def test_a_damaged_state_is_in_nobodys_way(
 
     def damage(rows: Any) -> None:
         for thread in ("t", "short"):
-            rows.rebase(rows.number(rows.thread(SPACE, thread, ""), "c2"), None, 0, b"\1 no such thing")
+            rows.rebase(rows.find_for_save(ThreadKey(SPACE, thread, ""), "c2", None)[0], None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage, NOW)
+    backend.change_checkpoints(damage)
     said = others.check()
     assert sum("'t'" in each for each in said) >= 1
     assert sum("'short'" in each for each in said) >= 1
@@ -534,9 +549,9 @@ def test_a_thread_whose_newest_state_is_damaged_goes_on(
     fill(checkpoints, 5)
 
     def damage(rows: Any) -> None:
-        rows.rebase(rows.number(rows.thread(SPACE, "t", ""), "c4"), None, 0, b"\1 no such thing")
+        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "c4", None)[0], None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage, NOW)
+    backend.change_checkpoints(damage)
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t")
     others.save(SPACE, "t", "next", chat(6))
@@ -580,7 +595,7 @@ def test_a_clock_that_is_set_back_brings_nothing_to_life(
     checkpoints.save(SPACE, "t", "c", {}, ttl=10)
     ticking.now += timedelta(seconds=20)
     assert state(checkpoints) is None
-    backend.tidy(ticking.now)
+    backend.tidy()
     ticking.now -= timedelta(seconds=15)
     assert state(checkpoints) is None
 
@@ -614,8 +629,8 @@ def test_the_cache_is_bounded_by_what_it_holds(others: Checkpoints, checkpoints:
         for n in range(12):
             assert state(each, thread=f"t{n}")["n"] == n
         held = sum(len(json.dumps(known.state)) for known in each._states.values())
-        assert held * 4 * 0.9 <= each._size <= CACHED
-        assert each._size <= held * 4 * 1.1
+        assert held * 4 * 0.9 <= each._states.size <= CACHED
+        assert each._states.size <= held * 4 * 1.1
 
 
 def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(checkpoints: Checkpoints) -> None:
@@ -623,7 +638,7 @@ def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(check
     for n in range(saves):
         checkpoints.save(SPACE, f"t{n}", "c", {"n": n}, owned=True)
     assert len(checkpoints._states) == MOST_CACHED
-    assert checkpoints._size >= MOST_CACHED * 2048
+    assert checkpoints._states.size >= MOST_CACHED * 2048
 
 
 def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoints, ticking: Ticking) -> None:
@@ -636,11 +651,11 @@ def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoi
     ticking.now += timedelta(seconds=60)
     assert checkpoints.purge(ticking.now) == 1
     assert len(checkpoints._states) == 2
-    assert checkpoints._size == sum(known.memory for known in checkpoints._states.values())
+    assert checkpoints._states.size == sum(known.memory for known in checkpoints._states.values())
 
 
-def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")) as engine:
+def test_a_store_without_background_work_says_how_many_there_are(store: StoreAddress, tmp_path: Path) -> None:
+    with Engine.open(store, settings=Settings(background=False, embedder="none")) as engine:
         engine.checkpoints.save(SPACE, "t", "c", chat(2))
         assert engine.stats()["checkpoints"] == 1
         assert engine.check() == []
@@ -655,25 +670,21 @@ class Threads(RuleBasedStateMachine):
     """Two processes save, load, copy and delete; a dictionary of whole states says what is right."""
 
     ids = Bundle("ids")
+    stores: Stores
+    """Where its store comes from; the test sets it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model: dict[str, dict[str, Any]] = {}
-
-    @initialize()
-    def open(self) -> None:
-        import tempfile
-
-        self.folder = tempfile.TemporaryDirectory()
+        self.store = self.stores.new()
         ticking = Ticking()
-        self.backends = [SqliteBackend(Path(self.folder.name) / "store", sync="normal") for _ in range(2)]
-        self.two = [Checkpoints(backend, ticking) for backend in self.backends]
+        self.backends = [open_backend(self.store, Settings(sync="normal"), ticking) for _ in range(2)]
+        self.two = [Checkpoints(backend) for backend in self.backends]
 
     def teardown(self) -> None:
-        for backend in getattr(self, "backends", []):
+        for backend in self.backends:
             backend.close()
-        if hasattr(self, "folder"):
-            self.folder.cleanup()
+        self.stores.remove(self.store)
 
     @rule(
         target=ids, who=st.integers(0, 1), thread=st.sampled_from("ab"), id=st.integers(0, 30), grow=st.integers(0, 3)
@@ -717,4 +728,5 @@ class Threads(RuleBasedStateMachine):
                 assert state(self.two[0], each, thread) == whole
 
 
-TestThreads = Threads.TestCase
+def test_two_processes_agree_with_whole_states(stores: Stores) -> None:
+    run_state_machine_as_test(type("Threads", (Threads,), {"stores": stores}))

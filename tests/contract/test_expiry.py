@@ -197,7 +197,7 @@ def test_a_record_does_not_expire_early_because_a_clock_once_jumped_ahead(
     advance(ahead)
     memory.write(DEMO, text="written while the clock was wrong")
     memory.checkpoints.save("library", "u", "c", {}, ttl=60)
-    backend.tidy(clock())
+    backend.tidy()
     memory.settle()
     assert memory.get(DEMO, "short") is None
     advance(-ahead)
@@ -226,7 +226,7 @@ def test_a_wrong_time_that_was_kept_does_not_count_when_the_clock_comes_near_it(
     elif correct == "a checkpoint":
         memory.checkpoints.save("library", "t", "c", {}, ttl=DAY)
     else:
-        backend.tidy(clock())
+        backend.tidy()
     advance(3500)
     record = memory.write(DEMO, text="written later")
     assert record.updated_at == clock()
@@ -240,7 +240,7 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     passed = 0.0
     monkeypatch.setattr("cofio.engine.indexing.read_steady_clock", lambda: passed)
     record = memory.write(DEMO, text="mortal", ttl=60)
-    work = Indexing(backend, lambda: None, clock)
+    work = Indexing(backend, lambda: None)
     passed = 7200
     advance(7200)
     work._purge()
@@ -264,7 +264,7 @@ def test_what_expires_only_by_a_clock_that_was_set_ahead_meanwhile_is_not_purged
     monkeypatch.setattr("cofio.engine.indexing.read_steady_clock", lambda: passed)
     monkeypatch.setattr("cofio.engine.indexing.PURGE_AFTER", 0.0)
     record = memory.write(DEMO, text="mortal", ttl=18_000)
-    work = Indexing(backend, lambda: None, clock)
+    work = Indexing(backend, lambda: None)
     advance(72_000)
     passed = 7200
     work._purge()

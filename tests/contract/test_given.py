@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Invalid, Kind, LimitExceeded, Record, Scope, Settings, Where
-from cofio.backends.interface import Extend, Put
-from cofio.backends.sqlite import snapshot
+from cofio.backends.sqlite import searcher
 from cofio.embed.hashed import HashedEmbedder
 from cofio.text.jsonl import read_line, write_line
+from cofio.values.changes import Extend, Put
 
 HERE = Scope("store", "a")
 
@@ -216,12 +216,12 @@ def test_the_nearest_are_those_of_a_plain_comparison(
         for number, parts in enumerate(held)
         if any(len(vector) == len(asked) for vector in parts.values())
     }
-    before = snapshot.GIVEN_AT_ONCE
-    snapshot.GIVEN_AT_ONCE = at_once
+    before = searcher.GIVEN_AT_ONCE
+    searcher.GIVEN_AT_ONCE = at_once
     try:
         hits = memory.nearest(asked, limit=limit)
     finally:
-        snapshot.GIVEN_AT_ONCE = before
+        searcher.GIVEN_AT_ONCE = before
     assert [hit.score for hit in hits] == pytest.approx(sorted(expected.values(), reverse=True)[:limit])
     for hit in hits:
         assert hit.score == pytest.approx(expected[str(hit.record.key)])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cofio import Conflict, Draft, Engine, Invalid, Kind, NotFound, Query, Record, Scope
-from cofio.backends.interface import Change, Delete, Drop, Edit, Put, Vacant
+from cofio.values.changes import Change, Delete, Drop, Edit, Put, Vacant
 
 DEMO = Scope("demo")
 

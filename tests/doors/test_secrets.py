@@ -16,6 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from cofio import Engine, Json, Kind, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.doors import threads
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.protocol import PROTOCOL
@@ -70,7 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def served(store: Path) -> Iterator[TestClient]:
     """The application, as `cofio serve` puts it together."""
     settings = Settings.load(store)
-    memory = Memory(store, settings, say=lambda _: None)
+    memory = Memory(StoreAddress(folder=store), settings, say=lambda _: None)
     vault = Beside(store, settings)
     door = rest.Door(lambda: memory.engine, UTC, mirror=vault.mirror)
     whole = app(

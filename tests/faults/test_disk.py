@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -77,7 +76,7 @@ class Store:
             with allowing_unavailable():
                 self._engine.settle()
             with allowing_unavailable():
-                self._engine._backend.tidy(datetime.now(UTC))  # as the background work does between its pieces
+                self._engine._backend.tidy()  # as the background work does between its pieces
         self.write(2)
         self.close()
 

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.sqlite import SqliteBackend, backend, database, vector_codes
+from cofio.backends.sqlite import SqliteBackend, database, upkeep, vector_codes
 
 from .power import Event, Recorder, image
 from .scale import scaled
@@ -77,7 +76,7 @@ def record(folder: Path, sync: str) -> Recording:
                 for name in ("index", "vectors"):
                     shutil.copytree(folder / "store" / name, made.derived[-1] / name)
             if number % 4 == 3:
-                engine._backend.tidy(datetime.now(UTC))
+                engine._backend.tidy()
     return made
 
 
@@ -87,7 +86,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "CHECKPOINT_PAGES", 120)
         patch.setattr(vector_codes, "TAIL", 4)
-        patch.setattr(backend, "TRUNCATE_EVERY", 0.0)
+        patch.setattr(upkeep, "TRUNCATE_EVERY", 0.0)
         return record(tmp_path_factory.mktemp("recorded"), request.param)
 
 

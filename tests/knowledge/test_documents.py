@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Invalid, Kind, NotFound, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.content import Unreadable
 from cofio.conversations.conversations import Conversations, Place
 from cofio.conversations.retrieval import Asked
@@ -46,9 +47,9 @@ SECRET = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
+def engine(store: StoreAddress) -> Iterator[Engine]:
     """An empty memory."""
-    with Engine.open(tmp_path / "store", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+    with Engine.open(store, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         yield engine
 
 
@@ -245,9 +246,9 @@ def test_the_same_file_twice_is_two_documents_and_the_sender_is_told(documents: 
     assert first.record.id in " ".join(second.notes)
 
 
-def test_deleting_a_document_leaves_no_byte_of_it(tmp_path: Path) -> None:
+def test_deleting_a_document_leaves_no_byte_of_it(store: StoreAddress, tmp_path: Path) -> None:
     mark = "zanzibarian" + "quokka"
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         documents = Documents(engine)
         known = documents.add(HERE, upload(f"# Secret plans\n\nThe {mark} rises.")).record.id
         engine.settle()
@@ -270,11 +271,15 @@ def test_forgetting_a_project_forgets_its_documents(engine: Engine, documents: D
 
 
 def test_a_backup_and_an_export_have_the_documents_whole(
-    tmp_path: Path, engine: Engine, documents: Documents, capsysbinary: pytest.CaptureFixture[bytes]
+    store: StoreAddress,
+    tmp_path: Path,
+    engine: Engine,
+    documents: Documents,
+    capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     stored = documents.add(HERE, upload())
     engine.backup(tmp_path / "backup")
-    assert main(["--store", str(tmp_path / "store"), "export"]) == 0
+    assert main(["--store", store.spell(), "export"]) == 0
     exported = tmp_path / "memory.jsonl"
     exported.write_bytes(capsysbinary.readouterr().out)
     assert main(["--store", str(tmp_path / "copy"), "import", str(exported)]) == 0
@@ -337,10 +342,10 @@ for n in range(10_000):
 """
 
 
-def test_a_process_that_is_killed_leaves_whole_documents_alone(tmp_path: Path) -> None:
+def test_a_process_that_is_killed_leaves_whole_documents_alone(store: StoreAddress, tmp_path: Path) -> None:
     last: dict[str, int] = {}
     for kill in range(6):
-        command = [sys.executable, "-c", CHILD, str(tmp_path / "store")]
+        command = [sys.executable, "-c", CHILD, store.spell()]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert child.stdout is not None
         said = [child.stdout.readline() for _ in range(2 + kill)]
@@ -349,10 +354,10 @@ def test_a_process_that_is_killed_leaves_whole_documents_alone(tmp_path: Path) -
         while kill % 2 and log.stat().st_size == before and time.monotonic() < until:
             pass  # so that every other time it is killed while it writes
         os.kill(child.pid, signal.SIGKILL)
-        said += child.communicate()[0].splitlines()
+        said += child.communicate(timeout=60)[0].splitlines()
         for known, version in (line.split() for line in said if line.strip().count(" ") == 1):
             last[known] = int(version)
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         documents = Documents(engine)
         listed, total = documents.list(HERE, limit=1000)
         assert len(listed) == total >= len(last)

@@ -11,9 +11,9 @@ import apsw
 import pytest
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
-from cofio.backends.interface import Put
 from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, migrate, migrations
 from cofio.embed.hashed import HashedEmbedder
+from cofio.values.changes import Put
 
 SCHEMA1 = Path(__file__).parent / "schema1.sql"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -217,7 +217,7 @@ with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none
             process.stdin.write("go\n")
             process.stdin.flush()
         for process in processes:
-            _, complaint = process.communicate()
+            _, complaint = process.communicate(timeout=60)
             assert process.returncode == 0, complaint
         with opened(store) as memory:
             assert sorted(record.id for record in memory.export()) == ["0", "1", "2"]

@@ -17,9 +17,9 @@ from types import FrameType
 from typing import Any
 
 from cofio import Engine, Settings
-from cofio.backends.interface import Edit
 from cofio.conversations.conversations import Conversations, Place
 from cofio.extract.extractor import Message
+from cofio.values.changes import Edit
 from cofio.values.records import Kind, Scope
 from cofio.vault.layout import SHOWN
 from cofio.vault.sync import Syncing

@@ -81,7 +81,7 @@ def test_a_hostile_skill_stays_in_its_folder(kept: Kept, tmp_path: Path, name: s
         kept.work(number)
     (skill,) = kept.records(Kind.SKILL, "fixer")
     before = {path for path in tmp_path.rglob("*") if "store" not in path.parts}
-    from cofio.backends.interface import Edit
+    from cofio.values.changes import Edit
 
     kept.conversations.apply([Edit(id=skill.id, fields={"title": name})])
     folders = [path.name for path in kept.file("agents", "fixer", "skills").iterdir()]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cofio.backends.interface import Edit
 from cofio.conversations.stretches import profile_put
 from cofio.importers.markdown_entries import find_entries, unescape_controls
+from cofio.values.changes import Edit
 from cofio.values.records import Kind
 from cofio.vault.journal import digest
 from cofio.vault.recovery import take

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.waiting import join
 
 from cofio import Engine
-from cofio.backends.interface import Edit
+from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations, Place
+from cofio.values.changes import Edit
 from cofio.values.records import Kind
 from cofio.vault.vault import Vault
 
@@ -136,9 +138,9 @@ def test_files_are_private_and_git_leaves_the_state_alone(kept: Kept) -> None:
     assert (kept.vault.folder / ".state" / ".gitignore").read_text() == "*\n"
 
 
-def test_many_writers_leave_what_the_database_holds(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
-        vaults = [Vault(engine, tmp_path / "store" / "vault") for _ in range(4)]
+def test_many_writers_leave_what_the_database_holds(store: StoreAddress) -> None:
+    with Engine.open(store, settings=SETTINGS) as engine:
+        vaults = [Vault(engine, store.home / "vault") for _ in range(4)]
 
         def talk(number: int) -> None:
             mine = Kept(engine, vaults[number], Conversations(engine, mirror=vaults[number]), Place())
@@ -150,9 +152,8 @@ def test_many_writers_leave_what_the_database_holds(tmp_path: Path) -> None:
         threads = [threading.Thread(target=talk, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-        made = tree(tmp_path / "store" / "vault")
+        join(*threads)
+        made = tree(store.home / "vault")
         kept = Kept(engine, vaults[0], Conversations(engine, mirror=vaults[0]), Place())
         done = kept.sync()
         assert (done.written, done.edited, done.deleted, done.problems) == ([], [], [], 0)

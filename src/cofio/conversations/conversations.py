@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
 
-from ..backends.interface import Change, Put
 from ..engine.engine import Answers, Engine
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
+from ..values.changes import Change, Put
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record

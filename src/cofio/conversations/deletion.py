@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeAlias, cast
 
-from ..backends.interface import Change, Delete, Drop, Edit, Put
 from ..engine.engine import Engine
 from ..extract.extractor import Extractor
 from ..extract.profiles import remove_messages, restore_messages
+from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIST, AllOf, Filter, Where
 from ..values.records import Draft, Json, Kind, Record, Scope

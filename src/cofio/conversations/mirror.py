@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
-from ..backends.interface import Change, Delete, Drop, Edit, Put
 from ..engine.engine import Answers, Engine
+from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.errors import NotFound
 from ..values.records import Draft, Kind, Scope
 from .message_records import is_turn

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..values.records import Draft, Kind, Record, Scope
+from ..values.scopes import CONVERSATIONS
 
 Track: TypeAlias = Literal["user", "agent"]
-ROOT = "rest"
 PREFIXES = {Kind.EPISODE: "ep", Kind.FACT: "af", Kind.CASE: "ac", Kind.SKILL: "sk"}
 _KINDS = {prefix: kind for kind, prefix in PREFIXES.items()}
 _PUBLIC = re.compile(r"(?P<owner>.+)_(?P<key>(?P<prefix>ep|af|ac|sk)_\d{8}_\d+)", re.DOTALL)
@@ -25,7 +25,7 @@ class Place:
     @property
     def scope(self) -> Scope:
         """All that the project holds."""
-        return Scope(ROOT, self.app, self.project)
+        return CONVERSATIONS / self.app / self.project
 
     def session(self, name: str) -> Scope:
         """The messages of a session that have not been carved yet."""

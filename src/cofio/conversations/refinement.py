@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Protocol, cast
 
-from ..backends.interface import Change, Delete, Edit, Put
 from ..engine.engine import Engine
 from ..extract.extractor import Case, Extraction, Extractor, Fact, Message, Skill
 from ..extract.profiles import merge_entries, remove_messages
+from ..values.changes import Change, Delete, Edit, Put
 from ..values.query import MAX_LIST, Where
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope
 from .case_records import case_data

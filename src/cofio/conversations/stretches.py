@@ -10,14 +10,15 @@ import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import TypeAlias, cast
 
-from ..backends.interface import Change, Edit, Put
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
 from ..extract.profiles import merge_entries
+from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
+from ..values.times import to_micros
 from .case_records import case_data, case_of
 from .message_records import SOURCE, copy, distinct, fields, milliseconds
 from .mirror import Mirror, applied
@@ -145,7 +146,7 @@ class _Writing:
         context = {**self.context, "extractor": self.extractor.name}
         parent = self.cell
         if found.episode is not None:
-            parent = new_id(_micros(self.stretch.messages[-1].at))
+            parent = new_id(to_micros(self.stretch.messages[-1].at))
             turns: Json = [turn.id for turn in self.stretch.turns]
             self._put(
                 home, Kind.EPISODE, numbers, id=parent, title=found.episode.subject[:MAX_TITLE],
@@ -382,7 +383,3 @@ def skill_text(data: Mapping[str, Json]) -> str:
 
 def _case_text(case: Case) -> str:
     return "\n".join(part for part in (case.approach, case.insight) if part)
-
-
-def _micros(at: datetime) -> int:
-    return round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

@@ -7,32 +7,21 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from ..backends.interface import (
-    Backend,
-    Bounds,
-    Change,
-    Delete,
-    Drop,
-    Edit,
-    Extend,
-    Identity,
-    Made,
-    Progress,
-    Put,
-    Vacant,
-)
+from ..backends.interface import Backend, Identity, Progress
 from ..checkpoints.checkpoints import Checkpoints
-from ..config.settings import STORE_FOLDER, Settings, find_store
+from ..config.address import StoreAddress
+from ..config.settings import STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
 from ..embed import Embedder, open_embedder
+from ..values.changes import Change, Delete, Drop, Edit, Extend, Made, Put, Vacant
 from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
-from ..values.query import MAX_LIST, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
+from ..values.query import MAX_LIST, Bounds, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
 from ..values.records import (
     MAX_ID,
     MAX_KEY,
@@ -54,10 +43,11 @@ from ..values.records import (
 )
 from . import search as searching
 from .indexing import Indexing
+from .opening import open_backend, resolve_store
 from .similarity import find_related
 
 if TYPE_CHECKING:
-    from ..backends.interface import Vector
+    from ..values.changes import Vector
 
 Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Found: TypeAlias = list[Record | None]
@@ -82,17 +72,15 @@ class Engine:
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
-        clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.closed = False
         self.read_only = backend.read_only
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         self._backend = backend
-        self._clock = clock or (lambda: datetime.now(UTC))
         self._embedding = _Embedding(self.settings, embedder)
-        self.checkpoints = Checkpoints(backend, self._clock)
-        self._indexing = Indexing(backend, self._embedding.opened, self._clock, self.checkpoints.purge)
+        self.checkpoints = Checkpoints(backend)
+        self._indexing = Indexing(backend, self._embedding.opened, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._indexing, backend)
         if self.settings.background and not self.read_only:
@@ -101,13 +89,13 @@ class Engine:
     @classmethod
     def open(
         cls,
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | StoreAddress | None = None,
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> Engine:
-        """The memory in the folder `store`, made if need be.
+        """The memory in the folder `store`, or at another address, made if need be.
 
         Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
 
@@ -115,19 +103,18 @@ class Engine:
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: a setting is wrong.
         """
-        from ..backends.sqlite import SqliteBackend
-
         if settings is not None and not isinstance(settings, Settings):
             raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
-        folder = find_store(store)
-        chosen = settings or Settings.load(folder)
-        new = is_new(folder)
-        engine = cls(SqliteBackend(folder, sync=chosen.sync), settings=chosen, embedder=embedder, clock=clock)
+        address = resolve_store(store)
+        home = address.home
+        chosen = settings or Settings.load(home)
+        new = is_new(home)
+        engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder)
         if new:
-            mark_made(folder)
-        if new and folder.name == STORE_FOLDER:
+            mark_made(home)
+        if new and home.name == STORE_FOLDER:
             with suppress(OSError):  # a courtesy: the memory should not turn up among a project's files
-                (folder / ".gitignore").write_bytes(b"*\n")
+                (home / ".gitignore").write_bytes(b"*\n")
         return engine
 
     def __enter__(self) -> Engine:
@@ -313,7 +300,7 @@ class Engine:
             NotFound: nothing has this id, or it has expired.
         """
         _id(id)
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             record = view.read(id)
         if record is None:
             raise NotFound(id)
@@ -322,31 +309,31 @@ class Engine:
     def ids(self, prefix: str, *, limit: int = 10) -> Ids:
         """The ids that begin so, in their order: for people, who do not type them whole."""
         check_int("limit", limit, 1, MAX_LIST)
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.ids(_id(prefix), limit)
 
     def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
         """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
         check_int("least", least, 1, MAX_ID)
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
         return {each: each[: max(least, length + 1)] for each, length in shared.items()}
 
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.get(_scope(scope), member(Kind, "kind", kind), _key(key))
 
     def get_many(self, places: Iterable[tuple[Scope, str]], *, kind: Kind | str = Kind.ITEM) -> Found:
         """What each of the keys holds, as of one moment; None for one that holds nothing."""
         sought = [(_scope(scope), _key(key)) for scope, key in places]
         kind = member(Kind, "kind", kind)
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return [view.get(scope, kind, key) for scope, key in sought]
 
     def given(self, id: str) -> dict[str, tuple[float, ...]]:
         """The vectors that were given with a record, as float32; none when nothing has this id."""
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.given(_id(id))
 
     def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
@@ -354,7 +341,7 @@ class Engine:
         check_text("text", text, MAX_TEXT)
         if not text.strip():
             return None
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.same(_scope(scope), member(Kind, "kind", kind), text)
 
     def list(
@@ -376,7 +363,7 @@ class Engine:
         """
         bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
         _order(order)
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.listed(bounds, limit=limit, offset=offset, newest=newest, order=order)
 
     def headings(
@@ -394,7 +381,7 @@ class Engine:
         """The same as `list`, without the texts and data: they are not even read."""
         bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
         _order(order)
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.headings(bounds, limit=limit, offset=offset, newest=newest, order=order)
 
     def count(
@@ -406,12 +393,12 @@ class Engine:
         filter: Filter | None = None,
     ) -> int:
         """How many records the scope and, unless `exact`, all under it hold."""
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.count(_bounds(scope, exact, kinds, filter))
 
     def scopes(self, under: Scope = Scope(), *, kinds: Iterable[Kind] = ()) -> dict[Scope, int]:  # noqa: B008  # a value
         """Each scope that holds records, of these kinds if any are named, with their number."""
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return dict(view.scopes(_scope(under), check_kinds(kinds)))
 
     def search(self, query: Query | str) -> Page:
@@ -425,13 +412,14 @@ class Engine:
         if not isinstance(query, Query):
             raise Invalid("query", f"expected a Query or a string, got {type(query).__name__}")
         embedder = self.embedder() if query.mode != "keyword" else None
-        # Embedded before the look is taken: no snapshot is held while a model works.
-        sought = searching.sought(query, embedder, self._embedding.missing)
-        with self._backend.reading(self._clock(), words=query.mode != "semantic") as view:
+        # Embedded before the search begins: no snapshot is held while a model works.
+        vector = searching.embed_query(query, embedder, self._embedding.missing)
+        bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
+        with self._backend.search(bounds) as searcher:
             return searching.search(
-                view,
+                searcher,
                 query,
-                sought,
+                vector,
                 floor=self.settings.floor if query.floor is None else query.floor,
                 fusion=self.settings.fusion,
             )
@@ -452,14 +440,16 @@ class Engine:
         A record counts by the nearest of its vectors. Only vectors of the same size are compared, and each of them
         within bounds is: nothing is left out for speed.
         """
-        sought = checked_vector("vector", vector)
+        wanted = checked_vector("vector", vector)
         bounds = _page(scope, exact, kinds, filter, limit, offset, True)
-        with self._backend.reading(self._clock()) as view:
-            matches = view.nearest(sought, bounds, offset + limit)[offset:]
-            records = view.records([match.no for match in matches])
-        ranked = enumerate(matches, offset + 1)
-        signals = [(m.no, Signal(score=m.score, rank=rank, share=m.score, relevance=m.relevance)) for rank, m in ranked]
-        return [Hit(record=records[no], score=near.score, why=Why(semantic=near)) for no, near in signals]
+        with self._backend.search(bounds) as searcher:
+            cosines = dict(islice(searcher.nearest(wanted, offset + limit).items(), offset, None))
+            records = searcher.records(list(cosines))
+        hits = []
+        for rank, (row, cosine) in enumerate(cosines.items(), offset + 1):
+            signal = Signal(score=cosine, rank=rank, share=cosine, relevance=min(1.0, max(0.0, cosine)))
+            hits.append(Hit(record=records[row], score=cosine, why=Why(semantic=signal)))
+        return hits
 
     # Keeping the store.
 
@@ -473,7 +463,7 @@ class Engine:
 
     def purge(self) -> int:
         """Remove now what has expired, which nobody sees any more anyway; how many records and checkpoints."""
-        now = self._clock()
+        now = self._backend.now()
         return self._backend.purge(now) + self.checkpoints.purge(now)
 
     def embedder(self) -> Embedder | None:
@@ -500,7 +490,7 @@ class Engine:
                 raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
             self._backend.forget_vectors()
         embedder = self.embedder()
-        self._backend.rebuild(embedder.id if embedder else None, self._clock(), progress)
+        self._backend.rebuild(embedder.id if embedder else None, progress)
         self.settle(progress)
         self.scrub()
 
@@ -534,7 +524,7 @@ class Engine:
 
     def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
         """Every record of the scope and under it, as of one moment, oldest change first."""
-        return self._backend.export(_bounds(scope, False, (), None), self._clock())
+        return self._backend.export(_bounds(scope, False, (), None))
 
     def restore(self, drafts: Sequence[Draft], *, vectors: Mapping[str, Sequence[float]] | None = None) -> int:
         """Put exported records back as they were, in one transaction; how many were new or newer than here.
@@ -556,7 +546,7 @@ class Engine:
 
     def stats(self) -> Mapping[str, int | str]:
         """Numbers about the store for people."""
-        numbers = self._backend.stats(self._clock())
+        numbers = self._backend.stats()
         embedder = self.embedder()
         numbers["embedder"] = embedder.id if embedder else self.settings.embedder
         numbers["meaning"] = "on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}"
@@ -565,7 +555,7 @@ class Engine:
         return numbers
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
-        answers = self._backend.apply(changes, self._clock())
+        answers = self._backend.apply(changes)
         self._indexing.notice()
         return answers
 
@@ -584,7 +574,7 @@ class Engine:
         if not 0 < seconds <= _LONGEST_TTL.total_seconds():
             raise Invalid("ttl", "is not within 0 to 1,000 years")
         # By the store's time, which is what expiry is judged by: the clock may have been set back.
-        with self._backend.reading(self._clock()) as view:
+        with self._backend.reading() as view:
             return view.now + timedelta(seconds=seconds)
 
     def _made(self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]) -> dict[str, Made]:
@@ -600,8 +590,8 @@ class Engine:
         return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
 
     def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
-        with self._backend.reading(self._clock(), words=True) as view:
-            return find_related(view, draft) if related else searching.similar(view, draft)
+        with self._backend.search(searching.like(draft)) as searcher:
+            return (find_related if related else searching.find_duplicates)(searcher, draft)
 
 
 class _Embedding:

@@ -40,18 +40,16 @@ class Indexing:
         self,
         backend: Backend,
         embedder: Callable[[], Embedder | None],
-        clock: Callable[[], datetime],
         purge: Callable[[datetime], int] | None = None,
     ) -> None:
         self._backend = backend
         self._purge_too = purge
         self._embedder = embedder
-        self._clock = clock
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._expired: tuple[float, datetime] | None = None
-        self._started = (read_steady_clock(), clock())
+        self._started = (read_steady_clock(), backend.now())
         self._ahead: float | None = None
         self._changed = self._kept = self._scrubbed = time.monotonic()
         self._scrub_at = 0.0
@@ -169,7 +167,7 @@ class Indexing:
         """Do what keeps the store small and rid of what was deleted."""
         self._kept = time.monotonic()
         self._purge()
-        self._backend.tidy(self._clock())
+        self._backend.tidy()
         self._scrub()
 
     def _scrub(self) -> None:
@@ -198,7 +196,7 @@ class Indexing:
         A clock that was set ahead since this began does not count for that, unless it stays so for a day: then it
         had been behind, as on a machine that learns the time late.
         """
-        now, passed, clock = time.monotonic(), read_steady_clock(), self._clock()
+        now, passed, clock = time.monotonic(), read_steady_clock(), self._backend.now()
         steady = self._started[1] + timedelta(seconds=passed - self._started[0])
         if clock <= steady:
             self._ahead = None

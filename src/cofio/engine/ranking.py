@@ -35,105 +35,106 @@ _DATE = re.compile(
 )
 
 
-def normalised(scores: Mapping[int, float], low: float | None = None) -> dict[int, float]:
-    """The scores stretched to 0 … 1 over the candidates, from `low` when given; all equal becomes all 1."""
+def normalize(scores: Mapping[int, float], low: float | None = None) -> dict[int, float]:
+    """Stretch the scores to 0 … 1 over the candidates, from `low` when given; all equal becomes all 1."""
     if not scores:
         return {}
     bottom = min(scores.values()) if low is None else low
     span = max(scores.values()) - bottom
     if span <= 0:
         return dict.fromkeys(scores, 1.0)
-    return {no: max(0.0, score - bottom) / span for no, score in scores.items()}
+    return {row: max(0.0, score - bottom) / span for row, score in scores.items()}
 
 
-def ranks(scores: Mapping[int, float]) -> dict[int, int]:
-    """The place of each candidate, 1 for the best; ties go to the newer record."""
-    ordered = sorted(scores, key=lambda no: (-scores[no], -no))
-    return {no: place for place, no in enumerate(ordered, 1)}
+def rank(scores: Mapping[int, float]) -> dict[int, int]:
+    """Return the rank of each candidate, 1 for the best; ties go to the newer record."""
+    ordered = sorted(scores, key=lambda row: (-scores[row], -row))
+    return {row: number for number, row in enumerate(ordered, 1)}
 
 
-def reciprocal(
+def fuse_ranks(
     keyword: Mapping[int, int], semantic: Mapping[int, int], k: int = RRF_K
 ) -> dict[int, tuple[float, float]]:
     """Reciprocal rank fusion with the weights .4 and .6: what each signal's rank gives each candidate."""
     return {
-        no: (
-            RRF_KEYWORD / (k + keyword[no]) if no in keyword else 0.0,
-            RRF_SEMANTIC / (k + semantic[no]) if no in semantic else 0.0,
+        row: (
+            RRF_KEYWORD / (k + keyword[row]) if row in keyword else 0.0,
+            RRF_SEMANTIC / (k + semantic[row]) if row in semantic else 0.0,
         )
-        for no in {**keyword, **semantic}
+        for row in {**keyword, **semantic}
     }
 
 
-class Place(NamedTuple):
-    """Where a candidate stands: in which session (None for none), at which position, by whom and when.
+class Position(NamedTuple):
+    """Where a candidate stands: in which session (None for none), at which number, by whom and when.
 
     A search makes hundreds, so it is cheap to make.
     """
 
     session: tuple[int, str] | None
-    position: int | None
+    number: int | None
     author: str
-    at: int
+    created_at: int
     """Microseconds since 1970, UTC."""
 
 
-def windowed(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
-    """The sum of the scores in the window around each turn, itself included."""
-    at = _positions(places)
+def sum_windows(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
+    """Return the sum of the scores in the window around each turn, itself included."""
+    at = _index_turns(positions)
     result: dict[int, float] = {}
-    for no, place in places.items():
-        total = scores.get(no, 0.0)
-        if place.session is not None and place.position is not None:
+    for row, position in positions.items():
+        total = scores.get(row, 0.0)
+        if position.session is not None and position.number is not None:
             for step in _steps(REACH):
-                near = at.get((place.session, place.position + step))
+                near = at.get((position.session, position.number + step))
                 total += scores.get(near, 0.0) if near is not None else 0.0
-        result[no] = total
+        result[row] = total
     return result
 
 
-def smoothed(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
-    """What each candidate gains from the turns beside it."""
-    at = _positions(places)
+def weigh_neighbours(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
+    """Return what each candidate gains from the turns beside it."""
+    at = _index_turns(positions)
     gains: dict[int, float] = {}
-    for no, place in places.items():
-        if place.session is None or place.position is None:
+    for row, position in positions.items():
+        if position.session is None or position.number is None:
             continue
-        near = [at.get((place.session, place.position + step)) for step in _steps(1)]
+        near = [at.get((position.session, position.number + step)) for step in _steps(1)]
         gain = SMOOTHING * sum(scores.get(other, 0.0) for other in near if other is not None)
         if gain:
-            gains[no] = gain
+            gains[row] = gain
     return gains
 
 
-def session_best(scores: Mapping[int, float], places: Mapping[int, Place]) -> dict[int, float]:
-    """What each candidate gains from the best of its session."""
+def weigh_session(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
+    """Return what each candidate gains from the best of its session."""
     best: dict[tuple[int, str], float] = defaultdict(float)
-    for no, place in places.items():
-        if place.session is not None:
-            best[place.session] = max(best[place.session], scores.get(no, 0.0))
-    return {no: SESSION * best[place.session] for no, place in places.items() if place.session is not None}
+    for row, position in positions.items():
+        if position.session is not None:
+            best[position.session] = max(best[position.session], scores.get(row, 0.0))
+    return {row: SESSION * best[each.session] for row, each in positions.items() if each.session is not None}
 
 
-def named_author(asked: Iterable[str], authors: Mapping[int, frozenset[str]]) -> dict[int, float]:
-    """What each candidate gains for being by the one author that the query names."""
-    sought = set(asked)
-    named = {names for names in authors.values() if names and names & sought}
-    if len(named) != 1:
+def weigh_author(words: Iterable[str], authors: Mapping[int, frozenset[str]]) -> dict[int, float]:
+    """Return what each candidate gains for being by the one author that the query's words name."""
+    query_words = set(words)
+    matching = {names for names in authors.values() if names and names & query_words}
+    if len(matching) != 1:
         return {}
-    (only,) = named
-    return {no: AUTHOR for no, names in authors.items() if names == only}
+    (only,) = matching
+    return {row: AUTHOR for row, names in authors.items() if names == only}
 
 
-def dated(query: str, places: Mapping[int, Place]) -> dict[int, float]:
-    """What each candidate of a session gains for being of a time that the query names."""
-    spans = list(_spans(query))
+def weigh_date(query: str, positions: Mapping[int, Position]) -> dict[int, float]:
+    """Return what each candidate of a session gains for being of a time that the query names."""
+    spans = list(_find_spans(query))
     if not spans:
         return {}
     return {
-        no: DATE
-        for no, place in places.items()
-        if place.session is not None and any(_within(_EPOCH + timedelta(microseconds=place.at), span) for span in spans)
+        row: DATE
+        for row, each in positions.items()
+        if each.session is not None
+        and any(_is_within(_EPOCH + timedelta(microseconds=each.created_at), span) for span in spans)
     }
 
 
@@ -146,7 +147,7 @@ class _Span:
     day: int | None
 
 
-def _spans(query: str) -> Iterable[_Span]:
+def _find_spans(query: str) -> Iterable[_Span]:
     for found in _DATE.finditer(query):
         if found["iso"]:
             yield _Span(int(found["iy"]), int(found["im"]), int(found["id"]) if found["id"] else None)
@@ -165,7 +166,7 @@ def _spans(query: str) -> Iterable[_Span]:
             yield _Span(int(found["year"]), None, None)
 
 
-def _within(moment: datetime, span: _Span) -> bool:
+def _is_within(moment: datetime, span: _Span) -> bool:
     """Whether a moment agrees with a named time; a named day also agrees with what was said in the week after."""
     if span.day is not None and span.month is not None:
         year = span.year or moment.year
@@ -179,11 +180,12 @@ def _within(moment: datetime, span: _Span) -> bool:
     return moment.year == span.year
 
 
-def _positions(places: Mapping[int, Place]) -> dict[tuple[tuple[int, str], int], int]:
+def _index_turns(positions: Mapping[int, Position]) -> dict[tuple[tuple[int, str], int], int]:
+    """Return which candidate stands at each number of each session."""
     return {
-        (place.session, place.position): no
-        for no, place in places.items()
-        if place.session is not None and place.position is not None
+        (each.session, each.number): row
+        for row, each in positions.items()
+        if each.session is not None and each.number is not None
     }
 
 

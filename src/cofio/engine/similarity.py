@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..backends.interface import Bounds, View
+from ..backends.search_interface import Searcher
 from ..text.tokenizer import STOP_WORDS, query_words, words
 from ..values.records import Draft, Record, Similar
+from .search import find_records
 
-SOUGHT, CANDIDATES = 2, 3  # words that are looked up, and records that are looked at
+TOPIC_WORDS, CANDIDATES = 2, 3  # words that are looked up, and records that are compared
 READ = 1_000  # characters of each text that are compared
 NEAR = 0.4  # the share of words in common from which two records with different topics are compared at all
 ALIKE, WITHIN = 0.5, 0.8  # of all their words, or of the shorter one's, makes two records near-duplicates
@@ -40,11 +41,11 @@ class _Statement:
 
     @classmethod
     def of(cls, sentence: str) -> _Statement:
-        """The statement that a sentence makes."""
-        said = frozenset(words(sentence))
-        numbers, days, months = frozenset(word for word in said if word.isdigit()), said & _DAYS, said & _MONTHS
-        about = said - _STOPS - _NEGATIONS - numbers - days - months
-        return cls(about, (numbers, days, months), bool(said & _NEGATIONS))
+        """Return the statement that a sentence makes."""
+        its = frozenset(words(sentence))
+        numbers, days, months = frozenset(word for word in its if word.isdigit()), its & _DAYS, its & _MONTHS
+        about = its - _STOPS - _NEGATIONS - numbers - days - months
+        return cls(about, (numbers, days, months), bool(its & _NEGATIONS))
 
     def contradicts(self, other: _Statement, *, on_topic: bool, same_title: bool) -> bool:
         """Whether the other says something else of the same thing: another value, the contrary, or another word."""
@@ -94,20 +95,16 @@ class _Gist:
         return tuple(_Statement.of(sentence) for sentence in _END.split(self.text) if sentence.strip())
 
 
-def find_related(view: View, draft: Draft) -> tuple[Similar, ...]:
-    """Records of the draft's scope and kind that say nearly the same or may contradict it, the most alike first."""
-    sought = _pick_words(draft)
-    if not sought:
-        return ()
-    bounds = Bounds(scope=draft.scope, exact=True, kinds=(draft.kind,), filter=None)
-    matches = view.keyword(sought, bounds, CANDIDATES)
-    return tuple(_compare(draft, view.records([match.no for match in matches]).values()))
+def find_related(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
+    """Return the records that say nearly the same as a draft or may contradict it, the most alike first."""
+    topic = _pick_words(draft)
+    return tuple(_compare(draft, find_records(searcher, topic, CANDIDATES))) if topic else ()
 
 
 def _pick_words(draft: Draft) -> tuple[str, ...]:
     """The words of the topic that tell most: long ones are rare."""
     topic = query_words(draft.title) or query_words(draft.text[:READ])
-    return tuple(sorted(topic, key=lambda word: -len(word))[:SOUGHT])
+    return tuple(sorted(topic, key=lambda word: -len(word))[:TOPIC_WORDS])
 
 
 def _compare(draft: Draft, records: Iterable[Record]) -> list[Similar]:

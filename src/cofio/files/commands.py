@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..backends.interface import Change
 from ..engine.engine import Engine
 from ..secrets.policy import admit
 from ..secrets.scanner import find_secret
+from ..values.changes import Change
 from ..values.errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
 from ..values.records import Record, Scope
 from . import texts as words

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from ..backends.interface import Change, Delete, Drop, Edit
 from ..content import ContentReader, Outline
 from ..conversations.conversations import Place
 from ..conversations.message_records import fields
@@ -16,6 +15,7 @@ from ..conversations.retrieval import Answer, Asked, Found, score
 from ..engine.engine import Engine
 from ..secrets.policy import Door, admit, admit_draft
 from ..secrets.scanner import find_secret
+from ..values.changes import Change, Delete, Drop, Edit
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIMIT, MAX_LIST, AllOf, Filter, Query, Where
 from ..values.records import Draft, Json, Kind, Record

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from ..backends.interface import Change, Put
 from ..conversations.conversations import Place
 from ..conversations.message_records import fields
+from ..values.changes import Change, Put
 from ..values.errors import Invalid
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_text
 from .categories import Category

@@ -10,8 +10,8 @@ from itertools import islice, takewhile
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from ..backends.interface import Change, Delete, Put, Vacant
 from ..engine.engine import Engine
+from ..values.changes import Change, Delete, Put, Vacant
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIMIT, MAX_LIST, Hit, Query
 from ..values.records import Json, Kind, Record, Scope, check_int, checked_vector

@@ -315,3 +315,13 @@ def _check_value(name: str, shown: str, operator: str, value: Value) -> None:
         raise Invalid("filter", f"{shown} {operator}: {value!r} is not a value that it can be compared with")
     if isinstance(value, str):
         check_text("filter", value, MAX_QUERY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What a read may see: nothing outside these is ever returned."""
+
+    scope: Scope
+    exact: bool
+    kinds: tuple[Kind, ...]
+    filter: Filter | None

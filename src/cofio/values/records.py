@@ -68,7 +68,7 @@ class Kind(StrEnum):
     """A section of such a document."""
 
 
-UNSOUGHT = frozenset({Kind.REVISION, Kind.LEDGER})
+NOT_SEARCHABLE = frozenset({Kind.REVISION, Kind.LEDGER})
 """The kinds that no search finds."""
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
-from ..backends.interface import Change, Progress, Put
+from ..backends.interface import Progress
 from ..conversations.case_records import case_data
 from ..conversations.conversations import Conversations, Place
 from ..conversations.projects import PREFIXES, named
@@ -18,14 +18,15 @@ from ..extract.extractor import Case
 from ..importers import markdown_entries
 from ..importers.everos import Memory, Tree
 from ..secrets.policy import admit_draft
+from ..values.changes import Change, Put
 from ..values.errors import Conflict, Invalid, NotFound, Unavailable
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
+from ..values.times import to_millis
 from .renderer import share
 
 SOURCE = "everos"
 TRIES = 50
 BATCH = 200  # records that are written in one transaction
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,7 +176,7 @@ class _Taking:
         at = _time(said.get("timestamp"), self._zone)
         data: dict[str, Json] = {
             "session_id": said.get("session_id") or "", "parent_type": said.get("parent_type") or "memcell",
-            "parent_id": said.get("parent_id") or "", "at": round((at - _EPOCH).total_seconds() * 1000),
+            "parent_id": said.get("parent_id") or "", "at": to_millis(at),
             "senders": dict.fromkeys(markdown_entries.parse_names(said.get("sender_ids") or ""), True),
             "extractor": SOURCE,
         }  # fmt: skip
@@ -219,7 +220,7 @@ class _Taking:
             "confidence": share("confidence", said.get("confidence") or 0.5),
             "maturity": share("maturity_score", said.get("maturity_score") or 1.0),
             "source_case_ids": cast(Json, mine), "sessions": {}, "senders": {}, "extractor": SOURCE,
-            "at": round((at - _EPOCH).total_seconds() * 1000),
+            "at": to_millis(at),
         }  # fmt: skip
         if said.get("cluster_id"):
             data["cluster_id"] = str(said["cluster_id"])

@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from ..backends.interface import Change, Edit, Progress
+from ..backends.interface import Progress
 from ..conversations.conversations import Conversations, Place, public_id
 from ..conversations.edits import edited
 from ..conversations.mirror import Seen
-from ..conversations.projects import ROOT
 from ..conversations.stretches import profile_put
 from ..secrets.policy import admit
+from ..values.changes import Change, Edit
 from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ..values.query import MAX_LIST
 from ..values.records import Kind, Record, Scope
+from ..values.scopes import CONVERSATIONS
 from .attachment import is_too_much
 from .journal import UNKNOWN, Known, digest
 from .layout import DAILY, SHOWN, Located, Path, day_of, is_key, written
@@ -174,7 +175,7 @@ class Syncing:
         """The files that there should be, with the keys of their entries."""
         vault = self._vault
         found: dict[Path, set[str]] = {}
-        for home in vault.engine.scopes(Scope(ROOT)):
+        for home in vault.engine.scopes(CONVERSATIONS):
             if len(home.names) != 5 or home.names[3] not in ("user", "agent"):
                 continue
             skills: dict[str, str] = {}

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..backends.interface import Change, Edit, Put
 from ..conversations.deletion import KEPT
 from ..conversations.message_records import fields
 from ..conversations.mirror import Seen
@@ -26,6 +25,7 @@ from ..extract.profiles import restore_messages
 from ..importers import markdown_entries
 from ..system.disk import leads_elsewhere
 from ..text.jsonl import read_line, write_line
+from ..values.changes import Change, Edit, Put
 from ..values.errors import Invalid, NotFound
 from ..values.records import Draft, Json, Kind, Record, Scope
 from .layout import STATE, Path

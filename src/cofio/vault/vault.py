@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path as Folder
 
 from ..conversations.mirror import Seen
-from ..conversations.projects import ROOT
 from ..engine.engine import Answers, Engine
 from ..importers import markdown_entries
 from ..system.processes import is_running
 from ..values.errors import Conflict, Invalid, NotFound, Unavailable
 from ..values.query import MAX_LIST
 from ..values.records import Draft, Kind, Record, Scope
+from ..values.scopes import CONVERSATIONS
 from .attachment import Attachment
 from .journal import UNKNOWN, Extent, File, Known, State, digest
 from .layout import SHOWN, TRACKS, Layout, Located, Path, day_of, order, written
@@ -86,7 +86,7 @@ class Vault:
         if self.detachment:
             return
         self.attachment.note_home()
-        if not self.state.about("complete") and not self.engine.count(Scope(ROOT), kinds=SHOWN):
+        if not self.state.about("complete") and not self.engine.count(CONVERSATIONS, kinds=SHOWN):
             self.completed()
 
     @property
@@ -206,7 +206,7 @@ class Vault:
         """Whether all of it must be looked at, because the database was changed by others than us."""
         if self.state.about("complete") != self._zone:
             return True
-        return self.state.total() != self.engine.count(Scope(ROOT), kinds=SHOWN)
+        return self.state.total() != self.engine.count(CONVERSATIONS, kinds=SHOWN)
 
     def completed(self) -> None:
         """All of it has been looked at."""
@@ -252,7 +252,7 @@ class Vault:
         finally:
             self._fresh, self._meant = {}, ()
         for each in seen:
-            if each.kind is None and good and each.scope in Scope(ROOT):
+            if each.kind is None and good and each.scope in CONVERSATIONS:
                 self.state.unregister("\0".join(each.scope.names[1:]))
         self.attachment.follow()
         return good
@@ -276,7 +276,7 @@ class Vault:
             if each.kind is not None:
                 yield each
                 continue
-            if each.scope.names[:1] not in ((), (ROOT,)):
+            if each.scope.names and each.scope not in CONVERSATIONS:
                 continue
             if len(each.scope.names) > 3 and each.scope.names[3] not in TRACKS:
                 continue

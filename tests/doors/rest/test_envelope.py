@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,6 +23,7 @@ from cofio.doors.rest.calls import NO_BODY
 from cofio.doors.web.http import Traced
 from cofio.doors.web.tokens import Tokens
 
+from ...conftest import Stores
 from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, Json, enveloped, failed, said, serving
 
 calls = pytest.mark.parametrize("call", CALLS)
@@ -313,8 +313,8 @@ def test_health_is_ok_without_a_token(guarded: tuple[Api, Tokens]) -> None:
 
 
 @pytest.mark.requirement("probes.health")
-def test_health_says_what_a_server_without_vectors_cannot_do(tmp_path: Path) -> None:
-    with serving(tmp_path / "words") as (api, _):
+def test_health_says_what_a_server_without_vectors_cannot_do(stores: Stores) -> None:
+    with serving(stores.new()) as (api, _):
         health = api.client.get("/health").json()
     assert health["capabilities"]["embed"] is False
     assert health["disabled_features"] == ["vector_search", "reflection", "multimodal_upload"]
@@ -358,10 +358,10 @@ def test_metrics_count_requests_by_path_and_status_and_hold_no_names(api: Api) -
 
 
 @pytest.mark.requirement("docs.setting", "docs.page")
-def test_the_description_can_be_turned_off_and_says_how_to_turn_it_on(api: Api, tmp_path: Path) -> None:
+def test_the_description_can_be_turned_off_and_says_how_to_turn_it_on(api: Api, stores: Stores) -> None:
     for path in ("/openapi.json", "/docs", "/redoc"):
         assert "COFIO_DOCS=true" in failed(api.client.get(path), 404, path)
-    with serving(tmp_path / "other", docs=True) as (other, _):
+    with serving(stores.new(), docs=True) as (other, _):
         described = other.client.get("/openapi.json").json()
         assert described["openapi"].startswith("3.")
         assert {f"{PREFIX}/{call}" for call in CALLS} < set(described["paths"])
@@ -382,8 +382,8 @@ def test_the_description_can_be_turned_off_and_says_how_to_turn_it_on(api: Api, 
 
 
 @pytest.mark.requirement("docs.whole")
-def test_the_description_names_every_field_of_the_page(tmp_path: Path) -> None:
-    with serving(tmp_path / "other", docs=True) as (other, _):
+def test_the_description_names_every_field_of_the_page(stores: Stores) -> None:
+    with serving(stores.new(), docs=True) as (other, _):
         schemas = other.client.get("/openapi.json").json()["components"]["schemas"]
     assert {"session_id", "app_id", "project_id", "messages"} <= set(schemas["AddRequest"]["properties"])
     for name, item in {

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_until
 
 from cofio import Engine, Kind, Scope, Unavailable
+from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations, Place
 from cofio.conversations.idle import find_quiet_sessions
 from cofio.doors.rest.jobs import WORKERS
@@ -27,37 +26,29 @@ __all__ = ["start"]
 SHORT = timedelta(milliseconds=50)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-
-
 @pytest.mark.requirement("sessions.quiet")
-def test_a_session_that_has_fallen_silent_is_carved_without_another_message(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
+def test_a_session_that_has_fallen_silent_is_carved_without_another_message(store: StoreAddress) -> None:
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()  # as a server does when it starts
         api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
         api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
-        until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
+        wait_until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
         assert api.waiting() == []
         assert api.flush() == "no_extraction"
 
 
 @pytest.mark.requirement("sessions.quiet")
-def test_a_session_that_was_left_open_is_carved_by_the_next_server(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=HashedEmbedder()) as (api, _):
+def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreAddress) -> None:
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.door.jobs.resume()
         api.add(said(CLIMBING))
-    with serving(tmp_path / "store", embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()
-        until(lambda: len(api.get()) == 1)
+        wait_until(lambda: len(api.get()) == 1)
 
 
 @pytest.mark.requirement("sessions.quiet", "server.several")
-def test_of_several_servers_one_carves(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_of_several_servers_one_carves(store: StoreAddress) -> None:
     with (
         serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (one, _),
         serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (
@@ -69,7 +60,7 @@ def test_of_several_servers_one_carves(tmp_path: Path) -> None:
             one.add(said(f"I saw bird {number}.", T + number), session=f"s{number}", defer_extraction=True)
         for api in (one, two):
             api.door.jobs.resume()
-        until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
+        wait_until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
         episodes = one.get(page_size=100)
         assert sorted(each["session_id"] for each in episodes) == sorted(f"s{number}" for number in range(20))
         for number in range(20):
@@ -79,7 +70,7 @@ def test_of_several_servers_one_carves(tmp_path: Path) -> None:
 @pytest.mark.requirement("sessions.quiet", "errors.logs")
 @pytest.mark.parametrize("error", [RuntimeError("SECRET"), Unavailable("SECRET")])
 def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+    store: StoreAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     real = Conversations.carve
 
@@ -89,11 +80,11 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(tmp_path / "store", embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         for session in ("a", "b"):
             api.add(said(CLIMBING), session=session, defer_extraction=True)
         api.door.jobs.resume()
-        until(lambda: not api.waiting("b"))
+        wait_until(lambda: not api.waiting("b"))
         assert len(api.waiting("a")) == 1
         assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
     assert "SECRET" not in caplog.text
@@ -101,7 +92,7 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
 
 @pytest.mark.requirement("sessions.quiet", "tasks.prompt")
 def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: StoreAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     real, begun, over = Conversations.carve, threading.Event(), threading.Event()
 
@@ -112,7 +103,7 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(tmp_path / "store", embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.add(said(CLIMBING), session="silent", defer_extraction=True)
         api.door.jobs.resume()
         assert begun.wait(60)
@@ -122,12 +113,12 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
             assert api.engine.list(Scope("rest"), kinds=(Kind.EPISODE,)) == []  # the look is not over
         finally:
             over.set()
-        until(lambda: not api.waiting("silent"))
+        wait_until(lambda: not api.waiting("silent"))
 
 
 @pytest.mark.requirement("sessions.quiet")
-def test_which_sessions_are_quiet(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store") as engine:
+def test_which_sessions_are_quiet(store: StoreAddress) -> None:
+    with Engine.open(store) as engine:
         api = Conversations(engine)
 
         def keep(session: str, place: Place = Place()) -> None:  # noqa: B008  # a value
@@ -153,4 +144,4 @@ def test_the_setting_says_when(start: Start) -> None:
     with closing(server.connect()) as connection:
         assert ask(connection, "add", {"session_id": "s", "messages": [said(CLIMBING)]})[0] == 200
         asked = {"user_id": "alice", "memory_type": "episode"}
-        until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)
+        wait_until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)

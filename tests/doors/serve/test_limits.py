@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cofio import Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
@@ -129,8 +130,10 @@ def test_limits_are_kept_with_the_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_name_that_no_app_and_no_project_has_is_refused_and_changes_nothing(tmp_path: Path, name: str) -> None:
-    tokens = Tokens(tmp_path / "store")
+def test_a_name_that_no_app_and_no_project_has_is_refused_and_changes_nothing(
+    store: StoreAddress, tmp_path: Path, name: str
+) -> None:
+    tokens = Tokens(store.home)
     for field, of, within in (("app", name, None), ("project", "shop", name)):
         with pytest.raises(Invalid) as refused:
             tokens.add("t", app=of, project=within)
@@ -224,15 +227,19 @@ PROBES = [Route(path, probe, methods=["GET", "POST"]) for path in ("/api/v1/memo
 
 
 @pytest.fixture
-def tokens(tmp_path: Path) -> Tokens:
+def tokens(store: StoreAddress) -> Tokens:
     """The tokens of a store that has none yet."""
-    return Tokens(tmp_path / "store")
+    return Tokens(store.home)
 
 
 @pytest.fixture
-def client(tmp_path: Path, tokens: Tokens) -> Iterator[TestClient]:
+def client(store: StoreAddress, tokens: Tokens) -> Iterator[TestClient]:
     """A client of the whole application, with doors that say whose token they are given."""
-    memory = Memory(tmp_path / "store", Settings(embedder="none", sync="normal", background=False), say=lambda _: None)
+    memory = Memory(
+        store,
+        Settings(embedder="none", sync="normal", background=False),
+        say=lambda _: None,
+    )
     whole = app(
         server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
         zone=timezone(timedelta(hours=5, minutes=30)),
@@ -363,7 +370,8 @@ def test_requests_at_once_with_different_tokens_do_not_mix(tokens: Tokens) -> No
             waiting += 1
             if waiting == len(shown):
                 everyone.set()
-            await everyone.wait()
+            with anyio.fail_after(60):
+                await everyone.wait()
             given[scope["path"].rsplit("/", 1)[1]] = (scope["state"]["token"].name, scope["state"]["kept"])
 
         guard = Traced(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))

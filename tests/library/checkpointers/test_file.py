@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from cofio.library.messages import Message
-from cofio.library.providers import file as module
 from cofio.library.providers.file import FileCheckpointer
 from cofio.library.providers.named_files import spelled, unspelled
 from cofio.library.state import AgentState
+from cofio.system import atomic_files
 from cofio.values.errors import Invalid, Unavailable
 
 from ...conftest import Clock
@@ -109,7 +109,7 @@ def test_a_process_killed_while_it_writes_leaves_no_torn_file(tmp_path: Path) ->
     process.send_signal(signal.SIGKILL)
     saved += process.stdout.read().split()
     process.stdout.close()
-    process.wait()
+    process.wait(60)
 
     async def test() -> None:
         checkpointer = FileCheckpointer(tmp_path / "kept")
@@ -129,7 +129,7 @@ def test_a_process_killed_while_it_writes_leaves_no_torn_file(tmp_path: Path) ->
 @pytest.mark.requirement("file.atomic")
 @pytest.mark.parametrize("broken", ["fsync", "replace", "write"])
 def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     async def test() -> None:
@@ -139,7 +139,7 @@ def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
         there = files(tmp_path)
         with monkeypatch.context() as patched:
             if broken == "write":
-                patched.setattr(module, "open", fail, raising=False)
+                patched.setattr(atomic_files, "open", fail, raising=False)
             else:
                 patched.setattr(os, broken, fail)
             for name in ("c", "d", None):
@@ -333,7 +333,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
     writers = [writer(tmp_path, name, 10) for name in ("a", "b", "c")]
     saved: set[str] = set()
     for process in writers:
-        out, _ = process.communicate()
+        out, _ = process.communicate(timeout=60)
         assert process.returncode == 0
         saved |= set(out.split()) - {"ready"}
     assert len(saved) == 30

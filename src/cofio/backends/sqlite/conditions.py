@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from ...values.query import AllOf, AnyOf, Filter, Value, Where
+from ...values.query import AllOf, AnyOf, Bounds, Filter, Value, Where
 from ...values.records import Scope
-from ..interface import Bounds
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Bound = None | int | float | str | bytes

@@ -15,9 +15,20 @@ from typing import NamedTuple, TypeAlias
 import apsw
 
 from ...text.tokenizer import embed_text, record_words
+from ...values.changes import Change, Delete, Drop, Edit, Extend, Put, Vacant
 from ...values.errors import Conflict, Invalid, NotFound
-from ...values.records import UNSOUGHT, Draft, Heading, Importance, Kind, Record, Scope, Similar, encode_json, new_id
-from ..interface import Change, Delete, Drop, Edit, Extend, Put, Vacant
+from ...values.records import (
+    NOT_SEARCHABLE,
+    Draft,
+    Heading,
+    Importance,
+    Kind,
+    Record,
+    Scope,
+    Similar,
+    encode_json,
+    new_id,
+)
 from .conditions import EPOCH, micros
 from .database import fetch, raise_schema
 
@@ -27,6 +38,7 @@ COLUMNS = (
     f"id, {_PATH}, kind, key, title, text, data, tags, importance, "
     "author, source, parent, position, created_at, updated_at, expires_at, version"
 )
+JSON_COLUMNS = COLUMNS.replace(_PATH, f"hex({_PATH})")  # JSON has no bytes
 Row: TypeAlias = tuple[
     str, bytes, str, str | None, str, str, str, str, str,
     str, str, str | None, int | None, int, int, int | None, int,
@@ -151,7 +163,7 @@ class Prepared(NamedTuple):
 def prepare(draft: Draft) -> Prepared:
     """Take a draft's text apart."""
     found_by = []
-    if draft.kind not in UNSOUGHT:
+    if draft.kind not in NOT_SEARCHABLE:
         found_by = record_words(
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
         )

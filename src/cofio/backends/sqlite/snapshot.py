@@ -1,51 +1,25 @@
-"""One consistent look at a store: what a read or a search sees, and how candidates are judged by their rows."""
+"""One consistent look at a store: what a read sees."""
 
 from __future__ import annotations
 
-import array
-import heapq
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
-from typing import TYPE_CHECKING
 
 import apsw
 
-from ...values.query import Order
+from ...values.query import Bounds, Order
 from ...values.records import Heading, Kind, Record, Scope
-from ..interface import Backlog, Bounds, Brief, Match
-from .conditions import Condition, micros, within, within_scope
-from .database import fetch
-from .keyword_search import WordSearch, narrowed
+from .conditions import micros, within
 from .record_rows import COLUMNS, HEADING, given_with, heading_of, moment, record_of, steady, text_digest
-from .word_index import Damaged, Look, watched
-
-if TYPE_CHECKING:
-    from ..interface import Vector
-    from .backend import SqliteBackend
-    from .vector_codes import Codes, Near
-
-DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
-EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
-FEW = 1000  # so few records that pass a filter are named to the word index
-SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
-GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
-MANY = 2000  # a backlog is looked at no further in a search: counting would take longer than searching
-_BRIEF = "no, id, scope, parent, position, author, created_at, words, seq, text_seq"
 
 
 class SqliteView:
     """One consistent look at a store."""
 
-    def __init__(self, backend: SqliteBackend, connection: apsw.Connection, look: Look, now: datetime) -> None:
-        self._backend = backend
+    def __init__(self, connection: apsw.Connection, now: datetime) -> None:
         self._connection = connection
-        self._look = look
-        self._at = steady(micros(now), look.state.updated)
-        self._known: dict[int, Brief] = {}
-        self._loaded_codes: dict[str, list[Codes]] = {}
-        self._passing: list[int] | None = None
+        self._at = steady(micros(now), connection.execute("SELECT updated FROM state").get)
         self.now = moment(self._at)
 
     def read(self, record_id: str) -> Record | None:
@@ -120,168 +94,9 @@ class SqliteView:
         )
         return [(Scope.from_path(path), count) for path, count in rows]
 
-    def keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
-        """The best candidates by words."""
-        try:
-            return self._keyword(words, bounds, limit)
-        except Damaged:
-            # No more than candidates has been read so far: a later look can take the place of this one.
-            self._known.clear()
-            self._look = self._backend.mend(self._connection, self._look.state)
-            return self._keyword(words, bounds, limit)
-
-    def _keyword(self, words: Sequence[str], bounds: Bounds, limit: int) -> list[Match]:
-        """The best candidates from the tail and from the index, as long as the row agrees."""
-        with watched():
-            search = WordSearch(self._look, words, bounds, self._few(bounds))
-        condition = within(bounds, self._at, by_row=True)
-        found: dict[int, Match] = {}
-        depth, done = limit, 0
-        while done < len(search.tail) and len(found) < limit:
-            some = search.tail[done:depth]
-            self._seen([match.no for match, _ in some], condition)
-            found |= {match.no: match for match, seq in some if self._is(match.no, seq)}
-            depth, done = depth * DEEPER, depth
-        depth, done = limit, 0
-        while True:
-            with watched():
-                hits = search.indexed(depth)
-            self._seen([no for no, _, _ in hits[done:]], condition)
-            found |= {
-                no: search.match(no, score, self._known[no].words)
-                for no, seq, score in hits[done:]
-                if self._is(no, seq)  # else the record has changed since, and is in the tail
-            }
-            if len(hits) < depth or len(found) >= limit:
-                break
-            depth, done = depth * DEEPER, len(hits)
-        return sorted(found.values(), key=lambda match: (-match.score, -match.no))[:limit]
-
-    def _is(self, no: int, seq: int) -> bool:
-        """Whether a record that was looked at is within bounds and was last changed by this change."""
-        known = self._known.get(no)
-        return known is not None and known.seq == seq
-
-    def semantic(self, vector: Vector, embedder: str, bounds: Bounds, limit: int) -> list[Match]:
-        """The nearest candidates by vector, the best of them scored exactly."""
-        condition = within(bounds, self._at, by_row=True)
-        found: dict[int, float] = {}
-        for near in self._backend.vectors(embedder).nearest(
-            self._connection, self._codes(embedder, vector), vector, bounds, self._allowed(bounds)
-        ):
-            start, step = 0, limit
-            while start < len(near.no) and len(found) < limit:
-                piece = near.take(slice(start, start + step))
-                self._seen(piece.no.tolist(), condition)
-                found |= self._present(piece)
-                start, step = start + step, step * DEEPER
-            if len(found) >= limit:
-                break
-        best = sorted(found, key=lambda no: -found[no])
-        found |= self._exact(vector, embedder, best[:EXACT])
-        matches = [Match(no, found[no], min(1.0, max(0.0, found[no]))) for no in best[:limit]]
-        return sorted(matches, key=lambda match: (-match.score, -match.no))
-
-    def cosines(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
-        """The cosine of each of these candidates that has a vector, as near as its code comes to it."""
-        import numpy as np
-
-        from .vector_codes import Near
-
-        parts = self._codes(embedder, vector)
-        if not nos or not parts:
-            return {}
-        sought = np.unique(np.array(nos, np.int64))
-        return self._present(Near.of(parts, [part.places(sought) for part in parts], vector))
-
-    def _codes(self, embedder: str, vector: Vector) -> list[Codes]:
-        """The codes of every vector in this look."""
-        if embedder not in self._loaded_codes:
-            self._loaded_codes[embedder] = self._backend.vectors(embedder).current(self._connection, len(vector))
-        return self._loaded_codes[embedder]
-
-    def _present(self, near: Near) -> dict[int, float]:
-        """Of rows found, the scores of those that are within bounds and of the record's present text."""
-        rows = zip(near.no.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
-        known = self._known
-        return {no: score for no, text_seq, score in rows if no in known and known[no].text_seq == text_seq}
-
-    def nearest(self, vector: Sequence[float], bounds: Bounds, limit: int) -> list[Match]:
-        """The records whose given vectors are nearest to this one, each of which is looked at."""
-        condition = within(bounds, self._at, by_row=False)
-        rows = self._connection.execute(
-            "SELECT no, data FROM given WHERE dims = ? AND no IN"
-            f" (SELECT no FROM record WHERE kind NOT IN ('revision', 'ledger') AND {condition.sql})",
-            (len(vector), *condition.values),
-        )
-        best: dict[int, float] = {}
-        while some := list(islice(rows, max(1, GIVEN_AT_ONCE // len(vector)))):
-            best |= _nearer(some, vector, best, exact=False)
-            # One that goes comes back if another vector of it is near enough.
-            best = dict(heapq.nlargest(limit, best.items(), key=lambda each: (each[1], each[0])))
-        if not best:
-            return []
-        last = fetch(
-            self._connection,
-            "SELECT no, data FROM given WHERE dims = ? AND no IN (SELECT value FROM carray(?))",
-            (len(vector), _numbers(best)),
-        )
-        exact = _nearer(last, vector, {}, exact=True)
-        found = sorted(exact.items(), key=lambda each: (-each[1], -each[0]))
-        return [Match(no, cosine, min(1.0, max(0.0, cosine))) for no, cosine in found]
-
     def given(self, record_id: str) -> dict[str, tuple[float, ...]]:
         """The vectors that were given with a record."""
         return given_with(self._connection, record_id) if self.read(record_id) else {}
-
-    def briefs(self, nos: Sequence[int]) -> dict[int, Brief]:
-        """What ranking needs to know of these candidates."""
-        return {no: self._known[no] for no in nos}
-
-    def neighbours(self, of: Sequence[Brief], reach: int, bounds: Bounds) -> list[Brief]:
-        """The records within bounds that stand near these under the same parent."""
-        condition = within(bounds, self._at, by_row=True)
-        nos: set[int] = set()
-        for brief in of:
-            assert brief.position is not None
-            nos.update(
-                no for (no,) in self._connection.execute(
-                    "SELECT no FROM record WHERE parent = ? AND position BETWEEN ? AND ? AND scope = ?"
-                    " AND kind NOT IN ('revision', 'ledger')",
-                    (brief.parent, brief.position - reach, brief.position + reach, brief.scope),
-                )
-            )  # fmt: skip
-        fresh = nos - self._known.keys()
-        return [self._known[no] for no in self._seen(fresh, condition)]
-
-    def records(self, nos: Sequence[int]) -> dict[int, Record]:
-        """The records with these numbers."""
-        if not nos:
-            return {}
-        rows = self._connection.execute(
-            f"SELECT no, {COLUMNS} FROM record WHERE no IN (SELECT value FROM carray(?))", (_numbers(nos),)
-        )
-        return {row[0]: record_of(row[1:]) for row in rows}
-
-    def in_sessions(self) -> bool:
-        """Whether any record stands under another."""
-        return bool(self._connection.execute("SELECT EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)").get)
-
-    def backlog(self, embedder: str | None, bounds: Bounds) -> Backlog:
-        """What a search within these bounds cannot see yet."""
-        vectors, many = 0, False
-        if embedder is not None:
-            number, seen = seen_seq(self._connection, embedder)
-            if seen < self._look.state.seq:
-                condition = within_scope(bounds)
-                looked, vectors = self._connection.execute(
-                    f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
-                    " FROM (SELECT no, text_seq, scope FROM record WHERE seq > ? LIMIT ?) AS record"
-                    " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
-                    (*condition.values, seen, MANY, number),
-                ).get
-                many = looked == MANY
-        return Backlog(lost_words=self._look.state.tail_seq > self._look.state.indexed_seq, vectors=vectors, many=many)
 
     def _one(self, where: str, *values: str | bytes, order: str = "") -> Record | None:
         first = f" ORDER BY {order} LIMIT 1" if order else ""
@@ -290,77 +105,3 @@ class SqliteView:
             (*values, self._at),
         ).get
         return None if row is None else record_of(row)
-
-    def _seen(self, nos: Iterable[int], condition: Condition) -> list[int]:
-        """Those of the numbers that are within bounds."""
-        asked = [no for no in nos if no not in self._known]
-        if asked:
-            rows = self._connection.execute(
-                f"SELECT {_BRIEF} FROM record WHERE no IN (SELECT value FROM carray(?)) AND {condition.sql}",
-                (_numbers(asked), *condition.values),
-            )
-            self._known.update((row[0], Brief._make(row)) for row in rows)
-        return [no for no in nos if no in self._known]
-
-    def _allowed(self, bounds: Bounds) -> list[int] | None:
-        """The records that pass a filter, when there are few enough to be worth knowing before the search."""
-        if bounds.filter is None:
-            return None
-        if self._passing is None:
-            condition = within(bounds, self._at, by_row=False)
-            rows = fetch(
-                self._connection, f"SELECT no FROM record WHERE {condition.sql} LIMIT ?", (*condition.values, SELECTIVE)
-            )
-            self._passing = [no for (no,) in rows]
-        return self._passing if len(self._passing) < SELECTIVE else None
-
-    def _few(self, bounds: Bounds) -> list[int] | None:
-        """The same for the word index, which looks each of them up, and knows the common filters itself."""
-        if bounds.filter is None or narrowed(bounds.filter):
-            return None
-        allowed = self._allowed(bounds)
-        return allowed if allowed is not None and len(allowed) <= FEW else None
-
-    def _exact(self, vector: Vector, embedder: str, nos: Sequence[int]) -> dict[int, float]:
-        """The exact cosine of each of these records, whose vectors are of their present text."""
-        import numpy as np
-
-        if not nos:
-            return {}
-        rows = fetch(
-            self._connection,
-            "SELECT no, data FROM vector"
-            " WHERE embedder = (SELECT no FROM embedder WHERE name = ?) AND no IN (SELECT value FROM carray(?))",
-            (embedder, _numbers(nos)),
-        )
-        stored = np.frombuffer(b"".join(row[1] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
-        return dict(zip((row[0] for row in rows), (stored @ vector).tolist(), strict=True))
-
-
-def _nearer(
-    rows: Sequence[tuple[int, bytes]], vector: Sequence[float], known: dict[int, float], *, exact: bool
-) -> dict[int, float]:
-    """The greatest cosine that each record of the rows has by now, in double precision if it is to be `exact`."""
-    import numpy as np
-
-    stored = np.frombuffer(b"".join(data for _, data in rows), "<f4").reshape(len(rows), -1)
-    given = stored.astype(np.float64) if exact else stored
-    sought = np.asarray(vector, np.float64)
-    cosines = (given @ (sought / np.linalg.norm(sought)).astype(given.dtype)) / np.sqrt(
-        np.einsum("ij,ij->i", given, given)
-    )
-    best: dict[int, float] = {}
-    for (no, _), cosine in zip(rows, cosines.tolist(), strict=True):
-        best[no] = max(cosine, best.get(no, known.get(no, -1.0)))
-    return best
-
-
-def seen_seq(connection: apsw.Connection, name: str) -> tuple[int, int]:
-    """An embedder's number, and the change up to which every record has its vector."""
-    row = connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get
-    return row or (0, 0)
-
-
-def _numbers(nos: Iterable[int]) -> object:
-    """A list of numbers that can be bound to one parameter."""
-    return apsw.carray(array.array("q", nos))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import apsw
 
 from ...text.tokenizer import record_words
-from ...values.records import UNSOUGHT
+from ...values.records import NOT_SEARCHABLE
 from .database import fetch
 from .record_rows import tags_of
 
@@ -30,7 +30,7 @@ _CHANGED = (
 class Version(NamedTuple):
     """A record as one change left it."""
 
-    no: int
+    row: int
     path: bytes
     length: int
 
@@ -67,7 +67,7 @@ class Tail:
             return left
         left.upto = self.upto
         left.versions = {seq: version for seq, version in self.versions.items() if seq > low}
-        left._newest = {no: seq for no, seq in self._newest.items() if seq > low}
+        left._newest = {row: seq for row, seq in self._newest.items() if seq > low}
         left._ended = {seq: end for seq, end in self._ended.items() if seq > low}
         left._outdated = sum(left.versions[seq].length for seq in left._ended)
         left._holding.update((word, kept) for word, seqs in self._holding.items() if (kept := _later(seqs, low)))
@@ -76,18 +76,18 @@ class Tail:
 
     def catch_up(self, connection: apsw.Connection, upto: int) -> None:
         """Take in the changes since, as a snapshot at the change `upto` has them."""
-        for seq, no, path, *fields in connection.execute(_CHANGED, (self.upto,)):
+        for seq, row, path, *fields in connection.execute(_CHANGED, (self.upto,)):
             found_by = row_words(*fields)
-            self._end(no, seq)
-            self._newest[no] = seq
+            self._end(row, seq)
+            self._newest[row] = seq
             scopes = _scopes(path)
-            self.versions[seq] = Version(no, scopes[0][0], len(found_by))
+            self.versions[seq] = Version(row, scopes[0][0], len(found_by))
             for scope in scopes:
                 self._inside[scope].append(seq)
             for word in found_by:
                 self._holding[word].append(seq)
-        for seq, no in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
-            self._end(no, seq)
+        for seq, row in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
+            self._end(row, seq)
         self.upto = upto
 
     def records(self, path: bytes, exact: bool, upto: int) -> list[int]:
@@ -108,8 +108,8 @@ class Tail:
         ended = self._ended
         return [seq for seq in known if ended.get(seq, upto + 1) > upto] if ended else known
 
-    def _end(self, no: int, seq: int) -> None:
-        before = self._newest.pop(no, None)
+    def _end(self, row: int, seq: int) -> None:
+        before = self._newest.pop(row, None)
         if before is not None:
             self._ended[before] = seq
             self._outdated += self.versions[before].length
@@ -117,7 +117,7 @@ class Tail:
 
 def row_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
     """The words that a row's record is found by."""
-    if kind in UNSOUGHT:
+    if kind in NOT_SEARCHABLE:
         return []
     content = None if text else json.loads(data)
     return record_words(title=title, text=text, tags=tags_of(tags), author=author, key=key, data=content)

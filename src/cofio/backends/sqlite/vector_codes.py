@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from ...system.disk import remove_unused, sync, sync_path
 from ...system.safe_files import open_file
 from ...values.errors import Invalid, Unavailable
+from ...values.query import Bounds
 from ...values.records import Kind
-from ..interface import Bounds
 from .checksums import Soundness
 from .database import Database, fetch
 
@@ -104,7 +104,7 @@ class Codes:
             bits=np.ascontiguousarray(self.bits[:, at]), scale=self.scale[at], values=self.values[at],
         )  # fmt: skip
 
-    def places(self, nos: Ints) -> Ints:
+    def find_rows(self, nos: Ints) -> Ints:
         """The rows of these record numbers, which must be sorted."""
         if self._by_no is None:
             order = None if bool(np.all(self.no[:-1] <= self.no[1:])) else np.argsort(self.no, kind="stable")
@@ -122,28 +122,28 @@ class Codes:
         return near
 
 
-class Near(NamedTuple):
+class Nearest(NamedTuple):
     """Rows found, in step with each other: record number, the state of its text, cosine (by int8), order."""
 
-    no: Ints
+    row: Ints
     text_seq: Ints
     score: Floats
     vseq: Ints
 
     @classmethod
-    def of(cls, parts: Sequence[Codes], picked: Sequence[Ints], query: Floats) -> Near:
+    def of(cls, parts: Sequence[Codes], picked: Sequence[Ints], query: Floats) -> Nearest:
         """The picked rows of each part."""
         chosen = list(zip(parts, picked, strict=True))
         return cls(
-            no=np.concatenate([part.no[at] for part, at in chosen]),
+            row=np.concatenate([part.no[at] for part, at in chosen]),
             text_seq=np.concatenate([part.text_seq[at] for part, at in chosen]),
             score=np.concatenate([part.scores(at, query) for part, at in chosen]),
             vseq=np.concatenate([part.vseq[at] for part, at in chosen]),
         )
 
-    def take(self, at: Ints | NDArray[np.bool_] | slice) -> Near:
+    def take(self, at: Ints | NDArray[np.bool_] | slice) -> Nearest:
         """These rows of it."""
-        return Near(self.no[at], self.text_seq[at], self.score[at], self.vseq[at])
+        return Nearest(self.row[at], self.text_seq[at], self.score[at], self.vseq[at])
 
 
 def sign_bits(vectors: Floats) -> NDArray[np.uint64]:
@@ -177,7 +177,7 @@ class VectorIndex:
         query: Floats,
         bounds: Bounds,
         allowed: Sequence[int] | None,
-    ) -> Iterator[Near]:
+    ) -> Iterator[Nearest]:
         """What is nearest to the query, nearest first, in growing pieces.
 
         `allowed` are the only numbers that may come, when they are known beforehand.
@@ -187,7 +187,7 @@ class VectorIndex:
         depth = min(max(LEAST_DEPTH, len_of(parts) // DEPTH_SHARE), MOST_DEPTH)
         bits = sign_bits(query[None, :])[:, 0]
         distances = None if total <= SMALL else [_hamming(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
-        given: list[Near] = []
+        given: list[Nearest] = []
         while total:
             picked = _pick(parts, pools, distances, min(depth, total))
             given.append(_ranked(parts, picked, query, given))
@@ -196,13 +196,19 @@ class VectorIndex:
                 return
             depth *= 8
 
-    def current(self, connection: apsw.Connection, dimensions: int) -> list[Codes]:
-        """Every vector that the snapshot has, from the files and, for the newest, from the database."""
-        row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
-        if row is None:
-            return []
-        embedder, newest = row
-        segments = fetch(connection, "SELECT name, high FROM segment WHERE embedder = ? ORDER BY high", (embedder,))
+    def load(
+        self,
+        connection: apsw.Connection,
+        embedder: int,
+        newest: int,
+        segments: Sequence[tuple[str, int]],
+        *,
+        dimensions: int,
+    ) -> list[Codes]:
+        """Return the codes of every vector that a snapshot has, from files and, for the newest, from the database.
+
+        The snapshot says the number of the embedder, its newest vector, and its files with the newest vector in each.
+        """
         with self._lock:
             if embedder != self._number:  # its vectors were thrown away and are being made anew
                 self._number, self._files, self._tail, self._covered, self._read_to = embedder, {}, [], 0, 0
@@ -243,7 +249,7 @@ class VectorIndex:
     ) -> Ints | None:
         """The rows of `part` that may be seen; None for all of them."""
         if allowed is not None:
-            return part.places(np.unique(np.array(allowed, np.int64)))
+            return part.find_rows(np.unique(np.array(allowed, np.int64)))
         mask: NDArray[np.bool_] | None = None
         if bounds.scope.names or bounds.exact:
             mask = self._table(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
@@ -534,9 +540,9 @@ def _pick(
     return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
 
 
-def _ranked(parts: Sequence[Codes], picked: Sequence[Ints], query: Floats, given: Sequence[Near]) -> Near:
+def _ranked(parts: Sequence[Codes], picked: Sequence[Ints], query: Floats, given: Sequence[Nearest]) -> Nearest:
     """The picked rows, best int8 score first, less those given before."""
-    found = Near.of(parts, picked, query)
+    found = Nearest.of(parts, picked, query)
     if given:
         # The order of a vector is its own: no two rows share one.
         found = found.take(~np.isin(found.vseq, np.concatenate([before.vseq for before in given])))

@@ -31,7 +31,7 @@ from ...system.disk import leads_elsewhere, make_alias
 from ...values.errors import Unavailable
 from ..interface import Progress
 from .checksums import Soundness
-from .database import Database, begin, fetch
+from .database import Database, fetch, patiently
 from .record_rows import tags_of
 from .tail import Tail, row_words
 
@@ -77,7 +77,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedIndex:
     """An index as this process last opened it: good for every change up to `seq`."""
 
     name: str
@@ -87,7 +87,7 @@ class Loaded:
     counts: dict[tuple[str, ...], int] = field(default_factory=dict)
     """What has been counted so far: the index as opened does not change."""
 
-    def holding(self, facets: Sequence[str], word: str | None = None) -> int:
+    def count(self, facets: Sequence[str], word: str | None = None) -> int:
         """How many records have all of the facets, and the word when one is given."""
         asked = (*facets, "" if word is None else f"word {word}")
         known = self.counts.get(asked)
@@ -105,7 +105,7 @@ class Loaded:
 
     def all_have(self, facet: str) -> bool:
         """Whether every record has the facet, so that there is no need to ask for it."""
-        return self.holding((facet,)) >= self.records
+        return self.count((facet,)) >= self.records
 
     @property
     def records(self) -> int:
@@ -114,7 +114,7 @@ class Loaded:
 
     def entries(self) -> list[tuple[int, int]]:
         """Every record number in the index, with the change that it was indexed at."""
-        with watched():
+        with translate_damage():
             found = self.searcher.search(tantivy.Query.all_query(), max(1, self.searcher.num_docs), count=False).hits
             places = [place for _, place in found]
             nos = self.searcher.fast_field_values("no", places)
@@ -141,14 +141,36 @@ class _Segment(NamedTuple):
     deleted: int
 
 
-class Look(NamedTuple):
-    """What a search works on: a snapshot's state, the index that has all that the snapshot says it has, and the
-    words of the rest.
+class IndexHit(NamedTuple):
+    """A record that the index found: its row, the change it was indexed at, and tantivy's BM25 score."""
+
+    row: int
+    seq: int
+    score: float
+
+
+class IndexSnapshot(NamedTuple):
+    """What a search by words works on: a snapshot's state, the index that has all that the snapshot says it has, and
+    the words of the rest.
     """
 
     state: State
-    loaded: Loaded | None
+    loaded: LoadedIndex | None
     tail: Tail
+
+    @property
+    def lost_words(self) -> bool:
+        """Whether some records cannot be found by words until the index is rebuilt."""
+        return self.state.tail_seq > self.state.indexed_seq
+
+
+_NO_WORDS = Tail(0)
+
+
+def open_wordless_snapshot(connection: apsw.Connection) -> IndexSnapshot:
+    """Begin a snapshot of the database for a search that looks for no words."""
+    connection.execute("BEGIN")
+    return IndexSnapshot(patiently(lambda: State.read(connection)), None, _NO_WORDS)
 
 
 class Damaged(Exception):
@@ -156,7 +178,7 @@ class Damaged(Exception):
 
 
 @contextmanager
-def watched() -> Iterator[None]:
+def translate_damage() -> Iterator[None]:
     """Turn whatever tantivy says when it fails, its panics included, into Damaged."""
     try:
         yield
@@ -169,10 +191,10 @@ def watched() -> Iterator[None]:
 
 
 @contextmanager
-def writing() -> Iterator[None]:
+def translate_write_failure() -> Iterator[None]:
     """Turn whatever tantivy says when it cannot write into Unavailable."""
     try:
-        with watched():
+        with translate_damage():
             yield
     except Damaged as error:
         raise Unavailable(f"the word index cannot be written ({error})") from error
@@ -185,7 +207,7 @@ class WordIndex:
         self._folder = folder
         self._database = database
         self._loading = threading.Lock()
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedIndex | None = None
         self._writer: _Writer | None = None
         self._soundness = Soundness(folder / "sound.json")
         self._catching_up = threading.Lock()
@@ -195,12 +217,12 @@ class WordIndex:
         self.removals = 0
         """How many documents this process has taken out of the index."""
 
-    def look(self, connection: apsw.Connection) -> Look:
+    def open_snapshot(self, connection: apsw.Connection) -> IndexSnapshot:
         """Begin a snapshot of the database for which there is an index that has all that the snapshot says it has."""
         usable, overtaken = True, 0
         for _ in range(100):
-            begin(connection)
-            state = State.read(connection)
+            connection.execute("BEGIN")
+            state = patiently(lambda: State.read(connection))  # the first read fixes the moment
             if not usable or (self._database.read_only and not state.index):
                 # Where no index can be made, the tail is of all records, if these are few enough.
                 whole = self._database.read_only and state.records <= MOST_TAIL
@@ -210,10 +232,10 @@ class WordIndex:
             if fits or not state.index:
                 tail = self._caught_up(connection, state)
                 if tail is not None:
-                    return Look(state, loaded, tail)
+                    return IndexSnapshot(state, loaded, tail)
                 connection.execute("ROLLBACK")
                 overtaken += 1
-                if overtaken > 10:  # no other look has been so quick: the database was put back
+                if overtaken > 10:  # no other snapshot has been so quick: the database was put back
                     with self._catching_up:
                         self._tail = Tail(state.tail_seq)
             else:
@@ -272,7 +294,7 @@ class WordIndex:
             stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if row[0] <= writer.known)]
             writer.known = max(writer.known, upto)
             self.removals += len(stale) - 1
-            with writing():
+            with translate_write_failure():
                 writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
                 for row in rows:
                     writer.open.add_document(_document(row))
@@ -309,18 +331,18 @@ class WordIndex:
             del opened
             if self._loaded is not None:
                 self._load(state)
-            with writing():
+            with translate_write_failure():
                 self._open_writer(state).open.garbage_collect_files()
             return sum(segment.size for segment in self._stale_segments(state)[1])
         except Damaged:
             return 0  # the next change or search starts a new index
 
-    def _stale_segments(self, state: State) -> tuple[Loaded | None, list[_Segment]]:
+    def _stale_segments(self, state: State) -> tuple[LoadedIndex | None, list[_Segment]]:
         """The index, and its segments that hold words of deleted documents; none at all when no file can hold any."""
         if not state.index:
             return None, []
         folder = self._folder / state.index
-        with watched():
+        with translate_damage():
             meta = (folder / "meta.json").read_bytes()
             if meta == self._clean:
                 return None, []
@@ -339,11 +361,11 @@ class WordIndex:
                 return None, []
             return opened, stale
 
-    def _move(self, state: State, opened: Loaded, segment: _Segment, limit: int) -> None:
+    def _move(self, state: State, opened: LoadedIndex, segment: _Segment, limit: int) -> None:
         """Write the next documents of a segment anew, which leaves them deleted in it."""
         at = self._cursor[1] if self._cursor[0] == segment.id else 0
         upto = min(at + limit, segment.size)
-        with watched():
+        with translate_damage():
             numbers = [no for no in _numbers(opened, segment, at, upto) if no != _MARK]
             query = tantivy.Query.term_set_query(_SCHEMA, "no", numbers)
             hits = opened.searcher.search(query, max(1, len(numbers)), count=False).hits
@@ -357,7 +379,7 @@ class WordIndex:
             )
         with self._undone_if_it_fails(state.index):
             writer = self._open_writer(state)
-            with writing():
+            with translate_write_failure():
                 moved = [_MARK, *(row[0] for row in rows)]
                 writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", moved))
                 for row in rows:
@@ -381,12 +403,12 @@ class WordIndex:
             with self._database.reading() as connection:
                 state = State.read(connection)
                 for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
-                    with writing():
+                    with translate_write_failure():
                         writer.open.add_document(_document(row))
                     done += 1
                     if progress and done % 1000 == 0:
                         progress("words", done, state.records)
-            with writing():
+            with translate_write_failure():
                 writer.open.add_document(_mark(state.seq, state.store))
                 writer.open.commit()
             self.release_writer()
@@ -409,7 +431,7 @@ class WordIndex:
         """Let tantivy finish its merges and give up its lock and memory."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            with suppress(Damaged), watched():  # a merge that fails leaves things as they were
+            with suppress(Damaged), translate_damage():  # a merge that fails leaves things as they were
                 writer.open.wait_merging_threads()
 
     def _load(self, state: State) -> None:
@@ -432,9 +454,9 @@ class WordIndex:
                 if now.index == loaded.name and loaded.seq > now.seq:
                     self.forget(loaded.name)
 
-    def _opened(self, state: State) -> Loaded:
+    def _opened(self, state: State) -> LoadedIndex:
         """The index that `state` names, as it is now."""
-        with watched():
+        with translate_damage():
             index, searcher = self._searcher(state.index)
             query = tantivy.Query.boolean_query(
                 [
@@ -446,7 +468,7 @@ class WordIndex:
             seq = searcher.fast_field_values("seq", [hits[0][1]])[0] if hits else None
         if seq is None:
             raise Damaged("of another store or layout")
-        return Loaded(state.index, int(seq), index, searcher)
+        return LoadedIndex(state.index, int(seq), index, searcher)
 
     def _searcher(self, name: str) -> tuple[tantivy.Index, tantivy.Searcher]:
         """The index of that name as of its last commit, and that of the very files that were verified."""
@@ -484,10 +506,10 @@ class WordIndex:
                     make_alias(file, Path(name) / file.name)
             yield Path(name)
 
-    def damage(self, loaded: Loaded) -> list[str]:
+    def damage(self, loaded: LoadedIndex) -> list[str]:
         """The files of an index that are not as tantivy wrote them, whatever is known of their soundness."""
         folder = self._folder / loaded.name
-        with watched():
+        with translate_damage():
             while True:
                 meta = (folder / "meta.json").read_bytes()
                 torn = [f"index/{loaded.name}/{file.name}" for file in _files(folder, meta) if not _intact(file)]
@@ -505,7 +527,7 @@ class WordIndex:
         opened = self._opened(state)
         if opened.seq < state.indexed_seq:
             raise Damaged("older than the database")
-        with writing():
+        with translate_write_failure():
             writer = opened.index.writer(HEAP, 1)
             # A commit that was killed leaves files whose names the next one would stumble over.
             writer.garbage_collect_files()
@@ -573,7 +595,7 @@ def _next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[lis
 
 
 def _new_writer(folder: Path) -> _Writer:
-    with writing():
+    with translate_write_failure():
         folder.parent.mkdir(exist_ok=True, mode=0o700)  # and not the store's folder: a store that is gone stays so
         folder.mkdir(mode=0o700)
         index = tantivy.Index(_SCHEMA, path=str(folder))
@@ -596,13 +618,13 @@ def _index_files(folder: Path) -> set[str]:
     return {file.name for file in managed if file.suffix[1:] in (*_PARTS, "del") and file.exists()}
 
 
-def _numbers(opened: Loaded, segment: _Segment, at: int, upto: int) -> list[int]:
+def _numbers(opened: LoadedIndex, segment: _Segment, at: int, upto: int) -> list[int]:
     """The record numbers of some of a segment's documents, deleted or not."""
     places = [tantivy.DocAddress(segment.place, document) for document in range(at, upto)]
     return [int(no or 0) for no in opened.searcher.fast_field_values("no", places)]
 
 
-def _is_stale(opened: Loaded, segment: _Segment) -> bool:
+def _is_stale(opened: LoadedIndex, segment: _Segment) -> bool:
     """Whether a segment holds words of deleted documents: one of them, at most, is a mark of the index."""
     if segment.deleted != 1:
         return segment.deleted > 1

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from ...values.errors import Invalid, LimitExceeded, NotFound
 from ...values.records import check_time
-from .context import opened, place, settle
+from .context import load_settings, open_memory, settle
 from .terminal import Bar, note, output
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def chat(args: Namespace) -> int:
     from ...importers.chats.chats import Chats, Options
     from ...vault.lifecycle import vaulted
 
-    folder, settings = place(args)
+    address, settings = load_settings(args)
     with _source(args.file) as (file, changed):
         options = Options(
             date=_date(args.date, settings.zone) or changed, zone=settings.zone, user=args.user, agent=args.agent,
@@ -46,7 +46,7 @@ def chat(args: Namespace) -> int:
             total = chats.check(lambda: bar("checking", chats.position, chats.size))
         if not total:
             raise Invalid(chats.name, f"holds no messages that can be taken in{_left_out(chats)}")
-        with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
+        with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
             where = Place(app=args.app, project=args.project)
             conversations = Conversations(engine, zone=settings.zone, mirror=vault)
             intake = _Intake(engine, conversations, where, whole=not args.no_flush)

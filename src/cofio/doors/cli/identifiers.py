@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...values.errors import Invalid, NotFound
 from ...values.query import MAX_LIST
-from ...values.records import MAX_ID, UNSOUGHT, Kind, check_text
+from ...values.records import MAX_ID, NOT_SEARCHABLE, Kind, check_text
 from .terminal import headline, note
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _tell_candidates(engine: Engine, written: str, found: list[str]) -> None:
     short = engine.abbreviate(found)
     for each in found[:SHOWN]:
         record = engine.read(each)
-        says = "" if record.kind in UNSOUGHT else f"  {headline(record)}"  # what cofio keeps is for no reader
+        says = "" if record.kind in NOT_SEARCHABLE else f"  {headline(record)}"  # what cofio keeps is for no reader
         note(f"  {short[each]}  {record.kind}{says}")
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
+from ...config.address import StoreAddress
 from ...config.settings import Settings
 from ...values.errors import CofioError, Invalid, NotFound
 from ...values.records import Json
@@ -164,12 +164,12 @@ def _check_envelope(meta: Json) -> None:
         raise Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
 
 
-def run(folder: Path, settings: Settings, *, allow_secrets: bool) -> int:
+def run(address: StoreAddress, settings: Settings, *, allow_secrets: bool) -> int:
     """Serve the client on stdin and stdout until it closes its end; the exit code."""
     if sys.stdin.isatty():
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
     reads, writes = sys.stdin.buffer, private_stdout()
-    memory = Memory(folder, replace(settings, allow_secrets=allow_secrets), say=_say)
+    memory = Memory(address, replace(settings, allow_secrets=allow_secrets), say=_say)
     server = Server(memory, allow_secrets=allow_secrets, structured=settings.structured)
     left = Connection(server, reads, writes).run()
     if left:

@@ -10,9 +10,10 @@ from urllib.parse import quote, unquote
 from ... import __version__
 from ...values.errors import Invalid, NotFound
 from ...values.records import Json, Kind
+from ...values.scopes import MCP
 from ..lazy_memory import Memory
 from . import renderer, skill
-from .tools import HOME, TOOLS, call
+from .tools import TOOLS, call
 
 INFO: dict[str, Json] = {"name": "cofio", "title": "cofio memory", "version": __version__}
 CAPABILITIES: dict[str, Json] = {
@@ -61,7 +62,7 @@ class Surface:
         if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
             raise Invalid("cursor", "is none that came from here")
         offset = int(cursor or 0)
-        found = self._memory.engine.headings(HOME, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
+        found = self._memory.engine.headings(MCP, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
         listed: list[Json] = [] if cursor is not None else [_SKILL]
         for record in found[:RESOURCES]:
             listed.append(

@@ -20,12 +20,12 @@ from itertools import count
 from ...conversations.conversations import Conversations, Place
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
-from ...conversations.projects import ROOT
 from ...conversations.usage import Spending
-from ...llm import Spent
+from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Json, Kind, Record, Scope
+from ...values.scopes import CONVERSATIONS
 from . import tasks
 from .replies import RequestError
 
@@ -154,7 +154,7 @@ class Jobs:
 
     def resume(self) -> None:
         """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
-        self._take_all(Scope(ROOT), UNFINISHED)
+        self._take_all(CONVERSATIONS, UNFINISHED)
         with self._changed:
             if not self._threads and not self._closing:
                 self._start()
@@ -165,13 +165,13 @@ class Jobs:
             self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
             return not self._open[(place, session)]
 
-    def spent(self, place: Place, session: str) -> Spent:
+    def spent(self, place: Place, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
         of_it = Where("data.session_id", "=", session)
         jobs = self._conversations().engine.list(
             place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
         )
-        total = Spent()
+        total = Usage()
         for job in jobs:
             usage = fields(job).get("usage")
             if isinstance(usage, dict):
@@ -292,7 +292,7 @@ class Jobs:
         return None
 
     def _look_for_jobs(self) -> None:
-        self._take_all(Scope(ROOT), UNFINISHED)
+        self._take_all(CONVERSATIONS, UNFINISHED)
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, cast
 
-from ...backends.interface import Change, Edit
 from ...content import ContentReader, Item
 from ...conversations.conversations import Conversations, Place
 from ...conversations.edits import EDITABLE, edited, edited_profile
@@ -21,9 +20,11 @@ from ...engine.engine import Engine
 from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message
 from ...secrets.policy import admit
+from ...values.changes import Change, Edit
 from ...values.errors import Invalid, NotFound, Unavailable
 from ...values.query import AllOf, Filter, Mode, Where
 from ...values.records import Json, Kind, Record
+from ...values.times import from_millis
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
 from .jobs import Jobs
@@ -396,7 +397,7 @@ def _message(item: MessageItem, index: int, texts: Iterator[str]) -> Message:
     text, content = (item.content, None) if isinstance(item.content, str) else _content(item.content, texts)
     return Message(
         id=item.message_id or "", sender=item.sender_id, name=item.sender_name or None, role=item.role,
-        at=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds), text=text,
+        at=from_millis(milliseconds), text=text,
         calls=tuple(Call(id=each.id, name=each.function.name, arguments=each.function.arguments) for each in calls),
         answers=item.tool_call_id, content=content,
     )  # fmt: skip

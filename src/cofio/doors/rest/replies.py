@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...llm import Spent
+from ...llm import Usage
 from ..web.tokens import Token
 
 Data = dict[str, Any]
@@ -37,7 +37,7 @@ class Reply:
     status: int = 200
     notes: tuple[str, ...] = ()
     """What was asked for and not done, or done in another way."""
-    usage: Spent | None = None
+    usage: Usage | None = None
     """What a model was asked for it."""
     degraded: str | None = None
     """Why an answer may be incomplete for the moment."""

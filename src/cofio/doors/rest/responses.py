@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field
@@ -11,6 +11,7 @@ from ...conversations.message_records import fields, message_of
 from ...conversations.projects import public_id
 from ...conversations.retrieval import Found, score
 from ...values.records import Json, Kind, Record
+from ...values.times import from_millis
 from .replies import Data
 
 
@@ -382,7 +383,7 @@ class Rendering:
         }[record.kind](record)  # fmt: skip
 
     def _at(self, data: Any) -> str:
-        return shown_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=data["at"]), self._zone)
+        return shown_time(from_millis(data["at"]), self._zone)
 
 
 def _owned(record: Record, owner: str) -> Data:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal, get_args
 
-from ...backends.interface import Edit, Put
 from ...conversations.conversations import Place
 from ...conversations.message_records import SOURCE, fields
 from ...engine.engine import Engine
+from ...values.changes import Edit, Put
 from ...values.records import Draft, Json, Kind, Record, Scope
 
 KEPT = timedelta(days=7)

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +28,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ... import __version__
+from ...config.address import StoreAddress
 from ...config.settings import Settings
 from ...config.trust import is_versioned
 from ...content import FetchPolicy
@@ -261,7 +261,7 @@ def app(
 
 
 def run(
-    folder: Path,
+    address: StoreAddress,
     settings: Settings,
     *,
     host: str,
@@ -278,34 +278,35 @@ def run(
     """
     log_to_stderr()
     settings = replace(settings, allow_secrets=allow_secrets)
-    tokens = Tokens(folder)
+    home = address.home
+    tokens = Tokens(home)
     strict = not _is_local(host) or not all(_is_local(name) for name in names)
     if strict and not tokens.all():
         reached = next((name for name in (host, *names) if not _is_local(name)), host)
         raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
-    if tokens.all() and is_versioned(folder, (FILE,)):
+    if tokens.all() and is_versioned(home, (FILE,)):
         raise Unavailable(
-            f"{folder / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
+            f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
             " `cofio token add`"
         )
-    memory = Memory(folder, settings, say=_say)
-    assistant = open_assistant(settings, folder, lambda: memory.engine)
+    memory = Memory(address, settings, say=_say)
+    assistant = open_assistant(settings, home, lambda: memory.engine)
     conversations = rest.Door(
         lambda: memory.engine,
         settings.zone,
         assistant=assistant,
         fetching=FetchPolicy.parse(settings.fetch),
-        mirror=(vault := Beside(folder, settings)).mirror,
+        mirror=(vault := Beside(home, settings)).mirror,
         quiet=timedelta(minutes=settings.quiet_after),
-        folder=folder,
+        folder=home,
     )
     # Calls and jobs end before the memory that they write to is closed.
     with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:
         conversations.jobs.resume()  # what is wrong with the store is said now, not to the first client
         vault.watch(conversations.conversations)
-        address = listening.getsockname()
+        own_address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
-        own = {host, address[0]} | ({socket.gethostname()} if strict else set())
+        own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
         mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
@@ -324,7 +325,7 @@ def run(
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
             health=health,
         )  # fmt: skip
-        told = partial(ready, f"http://{shown}:{address[1]}")
+        told = partial(ready, f"http://{shown}:{own_address[1]}")
         _Server(application, told, conversations.stop_waiting).run(sockets=[listening])
     return 0
 

@@ -17,7 +17,7 @@ from itertools import islice
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
-from ...backends.interface import PendingWrite
+from ...backends.checkpoint_interface import PendingWrite
 from ...checkpoints.checkpoints import Checkpoint as Saved
 from ...checkpoints.checkpoints import Checkpoints
 from ...config.installation import install_command

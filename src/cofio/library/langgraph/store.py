@@ -19,10 +19,10 @@ from itertools import islice
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
-from ...backends.interface import Change, Delete, Extend, Put
 from ...config.installation import install_command
 from ...config.settings import Settings
 from ...engine.engine import Engine
+from ...values.changes import Change, Delete, Extend, Put
 from ...values.errors import Invalid, LimitExceeded, NotFound
 from ...values.query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
 from ...values.records import Json, Record

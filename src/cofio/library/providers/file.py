@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
-from ...system.disk import replace, sync, sync_path
+from ...system.atomic_files import TEMPORARY, replace_path
+from ...system.disk import sync_path
 from ...system.windows_names import make_folder_name
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
@@ -17,7 +17,7 @@ from .shelf import Clock
 
 __all__ = ["FileCheckpointer"]
 
-_PART = ".part"
+_UNFINISHED = (TEMPORARY, ".part")  # the second as earlier versions wrote them
 _PATIENCE = 100
 
 
@@ -83,9 +83,9 @@ class FileCheckpointer(NamesCheckpointer):
         """Remove unfinished files that nobody has written to for a day, and folders without any."""
         day_ago = self._now().timestamp() - 86_400
         for folder in self._folders():
-            for path in self._place(folder).glob("*" + _PART):
+            for path in self._place(folder).glob("*"):
                 try:
-                    if path.stat().st_mtime < day_ago:
+                    if path.suffix in _UNFINISHED and path.stat().st_mtime < day_ago:
                         path.unlink()
                 except FileNotFoundError:
                     continue
@@ -117,25 +117,17 @@ class FileCheckpointer(NamesCheckpointer):
 
     def _write(self, folder: str, name: str, content: bytes) -> None:
         place = self._place(folder)
-        part = place / (uuid4().hex + _PART)
         for attempt in range(_PATIENCE):
             try:
                 changed = _make(place)
-                with open(part, "xb") as file:
+                with replace_path(place / name, mode=0o666) as file:
                     file.write(content)
-                    file.flush()
-                    sync(file.fileno())
-                replace(part, place / name)
                 break
             except FileNotFoundError:
                 # Another process removed the folder with the last of its files.
                 if attempt + 1 == _PATIENCE:
                     raise
-            except BaseException:
-                with suppress(OSError):
-                    part.unlink()
-                raise
-        for each in (place, *changed):
+        for each in changed:
             _sync(each)
 
     def _erase(self, folder: str, name: str) -> bool:

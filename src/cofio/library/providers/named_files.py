@@ -13,12 +13,13 @@ import re
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from ...values.errors import Unavailable
+from ...values.times import from_micros, to_micros
 from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, taken
 
 __all__ = ["NamesCheckpointer", "spelled", "unspelled"]
@@ -28,7 +29,6 @@ _NAME = re.compile(r"([0-9a-f]{16})\.([^.]+)\.json")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_-")
 _LONGEST = 160  # with the turn and `.json` well below the 255 bytes that file systems take
 _PATIENCE = 100
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class _Entry(NamedTuple):
@@ -41,9 +41,7 @@ class _Entry(NamedTuple):
 
     @property
     def created_at(self) -> datetime:
-        return datetime.fromtimestamp(self.turn // 1_000_000_000, UTC).replace(
-            microsecond=self.turn % 1_000_000_000 // 1000
-        )
+        return from_micros(self.turn // 1000)
 
 
 class NamesCheckpointer(ShelfCheckpointer):
@@ -106,8 +104,7 @@ class NamesCheckpointer(ShelfCheckpointer):
 
     def _next(self, newest: int) -> int:
         """Take a turn of its own: now, or where the clock does not get past the last one, the one after it."""
-        since = self._now() - _EPOCH
-        now = (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000
+        now = to_micros(self._now()) * 1000
         with self._lock:
             self._last = max(now, newest + 1, self._last + 1)
             return self._last

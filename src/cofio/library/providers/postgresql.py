@@ -14,10 +14,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from ...config.installation import install_command
 from ...values.errors import CofioError, Invalid, Unavailable
+from ...values.json_values import is_same_json
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
-from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, same, score, taken
+from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, score, taken
 
 try:
     import psycopg
@@ -267,7 +268,7 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
         # The index finds what contains the value; whether it is the very same, we look ourselves.
         where = "metadata::jsonb @> %s::jsonb"
         with self._streamed(_HEAD, where, [encode({key: value})]) as rows:
-            found = (each for each in map(_heading, rows) if same(each.metadata.get(key), value))
+            found = (each for each in map(_heading, rows) if is_same_json(each.metadata.get(key), value))
             return list(islice(found, limit))
 
     def _search(self, words: list[str], limit: int) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from uuid import uuid4
 
 from ...values.errors import Invalid
+from ...values.json_values import is_same_json
 from ...values.records import MAX_KEY, check_int, check_json, check_text
 from ..checkpointer import BaseCheckpointer
 from ..concurrency import across
@@ -34,7 +35,6 @@ __all__ = [
     "checkpoint_of",
     "decode",
     "encode",
-    "same",
     "score",
     "taken",
 ]
@@ -135,7 +135,11 @@ class ShelfCheckpointer(BaseCheckpointer):
         return sum(self._expunge(each) for each in list(self._headings(None, MOST)) if each.created_at < than)
 
     def _matching(self, key: str, value: Any, limit: int) -> list[Heading]:
-        found = (heading for heading in self._headings(None, MOST) if same(heading.metadata.get(key, _NOTHING), value))
+        found = (
+            heading
+            for heading in self._headings(None, MOST)
+            if is_same_json(heading.metadata.get(key, _NOTHING), value)
+        )
         return list(islice(found, limit))
 
     async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -299,17 +303,6 @@ def encode(value: Any, *, pretty: bool = False) -> str:
 def decode(text: str | bytes) -> Any:
     """Read what `encode` wrote."""
     return json.loads(text)
-
-
-def same(found: object, asked: object) -> bool:
-    """Tell whether two JSON values are the same one; True is not 1, though Python says so."""
-    if isinstance(found, bool) or isinstance(asked, bool):
-        return found is asked
-    if isinstance(found, dict) and isinstance(asked, dict):
-        return found.keys() == asked.keys() and all(same(value, asked[key]) for key, value in found.items())
-    if isinstance(found, list) and isinstance(asked, list):
-        return len(found) == len(asked) and all(map(same, found, asked))
-    return found == asked
 
 
 def words_of(text: str) -> list[str]:

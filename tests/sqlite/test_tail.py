@@ -6,11 +6,11 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
@@ -18,12 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.interface import Bounds
 from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite import word_index as index_of_words
-from cofio.backends.sqlite.snapshot import SqliteView
-from cofio.backends.sqlite.word_index import WordIndex
+from cofio.backends.sqlite.conditions import micros
+from cofio.backends.sqlite.searcher import SnapshotSearch
+from cofio.backends.sqlite.word_index import IndexSnapshot, WordIndex
 from cofio.text.tokenizer import query_words
+from cofio.values.query import Bounds
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -45,16 +46,33 @@ acts = st.one_of(
 )
 
 
+class Look(NamedTuple):
+    """A snapshot of a store, to be searched within any bounds."""
+
+    connection: apsw.Connection
+    snapshot: IndexSnapshot
+    vectors: Any
+
+    def find(self, word: str, bounds: Bounds, limit: int) -> tuple[SnapshotSearch, dict[int, float]]:
+        """The scores of the records that are found by a word, and the search that found them."""
+        search = SnapshotSearch(self.connection, self.snapshot, bounds, micros(NOW), self.vectors)
+        candidates = search.candidates(query_words(word), None, None, depth=limit, flat_depth=limit)
+        return search, {row: match.score for row, match in candidates.keyword.items()}
+
+
 class Store:
     """A folder with two backends on it, as two processes have them."""
 
     def __init__(self, folder: Path) -> None:
-        self.backends = [SqliteBackend(folder, sync="normal") for _ in range(2)]
-        self.memory = Engine(self.backends[0], settings=QUIET, clock=lambda: NOW)
+        self.backends = [SqliteBackend(folder, sync="normal", clock=lambda: NOW) for _ in range(2)]
+        self.memory = Engine(self.backends[0], settings=QUIET)
 
-    def look(self, at: int) -> Any:
+    @contextmanager
+    def look(self, at: int) -> Iterator[Look]:
         """A look at the store by one of the backends."""
-        return self.backends[at].reading(NOW, words=True)
+        backend = self.backends[at]
+        with backend._database.borrowed() as connection:
+            yield Look(connection, backend._indexes.open_snapshot(connection), backend.vectors)
 
     def index(self, limit: int) -> int:
         """Take some changes into the word index."""
@@ -76,19 +94,19 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def found(view: SqliteView, word: str, scope: Scope = ROOT, *, exact: bool = False) -> set[str]:
+def found(view: Look, word: str, scope: Scope = ROOT, *, exact: bool = False) -> set[str]:
     """The ids of the records that a look finds by a word."""
-    matches = view.keyword(query_words(word), Bounds(scope=scope, exact=exact, kinds=(), filter=None), 100_000)
-    return {record.id for record in view.records([match.no for match in matches]).values()}
+    search, matches = view.find(word, Bounds(scope=scope, exact=exact, kinds=(), filter=None), 100_000)
+    return {record.id for record in search.records(list(matches)).values()}
 
 
-def scores(view: SqliteView, word: str) -> dict[int, float]:
+def scores(view: Look, word: str) -> dict[int, float]:
     """The scores of the records that a look finds by a word."""
     bounds = Bounds(scope=Scope("a"), exact=False, kinds=(), filter=None)
-    return {match.no: match.score for match in view.keyword(query_words(word), bounds, 1000)}
+    return view.find(word, bounds, 1000)[1]
 
 
-def agree(view: SqliteView, known: dict[str, tuple[Scope, str]]) -> None:
+def agree(view: Look, known: dict[str, tuple[Scope, str]]) -> None:
     """A look finds each record that is known by its word, within its scope, and no other."""
     for word in WORDS:
         for scope in (ROOT, *SCOPES):
@@ -129,7 +147,7 @@ def test_looks_taken_at_any_time_each_find_what_there_was_then(acts: list[tuple[
         store = Store(Path(folder))
         open_.callback(store.close)
         known: dict[str, tuple[Scope, str]] = {}
-        looks: list[tuple[SqliteView, dict[str, tuple[Scope, str]]]] = []
+        looks: list[tuple[Look, dict[str, tuple[Scope, str]]]] = []
         for act in acts:
             if act[0] == "look":
                 looks.append((open_.enter_context(store.look(act[1])), dict(known)))
@@ -206,7 +224,7 @@ def test_a_look_that_another_one_overtakes_loses_nothing(
 
 @pytest.mark.parametrize("indexed", [0, 7, 1000])
 def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: Store, indexed: int) -> None:
-    asleep = Engine(store.backends[1], settings=QUIET, clock=lambda: NOW)
+    asleep = Engine(store.backends[1], settings=QUIET)
     records = store.memory.write_many([Draft(scope=SCOPES[n % 3], text=f"apple number{n}") for n in range(60)])
     assert len(asleep.search(Query("apple", mode="keyword", limit=100))) == 60
     for number, record in enumerate(records):
@@ -268,7 +286,7 @@ def test_a_long_question_is_answered_by_a_new_record_with_its_rarest_word(store:
 def test_what_was_indexed_is_let_go(store: Store) -> None:
     store.memory.write_many([Draft(scope=SCOPES[0], text=f"apple n{n}") for n in range(10)])
     with store.look(0) as view:
-        held = weakref.ref(view._look.tail)
+        held = weakref.ref(view.snapshot.tail)
         del view
     store.index(4)
     store.index(4)  # whoever indexes need not search to let go of it
@@ -276,12 +294,12 @@ def test_what_was_indexed_is_let_go(store: Store) -> None:
     assert held() is None
     for at in range(2):
         with store.look(at) as view:
-            assert len(view._look.tail.versions) == 2
-            assert not view._look.tail.holding("n3", b"", False, 10)
+            assert len(view.snapshot.tail.versions) == 2
+            assert not view.snapshot.tail.holding("n3", b"", False, 10)
     store.index(10)
     for at in range(2):
         with store.look(at) as view:
-            assert not view._look.tail.versions
+            assert not view.snapshot.tail.versions
             assert len(found(view, "apple")) == 10
 
 
@@ -295,7 +313,7 @@ def test_a_record_that_changes_without_end_does_not_fill_the_memory(
         with store.look(0) as view:
             assert found(view, f"n{number}") == found(view, "apple") == {record.id}
             assert not found(view, f"n{number - 1}")
-            assert len(view._look.tail.versions) <= 13
+            assert len(view.snapshot.tail.versions) <= 13
 
 
 def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(

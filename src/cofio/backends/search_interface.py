@@ -1,0 +1,141 @@
+"""What a search asks of a backend: candidates with their scores, what is around them, and their records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ..text.bm25 import WordScore
+from ..values.query import Bounds, Order
+from ..values.records import Heading, Kind, Record, Scope
+
+if TYPE_CHECKING:
+    from ..values.changes import Vector
+
+
+class Candidate(NamedTuple):
+    """What ranking needs to know of a record. A search makes hundreds, so it is a tuple, which is cheap to make."""
+
+    row: int
+    """The record's number in the backend; a newer record has a higher one."""
+    id: str
+    scope: int
+    """The backend's number for the record's scope."""
+    parent: str | None
+    position: int | None
+    author: str
+    created_at: int
+    """Microseconds since 1970, UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """Derived work that is still to do, and keeps a search from seeing everything."""
+
+    lost_words: bool
+    """Whether some records cannot be found by words until the index is rebuilt."""
+    vectors: int
+    """Records within bounds that have no vector of their present text, as far as they were counted."""
+    many: bool
+    """Whether there are so many without a vector that they were not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The records that a query may mean, by their row."""
+
+    keyword: dict[int, WordScore]
+    """The best by words, best first."""
+    semantic: dict[int, float]
+    """The cosine of each of the nearest by vector, and of those of the best by words that have a vector."""
+    nearest: int | None
+    """How many the vector brought; None when there was none to compare with."""
+    rows: dict[int, Candidate]
+    """What ranking needs to know of each, first of those by words."""
+    backlog: Backlog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Records that stand near candidates and are none themselves."""
+
+    rows: dict[int, Candidate]
+    semantic: dict[int, float]
+    """The cosine of those that have a vector."""
+
+
+class Searcher(Protocol):
+    """A search within one Bounds, on one snapshot of the store, which the first call takes.
+
+    The snapshot includes every write that was acknowledged before, by any process. No call returns anything that is
+    outside the bounds.
+    """
+
+    def candidates(
+        self, words: Sequence[str], vector: Vector | None, embedder: str | None, *, depth: int, flat_depth: int
+    ) -> Candidates:
+        """Return the `depth` best records by words, and as many by vector.
+
+        By words only `flat_depth` where no record of the store has a parent: there, nothing around a candidate can
+        lift it. The `embedder` is the one whose vectors are compared and whose backlog is reported.
+
+        Raises:
+            Invalid: the vector has another size than the embedder's vectors in this store.
+        """
+
+    def around(
+        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
+    ) -> Surroundings:
+        """Return the records up to `reach` positions from these under the same parent, but for known candidates."""
+
+    def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
+        """Return the records whose given vectors are nearest to this one, by the cosine of the nearest of each.
+
+        The nearest come first. Vectors of another size cannot be compared with it, and count as none.
+        """
+
+    def records(self, rows: Sequence[int]) -> dict[int, Record]:
+        """Return the records of candidates."""
+
+
+class View(Protocol):
+    """One consistent look at the records."""
+
+    now: datetime
+    """The moment that expiry is judged by."""
+
+    def read(self, record_id: str) -> Record | None:
+        """The record with this id."""
+
+    def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
+        """The record with this key."""
+
+    def same(self, scope: Scope, kind: Kind, text: str) -> Record | None:
+        """The oldest record of the scope and kind with just this text, white space apart."""
+
+    def ids(self, prefix: str, limit: int) -> list[str]:
+        """The ids that begin so, in their order."""
+
+    def adjacent_ids(self, record_id: str) -> tuple[str, str]:
+        """The ids next before and next after this one in their order, also of what has expired; "" for none."""
+
+    def listed(
+        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> list[Record]:
+        """Records within bounds in the order in which they last changed, or were made."""
+
+    def headings(
+        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
+    ) -> list[Heading]:
+        """The same without their texts, which are not read."""
+
+    def count(self, bounds: Bounds) -> int:
+        """How many records are within bounds."""
+
+    def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> list[tuple[Scope, int]]:
+        """Each scope that holds records, of these kinds if any are named, with their number."""
+
+    def given(self, record_id: str) -> dict[str, tuple[float, ...]]:
+        """The vectors that were given with a record, by the part of it that each is of."""

@@ -1,0 +1,452 @@
+"""A search within one Bounds: candidates by words and by vectors, as long as their rows say that they may be seen.
+
+Each step of a statement lets go of the interpreter lock and takes it again, for which it may have to wait while other
+threads compute. So rows come back in one step, as JSON or as joined bytes, and a search makes few statements.
+"""
+
+from __future__ import annotations
+
+import array
+import heapq
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from itertools import chain, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+
+from ...text.bm25 import WordScore
+from ...values.errors import Unavailable
+from ...values.query import Bounds
+from ...values.records import NOT_SEARCHABLE, Record
+from ..search_interface import Backlog, Candidate, Candidates, Surroundings
+from .conditions import micros, within, within_scope
+from .database import fetch
+from .keyword_search import WordSearch, is_narrowed
+from .record_rows import JSON_COLUMNS, record_of, steady
+from .word_index import Damaged, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
+
+if TYPE_CHECKING:
+    from ...values.changes import Vector
+    from .vector_codes import Codes, Nearest, VectorIndex
+
+DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
+EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
+FEW = 1000  # so few records that pass a filter are named to the word index
+SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
+GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
+MANY = 2000  # a backlog is counted no further in a search: counting would take longer than searching
+RECORDS_AT_ONCE = 32  # records in one value, which SQLite keeps below 1 GB: each may have some megabytes
+REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
+_CANDIDATE = "no, id, scope, parent, position, author, created_at"
+_SEARCHABLE = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
+_AMONG = "no IN (SELECT value FROM carray(?))"
+_AROUND = (
+    "no IN (SELECT near.no FROM carray(?) CROSS JOIN record AS seed ON seed.no = value"
+    " CROSS JOIN record AS near ON near.parent = seed.parent AND +near.scope = seed.scope"
+    f" AND near.position BETWEEN seed.position - ? AND seed.position + ? AND near.{_SEARCHABLE})"
+)
+
+
+class SearchIndexes:
+    """The indexes of a store, and the snapshots of the database that they fit."""
+
+    def __init__(
+        self,
+        words: WordIndex,
+        vectors: Callable[[str], VectorIndex],
+        try_lock: Callable[[], AbstractContextManager[bool]],
+        *,
+        read_only: bool,
+    ) -> None:
+        self._words = words
+        self._try_lock = try_lock
+        self._read_only = read_only
+        self.vectors = vectors
+        """Return the vector codes of an embedder."""
+
+    def open_snapshot(self, connection: apsw.Connection) -> IndexSnapshot:
+        """Begin a snapshot with the word index that belongs to it, which is first rebuilt if it is lost and small."""
+        for _ in range(100):
+            snapshot = self._words.open_snapshot(connection)
+            if not snapshot.lost_words or snapshot.state.records > REBUILD_AT_ONCE or self._read_only:
+                return snapshot
+            connection.execute("ROLLBACK")
+            try:
+                with self._try_lock() as is_locked:
+                    if is_locked:
+                        self._words.take_in(1)
+            except Unavailable:
+                break
+            if not is_locked:
+                time.sleep(0.1)  # whoever has the lock is about to do this
+        return self._words.open_snapshot(connection)  # what can be found without the index is found
+
+    def reopen_after_damage(self, connection: apsw.Connection, damaged: IndexSnapshot) -> IndexSnapshot:
+        """Give up a word index that turned out to be damaged, and begin another snapshot with a new one."""
+        connection.execute("ROLLBACK")
+        self._words.forget(damaged.state.index)
+        return self.open_snapshot(connection)
+
+
+class SqliteSearcher:
+    """A search within one Bounds, on the snapshot that its last `candidates` or `nearest` took."""
+
+    def __init__(
+        self, connection: apsw.Connection, bounds: Bounds, indexes: SearchIndexes, clock: Callable[[], datetime]
+    ) -> None:
+        self._connection = connection
+        self._bounds = bounds
+        self._indexes = indexes
+        self._clock = clock
+        self._search: SnapshotSearch | None = None
+
+    def candidates(
+        self, words: Sequence[str], vector: Vector | None, embedder: str | None, *, depth: int, flat_depth: int
+    ) -> Candidates:
+        """Return the best records by words, and as many by vector."""
+        self._leave_snapshot()
+        snapshot = (self._indexes.open_snapshot if words else open_wordless_snapshot)(self._connection)
+        try:
+            search = self._search_on(snapshot)
+            return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
+        except Damaged:
+            # Nothing that the damaged snapshot has shown was returned: another can replace it.
+            search = self._search_on(self._indexes.reopen_after_damage(self._connection, snapshot))
+            return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
+
+    def around(
+        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
+    ) -> Surroundings:
+        """Return the records near these under the same parent, but for known candidates."""
+        return self._opened().around(candidates, reach, vector, embedder)
+
+    def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
+        """Return the records whose given vectors are nearest to this one, each of which is compared."""
+        self._leave_snapshot()
+        return self._search_on(open_wordless_snapshot(self._connection)).nearest(vector, limit)
+
+    def records(self, rows: Sequence[int]) -> dict[int, Record]:
+        """Return the records of candidates."""
+        return self._opened().records(rows) if rows else {}
+
+    def _opened(self) -> SnapshotSearch:
+        assert self._search is not None, "there are no candidates yet"
+        return self._search
+
+    def _search_on(self, snapshot: IndexSnapshot) -> SnapshotSearch:
+        at = steady(micros(self._clock()), snapshot.state.updated)
+        self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes.vectors)
+        return self._search
+
+    def _leave_snapshot(self) -> None:
+        if self._search is not None:
+            self._search = None
+            self._connection.execute("ROLLBACK")
+
+
+class _StoreFacts(NamedTuple):
+    """What the snapshot says of the store as a whole."""
+
+    has_parents: bool
+    """Whether any record stands under another."""
+    embedder: int
+    """The number of the embedder; 0 for one that has no vectors yet."""
+    newest_vector: int
+    seen: int
+    """The change up to which every record has its vector."""
+    segments: list[tuple[str, int]]
+    """The files of vector codes, each with the newest vector in it."""
+
+
+_NO_FACTS = _StoreFacts(False, 0, 0, 0, [])
+
+
+class SnapshotSearch:
+    """A search within one Bounds on one snapshot; what it has learnt of rows is true of no other."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        snapshot: IndexSnapshot,
+        bounds: Bounds,
+        at: int,
+        vectors: Callable[[str], VectorIndex],
+    ) -> None:
+        self._connection = connection
+        self._snapshot = snapshot
+        self._bounds = bounds
+        self._at = at
+        self._vectors = vectors
+        self._condition = within(bounds, at, by_row=True)
+        self._checked: set[int] = set()
+        """The rows that were held against the bounds. What is known of those within them:"""
+        self._candidates: dict[int, Candidate] = {}
+        self._lengths: dict[int, int] = {}
+        self._last_change: dict[int, int] = {}
+        self._text_change: dict[int, int] = {}
+        self._returned: set[int] = set()
+        self._passing: list[int] | None = None
+        self._codes: list[Codes] = []
+
+    def candidates(
+        self, words: Sequence[str], vector: Vector | None, embedder: str | None, *, depth: int, flat_depth: int
+    ) -> Candidates:
+        """Return the best records by words, and as many by vector."""
+        facts = self._read_facts(embedder) if embedder or depth != flat_depth else _NO_FACTS
+        word_depth = depth if facts.has_parents else flat_depth
+        by_words: WordSearch | None = None
+        hits: list[IndexHit] = []
+        if words:
+            with translate_damage():
+                by_words = WordSearch(self._snapshot, words, self._bounds, self._find_few())
+                hits = by_words.search_index(word_depth)
+        pieces: Iterator[Nearest] = iter(())
+        if vector is not None and embedder:
+            pieces = self._scan_vectors(vector, embedder, facts)
+        first = next(pieces, None)
+        # What follows needs most of these rows: one statement reads them all.
+        self._load(
+            chain(
+                (row for row, _, _ in by_words.tail[:word_depth]) if by_words else (),
+                (hit.row for hit in hits),
+                first.row[:depth].tolist() if first is not None else (),
+            )
+        )
+        keyword = self._pick_by_words(by_words, hits, word_depth) if by_words else {}
+        semantic: dict[int, float] = {}
+        if vector is not None and first is not None:
+            semantic = self._pick_by_vector(vector, facts.embedder, chain([first], pieces), depth)
+        near = len(semantic) if vector is not None else None
+        found = {row: self._candidates[row] for row in chain(keyword, semantic)}
+        self._returned.update(found)
+        if vector is not None:
+            semantic |= self._estimate_cosines(vector, [row for row in keyword if row not in semantic])
+        return Candidates(
+            keyword=keyword, semantic=semantic, nearest=near, rows=found, backlog=self._find_backlog(embedder, facts)
+        )
+
+    def around(
+        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
+    ) -> Surroundings:
+        """Return the records near these under the same parent, but for known candidates."""
+        seeds = _bind_numbers(candidate.row for candidate in candidates)
+        near = [row for row in self._fetch(_AROUND, seeds, reach, reach) if row not in self._returned]
+        return Surroundings(
+            rows={row: self._candidates[row] for row in near},
+            semantic=self._estimate_cosines(vector, near) if vector is not None and embedder else {},
+        )
+
+    def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
+        """Return the records whose given vectors are nearest to this one, each of which is compared."""
+        condition = within(self._bounds, self._at, by_row=False)
+        rows = self._connection.execute(
+            "SELECT no, data FROM given WHERE dims = ? AND no IN"
+            f" (SELECT no FROM record WHERE {_SEARCHABLE} AND {condition.sql})",
+            (len(vector), *condition.values),
+        )
+        best: dict[int, float] = {}
+        while some := list(islice(rows, max(1, GIVEN_AT_ONCE // len(vector)))):
+            best |= _compare(some, vector, best, exact=False)
+            # One that is dropped here comes back if another vector of it is near enough.
+            best = dict(heapq.nlargest(limit, best.items(), key=lambda each: (each[1], each[0])))
+        if not best:
+            return {}
+        last = fetch(
+            self._connection, f"SELECT no, data FROM given WHERE dims = ? AND {_AMONG}",
+            (len(vector), _bind_numbers(best)),
+        )  # fmt: skip
+        exact = _compare(last, vector, {}, exact=True)
+        return dict(sorted(exact.items(), key=lambda each: (-each[1], -each[0])))
+
+    def records(self, rows: Sequence[int]) -> dict[int, Record]:
+        """Return the records with these rows."""
+        found: dict[int, Record] = {}
+        for start in range(0, len(rows), RECORDS_AT_ONCE):
+            sql = f"SELECT json_group_array(json_array(no, {JSON_COLUMNS})) FROM record WHERE {_AMONG}"
+            some = _bind_numbers(rows[start : start + RECORDS_AT_ONCE])
+            for row, record_id, path, *columns in json.loads(self._connection.execute(sql, (some,)).get):
+                found[row] = record_of((record_id, bytes.fromhex(path), *columns))
+        return found
+
+    # What the store and its rows are.
+
+    def _read_facts(self, embedder: str | None) -> _StoreFacts:
+        has_parents, number, newest, seen, segments = self._connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL), ifnull(embedder.no, 0), ifnull(vseq, 0),"
+            " ifnull(seen_seq, 0), (SELECT json_group_array(json_array(name, high)) FROM"
+            " (SELECT name, high FROM segment WHERE segment.embedder = embedder.no ORDER BY high))"
+            " FROM state LEFT JOIN embedder ON name = ?",
+            (embedder,),
+        ).get
+        return _StoreFacts(bool(has_parents), number, newest, seen, json.loads(segments))
+
+    def _load(self, rows: Iterable[int]) -> None:
+        """Hold rows against the bounds, and remember what ranking needs of those within."""
+        unknown = set(rows) - self._checked
+        if unknown:
+            self._checked |= unknown
+            self._fetch(_AMONG, _bind_numbers(unknown))
+
+    def _fetch(self, where: str, *values: object) -> list[int]:
+        """Load the rows within bounds of which `where` holds."""
+        found, lengths, last_changes, text_changes = map(
+            json.loads,
+            self._connection.execute(
+                f"SELECT json_group_array(json_array({_CANDIDATE})), json_group_array(words), json_group_array(seq),"
+                f" json_group_array(text_seq) FROM record WHERE {where} AND {self._condition.sql}",
+                (*values, *self._condition.values),
+            ).get,
+        )
+        rows = [candidate[0] for candidate in found]
+        self._candidates.update(zip(rows, map(Candidate._make, found), strict=True))
+        self._lengths.update(zip(rows, lengths, strict=True))
+        self._last_change.update(zip(rows, last_changes, strict=True))
+        self._text_change.update(zip(rows, text_changes, strict=True))
+        return rows
+
+    def _find_passing(self) -> list[int] | None:
+        """Return the rows that pass a filter, when there are few enough to be worth knowing before the search."""
+        if self._bounds.filter is None:
+            return None
+        if self._passing is None:
+            condition = within(self._bounds, self._at, by_row=False)
+            sql = f"SELECT json_group_array(no) FROM (SELECT no FROM record WHERE {condition.sql} LIMIT ?)"
+            self._passing = json.loads(self._connection.execute(sql, (*condition.values, SELECTIVE)).get)
+        return self._passing if len(self._passing) < SELECTIVE else None
+
+    def _find_few(self) -> list[int] | None:
+        """The same for the word index, which looks each of them up, and knows the common filters itself."""
+        if self._bounds.filter is None or is_narrowed(self._bounds.filter):
+            return None
+        passing = self._find_passing()
+        return passing if passing is not None and len(passing) <= FEW else None
+
+    def _find_backlog(self, embedder: str | None, facts: _StoreFacts) -> Backlog:
+        """Return what a search within these bounds cannot see yet."""
+        vectors, many = 0, False
+        if embedder and facts.seen < self._snapshot.state.seq:
+            condition = within_scope(self._bounds)
+            counted, vectors = self._connection.execute(
+                f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
+                " FROM (SELECT no, text_seq, scope FROM record WHERE seq > ? LIMIT ?) AS record"
+                " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
+                (*condition.values, facts.seen, MANY, facts.embedder),
+            ).get
+            many = counted == MANY
+        return Backlog(lost_words=self._snapshot.lost_words, vectors=vectors, many=many)
+
+    # Candidates by words.
+
+    def _pick_by_words(self, search: WordSearch, hits: list[IndexHit], limit: int) -> dict[int, WordScore]:
+        """Return the best from the tail and from the index, as long as the row agrees.
+
+        The `hits` are the index's `limit` best; more are looked up if too few of them are within bounds.
+        """
+        found: dict[int, WordScore] = {}
+        depth, done = limit, 0
+        while done < len(search.tail) and len(found) < limit:
+            some = search.tail[done:depth]
+            self._load(row for row, _, _ in some)
+            found |= {row: score for row, score, seq in some if self._last_change.get(row) == seq}
+            depth, done = depth * DEEPER, depth
+        depth, done = limit, 0
+        while True:
+            self._load(hit.row for hit in hits[done:])
+            found |= {
+                row: search.score(bm25, self._lengths[row])
+                for row, seq, bm25 in hits[done:]
+                if self._last_change.get(row) == seq  # else the record has changed since, and is in the tail
+            }
+            if len(hits) < depth or len(found) >= limit:
+                break
+            depth, done = depth * DEEPER, len(hits)
+            with translate_damage():
+                hits = search.search_index(depth)
+        return dict(sorted(found.items(), key=lambda each: (-each[1].score, -each[0]))[:limit])
+
+    # Candidates by vector.
+
+    def _scan_vectors(self, vector: Vector, embedder: str, facts: _StoreFacts) -> Iterator[Nearest]:
+        """Return what is nearest to the vector by its code, in growing pieces."""
+        index = self._vectors(embedder)
+        if facts.embedder:
+            self._codes = index.load(
+                self._connection, facts.embedder, facts.newest_vector, facts.segments, dimensions=len(vector)
+            )
+        return index.nearest(self._connection, self._codes, vector, self._bounds, self._find_passing())
+
+    def _pick_by_vector(self, vector: Vector, embedder: int, pieces: Iterable[Nearest], limit: int) -> dict[int, float]:
+        """Return the nearest that are within bounds, the best of them with their exact cosine."""
+        found: dict[int, float] = {}
+        for near in pieces:
+            start, step = 0, limit
+            while start < len(near.row) and len(found) < limit:
+                piece = near.take(slice(start, start + step))
+                self._load(piece.row.tolist())
+                found |= self._select_current(piece)
+                start, step = start + step, step * DEEPER
+            if len(found) >= limit:
+                break
+        best = sorted(found, key=lambda row: -found[row])
+        found |= self._compute_cosines(vector, embedder, best[:EXACT])
+        return {row: found[row] for row in sorted(best[:limit], key=lambda row: (-found[row], -row))}
+
+    def _estimate_cosines(self, vector: Vector, rows: Sequence[int]) -> dict[int, float]:
+        """Return the cosine of each of these rows that has a vector, as near as its code comes to it."""
+        import numpy as np
+
+        from .vector_codes import Nearest
+
+        if not rows or not self._codes:
+            return {}
+        wanted = np.unique(np.array(rows, np.int64))
+        picked = [part.find_rows(wanted) for part in self._codes]
+        return self._select_current(Nearest.of(self._codes, picked, vector))
+
+    def _select_current(self, near: Nearest) -> dict[int, float]:
+        """Return the scores of those that are within bounds and of the record's present text."""
+        known = self._text_change
+        rows = zip(near.row.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
+        return {row: score for row, text_seq, score in rows if known.get(row) == text_seq}
+
+    def _compute_cosines(self, vector: Vector, embedder: int, rows: Sequence[int]) -> dict[int, float]:
+        """Return the exact cosine of each of these rows, whose vectors are of their present text."""
+        import numpy as np
+
+        if not rows:
+            return {}
+        # Blobs are joined as if they were text, byte by byte.
+        found, data = self._connection.execute(
+            "SELECT json_group_array(no), CAST(group_concat(data, '') AS BLOB) FROM vector"
+            f" WHERE embedder = ? AND {_AMONG}",
+            (embedder, _bind_numbers(rows)),
+        ).get
+        stored = np.frombuffer(data, "<f2").astype(np.float32).reshape(-1, len(vector))
+        return dict(zip(json.loads(found), (stored @ vector).tolist(), strict=True))
+
+
+def _compare(
+    rows: Sequence[tuple[int, bytes]], vector: Sequence[float], known: dict[int, float], *, exact: bool
+) -> dict[int, float]:
+    """Return the greatest cosine that each record of the rows has by now, `exact` in double precision."""
+    import numpy as np
+
+    stored = np.frombuffer(b"".join(data for _, data in rows), "<f4").reshape(len(rows), -1)
+    given = stored.astype(np.float64) if exact else stored
+    wanted = np.asarray(vector, np.float64)
+    cosines = (given @ (wanted / np.linalg.norm(wanted)).astype(given.dtype)) / np.sqrt(
+        np.einsum("ij,ij->i", given, given)
+    )
+    best: dict[int, float] = {}
+    for (row, _), cosine in zip(rows, cosines.tolist(), strict=True):
+        best[row] = max(cosine, best.get(row, known.get(row, -1.0)))
+    return best
+
+
+def _bind_numbers(numbers: Iterable[int]) -> object:
+    """Return a list of numbers as one bound value."""
+    return apsw.carray(array.array("q", numbers))
