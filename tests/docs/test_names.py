@@ -23,6 +23,7 @@ TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
 
 SHARED_MODULES = {
     "http": "the HTTP side of a door or a provider",
+    "maintenance": "the domain, and the shell's commands about it",
     "renderer": "how records read for a person: MCP's answers, the vault's files",
     "store": "locus's stores, and the one that LangGraph calls so",
     "commands": "what a command does: the shell's, the memory tool's",

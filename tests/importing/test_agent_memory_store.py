@@ -910,8 +910,8 @@ def test_the_memory_may_live_in_the_folder_that_it_takes_over(folder: Path, peer
 
 def test_looking_for_a_memory_loads_no_driver() -> None:
     code = (
-        "import sys; from pathlib import Path; from cofio.importers.agent_memory_store import found;"
-        " found(Path('/')); print(sorted({'apsw', 'yaml', 'numpy'} & set(sys.modules)))"
+        "import sys; from pathlib import Path; from cofio.importers.agent_memory_store import has_memory;"
+        " has_memory(Path('/')); print(sorted({'apsw', 'yaml', 'numpy'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout.replace("'", '"')) == []

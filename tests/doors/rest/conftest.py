@@ -255,7 +255,8 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 @contextmanager
 def serving(
     store: StoreAddress, zone: tzinfo = UTC, *, docs: bool = False, embedder: HashedEmbedder | None = None,
-    model: str = "", budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(), allow_secrets: bool = False,
+    model: str = "", budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(),
+    allow_secrets: bool = False,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on a store, as `cofio serve` puts it together."""
     settings = replace(SETTINGS, allow_secrets=allow_secrets)
