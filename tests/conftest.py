@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import hypothesis
 import pytest
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import Hashed
 from cofio.embed.install import PACKAGE, PINS, install
 
 # Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
 atexit.register(_CONFIGURATION.cleanup)
-os.environ["XDG_CONFIG_HOME"] = _CONFIGURATION.name
+os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_DATA_HOME"] = _CONFIGURATION.name
 # Nor do they fetch anything by themselves. (Tests that start with none of cofio's own variables keep the second.)
 os.environ |= {"COFIO_FETCH_MODEL": "off", "HF_HUB_OFFLINE": "1"}
 
@@ -34,6 +41,26 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # a busy machine is no fault of the test
 )
 hypothesis.settings.load_profile("cofio")
+
+
+class Hang(BaseException):
+    """A test has reached its limit; no Exception, and not pytest's, so that hypothesis does not try it again."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None, Any, Any]:
+    """Let the limit end a test of hypothesis at once, which would replay (and shrink) a failure, and hang for good."""
+    result = yield
+    if sys.platform != "win32" and callable(fail := signal.getsignal(signal.SIGALRM)):
+
+        def end(number: int, frame: FrameType | None) -> None:
+            try:
+                fail(number, frame)
+            except pytest.fail.Exception as failure:
+                raise Hang(str(failure)) from None
+
+        signal.signal(signal.SIGALRM, end)
+    return result
 
 
 class Clock:
@@ -62,11 +89,88 @@ def advance(clock: Clock) -> Callable[[float], None]:
     return clock.advance
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendUnderTest:
+    """A backend that the tests of a `store` run on."""
+
+    name: str
+    address: Callable[[Path], StoreAddress]
+    """Gives the address of a new store, which may use the folder: no other has it."""
+    remove: Callable[[StoreAddress], None]
+    states: tuple[str, ...]
+    """Where the words of a record can be, each of which a search has to find: see tests/contract."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BACKENDS = [
+    BackendUnderTest(
+        name="sqlite",
+        address=lambda folder: StoreAddress(folder=folder),
+        remove=lambda address: shutil.rmtree(address.home),
+        states=("tail", "settled", "mixed"),
+    )
+]
+"""Every backend: one more line here, and the contract, the state machines and the doors are tested on it, too."""
+
+
+@pytest.fixture(params=BACKENDS, ids=str, scope="session")
+def backend_under_test(request: pytest.FixtureRequest) -> BackendUnderTest:
+    """The backend that the test's stores are on."""
+    chosen: BackendUnderTest = request.param
+    return chosen
+
+
+class Stores:
+    """Addresses of new stores, for tests that need more than one: none of them exists yet."""
+
+    def __init__(self, backend: BackendUnderTest, folder: Path) -> None:
+        self._backend = backend
+        self._folder = folder
+        self._numbers = count(1)
+
+    def new(self) -> StoreAddress:
+        """The address of another store."""
+        return self._backend.address(self._folder / f"store-{next(self._numbers)}")
+
+    def remove(self, address: StoreAddress) -> None:
+        """Take a store away that is closed: hundreds of them would fill a disk."""
+        self._backend.remove(address)
+
+
 @pytest.fixture
-def memory(tmp_path: Path, clock: Callable[[], datetime]) -> Iterator[Engine]:
+def stores(backend_under_test: BackendUnderTest, tmp_path: Path) -> Stores:
+    """Any number of stores."""
+    return Stores(backend_under_test, tmp_path)
+
+
+@pytest.fixture
+def store_address(backend_under_test: BackendUnderTest, tmp_path: Path) -> StoreAddress:
+    """The address of the test's store, which does not exist yet."""
+    return backend_under_test.address(tmp_path / "store")
+
+
+@pytest.fixture
+def store(store_address: StoreAddress) -> StoreAddress:
+    """The same for tests; fixtures take the one above, as some tests call something else their `store`."""
+    return store_address
+
+
+@pytest.fixture
+def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.MonkeyPatch) -> StoreAddress:
+    """The address of the store that a door finds for itself in the working folder."""
+    address = backend_under_test.address(Path.cwd() / ".cofio")
+    if address.folder is None:  # what is in no folder has to be named
+        monkeypatch.setenv("COFIO_STORE", address.spell())
+    return address
+
+
+@pytest.fixture
+def memory(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    with Engine.open(tmp_path / "store", settings=chosen, embedder=Hashed(), clock=clock) as opened:
+    with Engine.open(store_address, settings=chosen, embedder=Hashed(), clock=clock) as opened:
         yield opened
 
 

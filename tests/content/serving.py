@@ -9,6 +9,8 @@ from collections.abc import Callable
 from ipaddress import ip_address
 from types import TracebackType
 
+from tests.waiting import join
+
 from cofio.content.addresses import Address, is_public
 
 PUBLIC, PRIVATE = "127.0.0.2", "127.0.0.1"
@@ -53,7 +55,7 @@ class Host:
         self.over.set()
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._thread.join()
+        join(self._thread)
 
     def _serve(self) -> None:
         while not self.over.is_set():

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.waiting import wait_until
 
 from cofio.content import (
     Fetching,
@@ -201,13 +202,12 @@ def test_when_enough_are_being_read_the_next_is_told_to_come_back(
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = [pool.submit(few.read, Kind.PDF, b"", time.monotonic() + 30) for _ in range(AT_ONCE)]
         try:
-            while len(list(tmp_path.glob("*.started"))) < AT_ONCE:
-                time.sleep(0.01)
+            wait_until(lambda: len(list(tmp_path.glob("*.started"))) == AT_ONCE)
             with pytest.raises(Unavailable, match="try again"):
                 few.read(Kind.PDF, b"", time.monotonic() + 0.05)
         finally:
             done.touch()
-        assert [each.result() for each in begun] == ["read\n"] * AT_ONCE
+        assert [each.result(60) for each in begun] == ["read\n"] * AT_ONCE
 
 
 def test_what_is_being_read_when_the_program_ends_is_not_waited_for(
@@ -221,8 +221,7 @@ def test_what_is_being_read_when_the_program_ends_is_not_waited_for(
     reading_ = Reading(workers=workers_)
     with ThreadPoolExecutor(AT_ONCE + 1) as pool:
         begun = [pool.submit(workers_.read, Kind.PDF, b"", time.monotonic() + 3600) for _ in range(AT_ONCE + 1)]
-        while len(list(tmp_path.glob("*.started"))) < AT_ONCE:
-            time.sleep(0.01)
+        wait_until(lambda: len(list(tmp_path.glob("*.started"))) == AT_ONCE)
         reading_.close()
         for each in begun:  # also the one that waits for its turn
             with pytest.raises(Unavailable, match="the program is ending"):

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from cofio import Draft, Engine, Record, Settings
 from cofio.backends.interface import Backend, EmbedBatch
-from cofio.backends.sqlite import SqliteBackend
+from cofio.config.address import StoreAddress
 from cofio.embed import Embedder
 from cofio.embed.hashed import Hashed
+from cofio.engine import opening
+
+from ..conftest import BackendUnderTest
 
 QUIET = Settings(background=False, embedder="none")
 
 
-@pytest.fixture(params=["sqlite"])
-def open_backend(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Callable[[], datetime]
-) -> Iterator[Callable[[], Backend]]:
+@pytest.fixture
+def open_backend(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Callable[[], Backend]]:
     """Opens the test's store, once more each time."""
     opened: list[Backend] = []
 
     def open_() -> Backend:
-        opened.append({"sqlite": SqliteBackend}[request.param](tmp_path / "store", sync="normal", clock=clock))
+        opened.append(opening.open_backend(store_address, Settings(sync="normal"), clock))
         return opened[-1]
 
     yield open_
@@ -61,8 +61,10 @@ def memory(backend: Backend) -> Iterator[Engine]:
 
 
 @pytest.fixture(params=["tail", "settled", "mixed"])
-def state(request: pytest.FixtureRequest) -> str:
+def state(request: pytest.FixtureRequest, backend_under_test: BackendUnderTest) -> str:
     """Where the words of what a test wrote are: in the tail only, in the index only, or some in each."""
+    if request.param not in backend_under_test.states:
+        pytest.skip(f"{backend_under_test} has no such state")
     return str(request.param)
 
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
 from cofio.backends.interface import Backend
@@ -113,7 +114,7 @@ def test_threads_that_count_together_lose_no_step(memory: Engine, reopen: Callab
     def count(worker: int) -> None:
         engine = engines[worker % 2]
         for _ in range(20):
-            while True:
+            for _ in range(10_000):
                 held = engine.get(DEMO, "counter")
                 assert held is not None
                 assert isinstance(held.data, int)
@@ -124,7 +125,7 @@ def test_threads_that_count_together_lose_no_step(memory: Engine, reopen: Callab
                 break
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(count, range(4)))
+        list(pool.map(count, range(4), timeout=60))
     held = memory.get(DEMO, "counter")
     assert held is not None
     assert (held.data, held.version) == (80, 81)
@@ -144,7 +145,7 @@ def test_threads_find_what_they_have_just_written(memory: Engine, reopen: Callab
             assert len(engine.search(Query("common", scope=DEMO / str(worker), limit=50))) == number + 1
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
+        list(pool.map(work, range(4), timeout=60))
     assert memory.count() == 40
     memory.settle()
     assert memory.check() == engines[1].check() == []
@@ -154,8 +155,8 @@ def test_the_background_work_is_done_without_being_asked(memory: Engine, reopen:
     record = memory.write(DEMO, text="walrus colony")
     worker = reopen(Settings(background=True, embedder="none"), Hashed())
     worker.write(DEMO, text="giraffe")
-    while memory.search(Query("walrus colony", mode="semantic")).degraded:
-        assert worker.check() == []
+    wait_until(lambda: not memory.search(Query("walrus colony", mode="semantic")).degraded)
+    assert worker.check() == []
     assert memory.search(Query("walrus colony", mode="semantic"))[0].record == record
     worker.close()
     assert memory.stats()["waiting_for_index"] == 0

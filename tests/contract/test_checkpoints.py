@@ -8,17 +8,29 @@ import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
-from cofio.backends.checkpoint_interface import PendingWrite
+from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
-from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.record_interface import Transaction
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
+from cofio.config.address import StoreAddress
+from cofio.engine.opening import open_backend
+
+from ..conftest import Stores
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SPACE = "library"
@@ -82,11 +94,9 @@ def state(checkpoints: Checkpoints, id: str | None = None, thread: str = "t") ->
 
 def longest_chain(backend: Backend, thread: str = "t") -> int:
     """How many changes the state that is furthest from a whole one is made of."""
-    with backend.checkpoints() as rows:
-        number = rows.thread(SPACE, thread, "")
-        assert number is not None
-        nos = [row.no for row in rows.listed(SPACE, thread, "", by_id=False, before=None)]
-        return max(len(rows.chain(no)) - 1 for no in nos)
+    with backend.snapshot() as snapshot:
+        rows = snapshot.checkpoints
+        return max(len(rows.chain(each.row)) - 1 for each in rows.list_rows(SPACE, thread, ""))
 
 
 # Saving and loading.
@@ -501,10 +511,10 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
     checkpoints.save(SPACE, "u", "c", chat(3))
 
     def damage(rows: Any) -> None:
-        no = rows.number(rows.thread(SPACE, "t", ""), "c1")
+        no = rows.find_for_save(ThreadKey(SPACE, "t", ""), "c1", None)[0]
         rows.rebase(no, None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage)
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t", "c1")
     assert state(others, "c", "u") == chat(3)
@@ -519,9 +529,9 @@ def test_a_damaged_state_is_in_nobodys_way(
 
     def damage(rows: Any) -> None:
         for thread in ("t", "short"):
-            rows.rebase(rows.number(rows.thread(SPACE, thread, ""), "c2"), None, 0, b"\1 no such thing")
+            rows.rebase(rows.find_for_save(ThreadKey(SPACE, thread, ""), "c2", None)[0], None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage)
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
     said = others.check()
     assert sum("'t'" in each for each in said) >= 1
     assert sum("'short'" in each for each in said) >= 1
@@ -541,9 +551,9 @@ def test_a_thread_whose_newest_state_is_damaged_goes_on(
     fill(checkpoints, 5)
 
     def damage(rows: Any) -> None:
-        rows.rebase(rows.number(rows.thread(SPACE, "t", ""), "c4"), None, 0, b"\1 no such thing")
+        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "c4", None)[0], None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage)
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t")
     others.save(SPACE, "t", "next", chat(6))
@@ -621,8 +631,8 @@ def test_the_cache_is_bounded_by_what_it_holds(others: Checkpoints, checkpoints:
         for n in range(12):
             assert state(each, thread=f"t{n}")["n"] == n
         held = sum(len(json.dumps(known.state)) for known in each._states.values())
-        assert held * 4 * 0.9 <= each._size <= CACHED
-        assert each._size <= held * 4 * 1.1
+        assert held * 4 * 0.9 <= each._states.size <= CACHED
+        assert each._states.size <= held * 4 * 1.1
 
 
 def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(checkpoints: Checkpoints) -> None:
@@ -630,7 +640,7 @@ def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(check
     for n in range(saves):
         checkpoints.save(SPACE, f"t{n}", "c", {"n": n}, owned=True)
     assert len(checkpoints._states) == MOST_CACHED
-    assert checkpoints._size >= MOST_CACHED * 2048
+    assert checkpoints._states.size >= MOST_CACHED * 2048
 
 
 def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoints, ticking: Ticking) -> None:
@@ -643,11 +653,11 @@ def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoi
     ticking.now += timedelta(seconds=60)
     assert checkpoints.purge(ticking.now) == 1
     assert len(checkpoints._states) == 2
-    assert checkpoints._size == sum(known.memory for known in checkpoints._states.values())
+    assert checkpoints._states.size == sum(known.memory for known in checkpoints._states.values())
 
 
-def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")) as engine:
+def test_a_store_without_background_work_says_how_many_there_are(store: StoreAddress, tmp_path: Path) -> None:
+    with Engine.open(store, settings=Settings(background=False, embedder="none")) as engine:
         engine.checkpoints.save(SPACE, "t", "c", chat(2))
         assert engine.stats()["checkpoints"] == 1
         assert engine.check() == []
@@ -658,30 +668,75 @@ def test_a_store_without_background_work_says_how_many_there_are(tmp_path: Path)
         assert found.state == chat(2)
 
 
+class _SerializationFailure(Exception):
+    """A database that has many writers could not make a transaction one after the other."""
+
+
+class Retrying:
+    """A backend that runs the work of each transaction once in vain, as PostgreSQL may."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def transact(self, work: Callable[[Transaction], Any]) -> Any:
+        """Run the work, undo it, and run it again."""
+
+        def fail(transaction: Transaction) -> None:
+            work(transaction)
+            raise _SerializationFailure
+
+        with pytest.raises(_SerializationFailure):
+            self._backend.transact(fail)
+        return self._backend.transact(work)
+
+
+def test_work_that_runs_again_changes_what_it_would_have_changed_once(backend: Backend) -> None:
+    once, retried = Checkpoints(backend), Checkpoints(cast(Backend, Retrying(backend)))
+    write = PendingWrite("task", 0, "", "channel", "json", b"1")
+    for checkpoints, thread in ((once, "once"), (retried, "again")):
+        for turn in range(40):
+            checkpoints.save(SPACE, thread, f"c{turn}", chat(turn))
+        checkpoints.save(SPACE, thread, "c7", chat(99))  # in place of what others are changes of
+        checkpoints.write(SPACE, thread, "c9", [(write, False)])
+        assert checkpoints.delete(SPACE, thread, "c16") == 1
+        assert checkpoints.remove(SPACE, [(thread, "", "c0"), (thread, "", "c20"), (thread, "", "none")]) == 2
+        assert checkpoints.copy(SPACE, thread, f"copy of {thread}") == 37
+        assert len(checkpoints.search(SPACE, "weather in Wales")) >= 2
+        assert checkpoints.check() == []
+    for source, target in (("once", "again"), ("copy of once", "copy of again")):
+        names = [each.id for each in once.list(SPACE, source, limit=None)]
+        assert [each.id for each in retried.list(SPACE, target, limit=None)] == names
+        for name in names:
+            one, other = (each.load(SPACE, of, name, pending=True) for each, of in ((once, source), (retried, target)))
+            assert one is not None
+            assert other is not None
+            assert (one.state, one.parent, one.pending) == (other.state, other.parent, other.pending)
+    assert retried.delete(SPACE, "again") == 37
+    assert retried.load(SPACE, "again") is None
+
+
 class Threads(RuleBasedStateMachine):
     """Two processes save, load, copy and delete; a dictionary of whole states says what is right."""
 
     ids = Bundle("ids")
+    stores: Stores
+    """Where its store comes from; the test sets it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.model: dict[str, dict[str, Any]] = {}
-
-    @initialize()
-    def open(self) -> None:
-        import tempfile
-
-        self.folder = tempfile.TemporaryDirectory()
+        self.store = self.stores.new()
         ticking = Ticking()
-        store = Path(self.folder.name) / "store"
-        self.backends = [SqliteBackend(store, sync="normal", clock=ticking) for _ in range(2)]
+        self.backends = [open_backend(self.store, Settings(sync="normal"), ticking) for _ in range(2)]
         self.two = [Checkpoints(backend) for backend in self.backends]
 
     def teardown(self) -> None:
-        for backend in getattr(self, "backends", []):
+        for backend in self.backends:
             backend.close()
-        if hasattr(self, "folder"):
-            self.folder.cleanup()
+        self.stores.remove(self.store)
 
     @rule(
         target=ids, who=st.integers(0, 1), thread=st.sampled_from("ab"), id=st.integers(0, 30), grow=st.integers(0, 3)
@@ -725,4 +780,5 @@ class Threads(RuleBasedStateMachine):
                 assert state(self.two[0], each, thread) == whole
 
 
-TestThreads = Threads.TestCase
+def test_two_processes_agree_with_whole_states(stores: Stores) -> None:
+    run_state_machine_as_test(type("Threads", (Threads,), {"stores": stores}))

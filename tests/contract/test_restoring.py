@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.waiting import wait_until
 
 from cofio import Draft, Engine, Invalid, Query, Scope, Settings, Unavailable
 from cofio.backends.interface import Backend
@@ -151,15 +153,17 @@ def test_records_that_are_restored_edited_and_embedded_at_once_have_the_vectors_
             batch = drafts[start : start + 20]
             engine.restore(batch, vectors={str(each.id): vector(each.text) for each in batch})
 
+    def there(engine: Engine, record_id: str) -> bool:
+        return any(record.id == record_id for record in engine.list(limit=1000))
+
     def edit(engine: Engine) -> None:
         for number in range(0, 200, 10):
-            while not any(record.id == str(number) for record in engine.list(limit=1000)):
-                pass
+            wait_until(partial(there, engine, str(number)), every=0)
             engine.edit(str(number), text=f"after u{number * 104729}")
 
     with ThreadPoolExecutor(3) as pool:
         for done in [pool.submit(restore, memory), pool.submit(restore, background), pool.submit(edit, reopen())]:
-            done.result()
+            done.result(60)
     memory.settle()
     assert memory.stats()["waiting_for_vectors"] == 0
     for record in memory.list(limit=1000):

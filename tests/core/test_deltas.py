@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.checkpoints.deltas import RADIX, SPLICE, VALUE, base_place, diff, patch, same
+from cofio.checkpoints.deltas import RADIX, SPLICE, VALUE, base_position, diff, patch, same
 
 PLAIN = (
     st.none()
@@ -120,14 +120,14 @@ def test_a_change_of_something_else_is_refused(change: Any) -> None:
 def test_what_a_save_is_a_change_of_is_on_the_way_to_the_one_before_it(place: int) -> None:
     way, at = {place - 1}, place - 1
     while at:
-        at = base_place(at)
+        at = base_position(at)
         way.add(at)
-    assert base_place(place) in way
+    assert base_position(place) in way
 
 
 @given(st.integers(1, RADIX**5 - 1))
 def test_five_changes_are_enough_for_a_thousand_saves(place: int) -> None:
     steps = 0
     while place:
-        place, steps = base_place(place), steps + 1
+        place, steps = base_position(place), steps + 1
     assert steps <= 5

@@ -278,30 +278,30 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_store_is_the_one_that_is_asked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COFIO_STORE", "elsewhere")
     (here / ".cofio").mkdir()
-    assert find_store("given") == Path("given")
-    assert find_store(Path("given")) == Path("given")
-    assert find_store("~/given") == here.parents[1] / "given"
+    assert find_store("given").folder == Path("given")
+    assert find_store(Path("given")).folder == Path("given")
+    assert find_store("~/given").folder == here.parents[1] / "given"
 
 
 def test_else_the_one_that_the_variable_names(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / ".cofio").mkdir()
     monkeypatch.setenv("COFIO_STORE", "~/named")
-    assert find_store() == here.parents[1] / "named"
+    assert find_store().folder == here.parents[1] / "named"
     monkeypatch.setenv("COFIO_STORE", "")
-    assert find_store() == here / ".cofio"
+    assert find_store().folder == here / ".cofio"
 
 
 def test_else_the_nearest_one_upwards(here: Path) -> None:
     (here.parent / ".cofio").mkdir()
-    assert find_store() == here.parent / ".cofio"
+    assert find_store().folder == here.parent / ".cofio"
     (here / ".cofio").write_text("a file is no store")
-    assert find_store() == here.parent / ".cofio"
+    assert find_store().folder == here.parent / ".cofio"
 
 
 def test_a_link_of_the_users_own_is_a_store(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here.parent / "other").mkdir()
     (here.parent / ".cofio").symlink_to("other")
-    assert find_store() == here.parent / ".cofio", "there is no version control that could have brought it"
+    assert find_store().folder == here.parent / ".cofio", "there is no version control that could have brought it"
     subprocess.run(["git", "init", "-q"], cwd=here.parent, check=True)
     with Engine.open(settings=Settings(background=False, embedder="none")):
         assert (here.parent / "other" / "memory.db").is_file()
@@ -312,7 +312,7 @@ def test_a_link_that_leads_nowhere_is_not_passed_over(here: Path) -> None:
     with pytest.raises(Invalid, match="is a link that leads nowhere: make the folder"):
         Engine.open()
     (here.parent / "nowhere").mkdir()
-    assert find_store() == here.parent / ".cofio"
+    assert find_store().folder == here.parent / ".cofio"
 
 
 @pytest.mark.parametrize("can_tell", [True, False])
@@ -329,7 +329,7 @@ def test_a_link_that_the_project_brings_is_no_store_unless_it_is_named(
     said = "which came with the project" if can_tell else "and could not see whether version control brings it"
     with pytest.raises(Invalid, match=rf"\.cofio is a link, {said}: give the folder"):
         find_store()
-    assert find_store("../.cofio") == Path("../.cofio")
+    assert find_store("../.cofio").folder == Path("../.cofio")
     monkeypatch.setenv("COFIO_STORE", str(here.parent / ".cofio"))
     with Engine.open(settings=Settings(background=False, embedder="none")):
         assert (here.parent / "other" / "memory.db").is_file()
@@ -341,7 +341,7 @@ def test_a_link_in_the_home_folder_is_the_users(here: Path, monkeypatch: pytest.
     (home / ".cofio").symlink_to("other")
     (home / ".hg").mkdir()
     monkeypatch.chdir(home)
-    assert find_store() == home / ".cofio"
+    assert find_store().folder == home / ".cofio"
 
 
 def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(
@@ -349,10 +349,10 @@ def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(
 ) -> None:
     home = here.parents[1]
     (home / ".cofio").mkdir()
-    assert find_store() == here / ".cofio"
-    assert find_store(start=home) == home / ".cofio"
+    assert find_store().folder == here / ".cofio"
+    assert find_store(start=home).folder == home / ".cofio"
     monkeypatch.chdir(home)
-    assert find_store() == home / ".cofio"
+    assert find_store().folder == home / ".cofio"
 
 
 @pytest.mark.parametrize("mark", [".git", ".agent-memory-store"])
@@ -360,15 +360,15 @@ def test_a_project_does_not_look_above_itself(here: Path, mark: str) -> None:
     project, outer = here.parent / "inner", here.parent
     (project / "src").mkdir(parents=True)
     (outer / ".cofio").mkdir()
-    assert find_store(start=project / "src") == outer / ".cofio"
+    assert find_store(start=project / "src").folder == outer / ".cofio"
     (project / mark).mkdir()
-    assert find_store(start=project / "src") == project / "src" / ".cofio"
+    assert find_store(start=project / "src").folder == project / "src" / ".cofio"
     (project / ".cofio").mkdir()
-    assert find_store(start=project / "src") == project / ".cofio"
+    assert find_store(start=project / "src").folder == project / ".cofio"
 
 
 def test_else_a_new_one_here(here: Path) -> None:
-    assert find_store() == here / ".cofio"
+    assert find_store().folder == here / ".cofio"
     assert not (here / ".cofio").exists()
     with Engine.open(settings=Settings(background=False, embedder="none")) as memory:
         memory.write(Scope("demo"), text="hello")

@@ -1,12 +1,10 @@
-"""Two engines on one folder, used in any order, agree with a plain dict at every step."""
+"""Two engines on one store, used in any order, agree with a plain dict at every step."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -37,9 +35,11 @@ from cofio import (
     Settings,
     Where,
 )
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import Hashed
 from cofio.text.jsonl import read_line, write_line
 
+from ..conftest import Stores
 from .plain import Plain
 
 T = TypeVar("T")
@@ -120,10 +120,12 @@ def outcome(act: Callable[[], T]) -> tuple[T | None, type[CofioError] | None]:
 class Memories(RuleBasedStateMachine):
     """Two engines on one store, and a plain dict."""
 
+    stores: Stores
+    """Where its stores come from; the test sets it."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.home = tempfile.TemporaryDirectory()
-        self.store = Path(self.home.name) / "store"
+        self.store = self.stores.new()
         self.clock = START
         self.plain = Plain()
         self.plain.at(START)
@@ -131,7 +133,7 @@ class Memories(RuleBasedStateMachine):
         self.unique = 0
         self.forgotten: list[str] = []
 
-    def opened(self, store: Path) -> Engine:
+    def opened(self, store: StoreAddress) -> Engine:
         """An engine without background work."""
         chosen = Settings(background=False, embedder="none", sync="normal")
         return Engine.open(store, settings=chosen, embedder=Hashed(), clock=lambda: self.clock)
@@ -140,7 +142,7 @@ class Memories(RuleBasedStateMachine):
         faults = [fault for engine in self.engines for fault in engine.check()]
         for engine in self.engines:
             engine.close()
-        self.home.cleanup()
+        self.stores.remove(self.store)
         assert faults == []
 
     # What an act does to the engine, it must do to the dict: change it alike, or fail alike.
@@ -387,10 +389,12 @@ class Memories(RuleBasedStateMachine):
     @rule(side=sides)
     def export_and_restore(self, side: int) -> None:
         exported = list(self.engines[side].export())
-        with tempfile.TemporaryDirectory() as folder, self.opened(Path(folder) / "fresh") as fresh:
+        address = self.stores.new()
+        with self.opened(address) as fresh:
             assert fresh.restore([read_line(write_line(record)) for record in exported]) == len(exported)
             assert list(fresh.export()) == exported
             assert fresh.check() == []
+        self.stores.remove(address)
 
     @rule(side=sides)
     def check(self, side: int) -> None:
@@ -402,7 +406,8 @@ class Memories(RuleBasedStateMachine):
             assert list(engine.export()) == self.plain.alive()
 
 
-def test_two_engines_on_one_folder_agree_with_a_plain_dict() -> None:
+def test_two_engines_on_one_store_agree_with_a_plain_dict(stores: Stores) -> None:
     run_state_machine_as_test(
-        Memories, settings=settings(max_examples=40, stateful_step_count=50, suppress_health_check=list(HealthCheck))
+        type("Memories", (Memories,), {"stores": stores}),
+        settings=settings(max_examples=40, stateful_step_count=50, suppress_health_check=list(HealthCheck)),
     )

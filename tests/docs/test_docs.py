@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cofio.backends.sqlite.database import migrations
-from cofio.checkpoints import checkpoints
+from cofio.checkpoints import checkpoints, packing
 from cofio.config.settings import HARMLESS, Settings
 from cofio.engine import engine
 from cofio.values import query, records
@@ -192,6 +192,7 @@ def test_every_verb_and_limit_of_checkpoints_is_documented() -> None:
     page = page[page.index("## Checkpoints") : page.index("## Errors")]
     verbs = [name for name in vars(checkpoints.Checkpoints) if not name.startswith("_")]
     assert [verb for verb in verbs if f"`{verb}(" not in page] == []
-    limits = [value for name, value in vars(checkpoints).items() if name in ("MAX_NAME", "MAX_NS", "MAX_METADATA")]
+    names = ("MAX_NAME", "MAX_NS", "MAX_METADATA")
+    limits = [value for name, value in (vars(checkpoints) | vars(packing)).items() if name in names]
     assert [limit for limit in limits if f"{limit:,}" not in page] == []
-    assert f"{checkpoints.MAX_STATE // 2**20} MiB" in page
+    assert f"{packing.MAX_STATE // 2**20} MiB" in page

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.address import StoreAddress
+
 PAGE = (Path(__file__).parents[2] / "docs" / "rest.md").read_text()
 EXAMPLES = re.findall(r"^```sh\n(.*?)^```\n\n^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -20,11 +22,11 @@ SHOWN = "http://127.0.0.1:8427"
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(store: StoreAddress) -> Iterator[str]:
     """Where a server listens."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("COFIO_", "EVEROS_"))}
     server = subprocess.Popen(
-        [sys.executable, "-m", "cofio", "serve", "--port", "0", "--store", str(tmp_path / "store")],
+        [sys.executable, "-m", "cofio", "serve", "--port", "0", "--store", store.spell()],
         env={**ours, "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     with server:

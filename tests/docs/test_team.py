@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.cli.parser import parser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "team.md").read_text()
@@ -42,7 +43,7 @@ def read_commands() -> list[str]:
 
 
 @pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
+def environ(store: StoreAddress, tmp_path: Path) -> dict[str, str]:
     """What a process is started with: nothing of the developer's own, and `cofio` on the PATH."""
     ours = {
         name: value for name, value in os.environ.items() if not name.startswith(("COFIO_", "EVEROS_", "AGENT_STORE"))
@@ -50,7 +51,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return ours | {
         "COFIO_EMBEDDER": "hashed",
-        "COFIO_STORE": str(tmp_path / "store"),
+        "COFIO_STORE": store.spell(),
         "PATH": path,
         "HOME": str(tmp_path),
     }

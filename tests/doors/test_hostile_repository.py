@@ -18,6 +18,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.waiting import join
 
 from cofio import Engine, Settings
 from cofio.config.settings import read_claims
@@ -67,7 +68,7 @@ def author() -> Iterator[Author]:
         thread.start()
         yield listening
         server.shutdown()
-        thread.join()
+        join(thread)
 
 
 @pytest.fixture

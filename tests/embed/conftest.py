@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.waiting import join
 
 from cofio.embed.install import PACKAGE
 
@@ -96,7 +97,7 @@ def serve(certificate: Path | None = None) -> Iterator[Index]:
     finally:
         served.gate.set()
         server.shutdown()
-        thread.join()
+        join(thread)
         server.server_close()
 
 

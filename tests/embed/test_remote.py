@@ -10,6 +10,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from tests.waiting import join
 
 from cofio.embed import open_embedder
 from cofio.embed.hashed import Hashed
@@ -102,7 +103,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
         thread.start()
         yield script
         server.shutdown()
-        thread.join()
+        join(thread)
 
 
 @pytest.fixture

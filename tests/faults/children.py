@@ -100,6 +100,7 @@ class Nursery:
 
     def __enter__(self) -> Nursery:
         self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(60)
         environ = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # a fork must find a single thread
         self._process = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()], env=environ
@@ -111,7 +112,7 @@ class Nursery:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._socket.close()
-        self._process.wait()
+        self._process.wait(60)
 
     def fork(self, job: str, **told: object) -> Child:
         """Start a child on a job."""

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import PATIENCE
+
 from cofio import Engine, Settings
 
 from .scale import scaled
@@ -56,7 +58,7 @@ def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
             lines.append(writer.stdout.readline())
         writer.kill()
         lines += writer.stdout.read().splitlines()
-        writer.wait()
+        writer.wait(PATIENCE)
         writer.stdout.close()
         for line in lines:
             if len(line.split()) < 3:
@@ -124,7 +126,7 @@ def test_processes_that_save_and_delete_in_one_thread_read_what_was_saved(tmp_pa
         )
         for name in ("ann", "bob", "cat")
     ]  # fmt: skip
-    said = [sharer.communicate()[1] for sharer in sharers]
+    said = [sharer.communicate(timeout=PATIENCE)[1] for sharer in sharers]
     assert [sharer.returncode for sharer in sharers] == [0, 0, 0], said
     with Engine.open(tmp_path / "store", settings=QUIET) as engine:
         assert engine.check() == []

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ import numpy as np
 import pytest
 import tantivy
 from numpy.typing import NDArray
+from tests.waiting import wait_until
 
 from cofio import Draft, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
@@ -60,13 +60,6 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:  # the store is in use
         return b""
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < until, "the background work did not do it"
-        time.sleep(0.1)
 
 
 def is_forgotten(store: Path, *sought: str) -> bool:
@@ -147,7 +140,7 @@ def test_a_server_leaves_nothing_of_what_was_deleted_in_any_file(tmp_path: Path)
         call("/threads/t/checkpoints", method="DELETE")
         call("/api/v1/memory-tool", {"command": "delete", "path": "/memories/a.md"})
         cofio(store, "rm", "--scope", "history/files", "--yes")
-        wait_for(lambda: is_forgotten(store, NOTE, SAID, STATE, KNOWN, FILE))
+        wait_until(lambda: is_forgotten(store, NOTE, SAID, STATE, KNOWN, FILE))
     assert remains(store, NOTE, SAID, STATE, KNOWN, FILE) == []
     assert "heron" in cofio(store, "list")
 
@@ -197,7 +190,7 @@ def test_the_background_work_removes_what_was_replaced_or_has_expired(tmp_path: 
         engine.edit(edited.id, text="somebody")
         engine.put(DEMO, "key", text="something else", ttl=3600)
         engine.checkpoints.save("library", "t", "c", {"said": "nothing"})
-        wait_for(lambda: is_forgotten(store, NOTE, SAID, STATE))
+        wait_until(lambda: is_forgotten(store, NOTE, SAID, STATE))
         assert engine.read(edited.id).text == "somebody"
         assert engine.check() == []
 
@@ -214,9 +207,9 @@ def test_what_was_deleted_goes_although_nothing_can_be_embedded(tmp_path: Path) 
     with opened(store, background=True, embedder=Unreachable()) as engine:
         doomed = engine.write(DEMO, text=f"the {NOTE} patient")
         engine.write(DEMO, text="somebody else")
-        wait_for(lambda: engine.stats()["waiting_for_index"] == 0)
+        wait_until(lambda: engine.stats()["waiting_for_index"] == 0)
         engine.delete(doomed.id)
-        wait_for(lambda: is_forgotten(store, NOTE))
+        wait_until(lambda: is_forgotten(store, NOTE))
 
 
 def test_a_segment_is_written_anew_piece_by_piece_while_everything_is_found(tmp_path: Path) -> None:

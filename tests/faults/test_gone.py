@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.waiting import join, wait_until
 
 from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
@@ -165,7 +166,7 @@ def test_threads_that_share_commits_are_all_told(place: Place, engine: Engine, h
     gone, begun = threading.Event(), threading.Barrier(7)
 
     def write(worker: int) -> None:
-        begun.wait()
+        begun.wait(60)
         for number in range(100_000):
             late = gone.is_set()
             try:
@@ -179,14 +180,13 @@ def test_threads_that_share_commits_are_all_told(place: Place, engine: Engine, h
     threads = [threading.Thread(target=write, args=(worker,)) for worker in range(6)]
     for thread in threads:
         thread.start()
-    begun.wait()
-    while len(acknowledged) < 60:
-        assert any(thread.is_alive() for thread in threads)
+    begun.wait(60)
+    wait_until(lambda: len(acknowledged) >= 60)
     place.lose(how)
     gone.set()
     there = place.files()
     for thread in threads:
-        thread.join(60)
+        join(thread)
     assert len(errors) == 6
     assert all(SAID in str(error) for error in errors)
     engine.close()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
+from tests.waiting import wait_until
 
 import cofio.engine.indexing
 from cofio import Draft, Engine, Scope, Settings, Unavailable
@@ -116,14 +116,7 @@ def test_background_work_notes_and_logs_a_log_that_is_kept(
         def fault() -> str:
             return str(working.stats()["background_fault"])
 
-        wait(lambda: "memory.db-wal grows" in fault())
+        wait_until(lambda: "memory.db-wal grows" in fault())
         stalled.close()
-        wait(lambda: not fault())
+        wait_until(lambda: not fault())
     assert len([line for line in caplog.records if "memory.db-wal grows" in line.getMessage()]) == 1
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)

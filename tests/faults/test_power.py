@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.sqlite import SqliteBackend, backend, database, vector_codes
+from cofio.backends.sqlite import SqliteBackend, database, upkeep, vector_codes
 
 from .power import Event, Recorder, image
 from .scale import scaled
@@ -86,7 +86,7 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "CHECKPOINT_PAGES", 120)
         patch.setattr(vector_codes, "TAIL", 4)
-        patch.setattr(backend, "TRUNCATE_EVERY", 0.0)
+        patch.setattr(upkeep, "TRUNCATE_EVERY", 0.0)
         return record(tmp_path_factory.mktemp("recorded"), request.param)
 
 

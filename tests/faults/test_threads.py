@@ -35,7 +35,7 @@ def at_once(*works: Callable[[], None]) -> None:
     errors: list[BaseException] = []
 
     def run(work: Callable[[], None]) -> None:
-        start.wait()
+        start.wait(60)
         try:
             work()
         except BaseException as error:  # raised below, where pytest sees it

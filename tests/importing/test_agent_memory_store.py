@@ -14,13 +14,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.waiting import join, wait_until
 
 from cofio import Draft, Engine, Importance, Invalid, Kind, NotFound, Query, Record, Scope, Settings, Unavailable
+from cofio.config.address import StoreAddress
 from cofio.embed import Embedder
 from cofio.embed.hashed import Hashed
 from cofio.embed.minilm import ID, MiniLM
 from cofio.importers import agent_memory_store
-from cofio.importers.agent_memory_store import IMPORTS, SOURCE, Remark, Taken, found, take, take_over
+from cofio.importers.agent_memory_store import SOURCE, Remark, Taken, found, take, take_over
+from cofio.values.scopes import IMPORTS
 
 from .peer import THEN, Peer, contents, turned, vector
 
@@ -497,7 +500,7 @@ def test_a_product_that_writes_meanwhile_is_not_in_the_way_nor_hindered(
         first = take(memory, folder)
     finally:
         done.set()
-        writer.join()
+        join(writer)
     assert 2000 <= first.chunks <= 2000 + len(written)
     taken = take(memory, folder)
     assert (taken.chunks, taken.refused) == (2000 + len(written), [])
@@ -656,20 +659,20 @@ class Silent(Hashed):
     ],
 )
 def test_vectors_that_cannot_be_compared_are_not_kept_and_it_is_said_why(
-    tmp_path: Path, peer: Peer, folder: Path, embedder: Embedder | None, settings: Settings, said: str
+    store: StoreAddress, peer: Peer, folder: Path, embedder: Embedder | None, settings: Settings, said: str
 ) -> None:
     peer.many(10, embedded=True)
-    with Engine.open(tmp_path / "store", settings=settings, embedder=embedder) as memory:
+    with Engine.open(store, settings=settings, embedder=embedder) as memory:
         taken = take(memory, folder)
         assert (taken.chunks, taken.vectors) == (10, 0)
         assert said in taken.vectors_left
-    with Engine.open(tmp_path / "store", settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(store, settings=QUIET, embedder=Hashed()) as memory:
         again = take(memory, folder)
         assert (again.new, again.vectors) == (0, 10)
         assert memory.settle() == 1
 
 
-def test_vectors_of_minilm_are_kept_by_minilm(tmp_path: Path, peer: Peer, folder: Path) -> None:
+def test_vectors_of_minilm_are_kept_by_minilm(store: StoreAddress, peer: Peer, folder: Path) -> None:
     try:
         minilm = MiniLM(Settings().models_folder / ID)
     except Unavailable:
@@ -677,7 +680,7 @@ def test_vectors_of_minilm_are_kept_by_minilm(tmp_path: Path, peer: Peer, folder
     texts = ["The deploy runs on Fridays.", "Refresh tokens live for thirty days.", "Lunch is at noon."]
     for number, text in enumerate(texts):
         peer.write("Note", text, id=str(number), embedding=minilm.embed([f"Note  {text}"])[0].astype("<f4").tobytes())
-    with Engine.open(tmp_path / "store", settings=QUIET, embedder=minilm) as memory:
+    with Engine.open(store, settings=QUIET, embedder=minilm) as memory:
         assert take(memory, folder).vectors == 3
         assert memory.search(Query("when do we release", mode="semantic", floor=0.0))[0].record.id == "0"
 
@@ -721,8 +724,8 @@ def test_the_first_start_takes_over_what_is_there_and_the_second_does_not(
     assert len(said) == 2
 
 
-def test_a_start_without_a_memory_to_take_over_touches_nothing(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+def test_a_start_without_a_memory_to_take_over_touches_nothing(store: StoreAddress, tmp_path: Path) -> None:
+    with Engine.open(store, settings=QUIET) as memory:
         memory.close()
         assert take_over(memory, [tmp_path, tmp_path / "nowhere"], pytest.fail) is None
 
@@ -828,17 +831,16 @@ def test_one_process_at_a_time_takes_over(memory: Engine, peer: Peer, folder: Pa
 
 
 def test_closing_the_memory_ends_a_take_over_quietly_and_the_next_start_goes_on(
-    tmp_path: Path, peer: Peer, folder: Path
+    store: StoreAddress, peer: Peer, folder: Path
 ) -> None:
     peer.many(3000)
     said: list[str] = []
-    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+    with Engine.open(store, settings=QUIET) as memory:
         thread = take_over(memory, [folder], said.append)
-        while memory.count(MCP) < 500:
-            pass
+        wait_until(lambda: memory.count(MCP) >= 500, every=0)
     finish(thread)
     assert [line.split()[0] for line in said] == ["taking"]
-    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+    with Engine.open(store, settings=QUIET) as memory:
         assert mark(memory, folder)["done"] is False
         assert memory.count(MCP) < 3000
         finish(take_over(memory, [folder], said.append))
@@ -859,20 +861,20 @@ with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none
 
 @pytest.mark.parametrize("already", [500, 2500])
 def test_a_take_over_that_is_killed_goes_on_where_it_was(
-    tmp_path: Path, peer: Peer, legacy: Path, folder: Path, already: int
+    store: StoreAddress, peer: Peer, legacy: Path, folder: Path, already: int
 ) -> None:
     peer.many(6000)
     peer.set("a", 1)
     (legacy / "chunks" / "last.md").write_text("the last")
     before = contents(folder)
-    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
-        child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path / "store"), str(folder)])
+    with Engine.open(store, settings=QUIET) as memory:
+        child = subprocess.Popen([sys.executable, "-c", CHILD, store.spell(), str(folder)])
         try:
-            while memory.count(MCP) < already:
-                assert child.poll() is None
+            wait_until(lambda: memory.count(MCP) >= already, every=0)
+            assert child.poll() is None
         finally:
             child.send_signal(signal.SIGKILL)
-            child.wait()
+            child.wait(60)
         left = mark(memory, folder)
         assert left["done"] is False
         assert memory.count(MCP) - 1 == left["chunks"] == left["after"]  # the state came first

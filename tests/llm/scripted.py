@@ -23,6 +23,8 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any
 
+from tests.waiting import join
+
 import cofio.llm.prompts.loader as prompts
 
 _LINE = re.compile(r"^\[(\d+)\] \d\d:\d\d ([^:\n]+): (.*)$", re.MULTILINE)
@@ -104,7 +106,7 @@ class Scripted:
 
             def _say(self, say: Say) -> None:
                 if say.held:
-                    scripted._over.wait()
+                    scripted._over.wait(120)
                 if say.held or say.reset:
                     self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     self.close_connection = True
@@ -145,7 +147,7 @@ class Scripted:
         self._over.set()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join(self._thread)
 
     def _next(self) -> Manner:
         manner, *rest = self.script

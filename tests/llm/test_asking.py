@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import socket
-import sys
 import traceback
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +11,6 @@ from threading import Event, Thread
 
 import pytest
 
-from cofio.config.installation import install_command
 from cofio.llm import Failed, Model, Nonsense
 from cofio.llm.answers import SUFFICIENCY
 from cofio.llm.shapes import one, several, text
@@ -93,7 +90,8 @@ def test_nothing_is_told_of_the_machine_nor_of_the_accounts_of_others(
     server.script = [says(GOOD)]
     ask(make(key=key))
     assert "mine" not in str(server.calls[0].headers)
-    assert not [name for name in server.calls[0].headers if name.startswith("x-") and "raw-response" not in name]
+    assert not [name for name in server.calls[0].headers if name.startswith("x-")]
+    assert server.calls[0].headers["user-agent"] == "cofio"
 
 
 @pytest.mark.parametrize(
@@ -402,9 +400,3 @@ def test_a_pause_between_two_tries_ends_when_the_model_is_closed(server: Scripte
     model.close()
     waiting.join(20)
     assert len(failed) == len(server.calls) == 1
-
-
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(Unavailable, match=re.escape(install_command("llm"))):
-        Model("http://127.0.0.1/v1", "m")

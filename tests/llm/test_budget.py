@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.llm import Budget, Left, Spent, day, next_day
+from cofio.llm import Budget, Remainder, Usage, get_day, get_next_day
 from cofio.values.errors import Invalid
 
 
@@ -38,25 +38,25 @@ def test_what_is_no_budget_is_refused_with_an_example(text: str) -> None:
 
 def test_what_is_spent_is_no_longer_left() -> None:
     budget = Budget(calls=3, tokens=100)
-    assert budget.left(Spent()) == Left(calls=3, tokens=100)
-    assert budget.left(Spent(calls=1, tokens=150)) == Left(calls=2, tokens=0)
-    assert Budget().left(Spent(calls=9, tokens=9)) == Left(calls=None, tokens=None)
+    assert budget.left(Usage()) == Remainder(calls=3, tokens=100)
+    assert budget.left(Usage(calls=1, tokens=150)) == Remainder(calls=2, tokens=0)
+    assert Budget().left(Usage(calls=9, tokens=9)) == Remainder(calls=None, tokens=None)
 
 
 def test_a_spent_budget_says_which_of_its_parts_is_spent() -> None:
     budget = Budget(calls=3, tokens=1_000)
-    assert budget.refusal(Spent(calls=2, tokens=999)) is None
-    assert budget.refusal(Spent(calls=3)) == "today's budget of 3 calls to the model is spent"
-    assert budget.refusal(Spent(tokens=1_000)) == "today's budget of 1,000 tokens is spent"
-    assert Budget().refusal(Spent(calls=10**9, tokens=10**12)) is None
-    assert Budget(calls=0).refusal(Spent()) is not None
+    assert budget.refusal(Usage(calls=2, tokens=999)) is None
+    assert budget.refusal(Usage(calls=3)) == "today's budget of 3 calls to the model is spent"
+    assert budget.refusal(Usage(tokens=1_000)) == "today's budget of 1,000 tokens is spent"
+    assert Budget().refusal(Usage(calls=10**9, tokens=10**12)) is None
+    assert Budget(calls=0).refusal(Usage()) is not None
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9_999))))
 def test_what_is_left_never_grows_and_never_falls_below_nothing(
     calls: int, tokens: int, costs: list[tuple[int, int]]
 ) -> None:
-    budget, spent = Budget(calls=calls, tokens=tokens), Spent()
+    budget, spent = Budget(calls=calls, tokens=tokens), Usage()
     before = budget.left(spent)
     for cost in costs:
         spent = spent.plus(*cost)
@@ -68,5 +68,5 @@ def test_what_is_left_never_grows_and_never_falls_below_nothing(
 
 def test_a_day_begins_at_midnight_of_utc() -> None:
     late = datetime(2026, 3, 1, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
-    assert day(late) == date(2026, 3, 2)
-    assert next_day(late) == datetime(2026, 3, 3, tzinfo=UTC)
+    assert get_day(late) == date(2026, 3, 2)
+    assert get_next_day(late) == datetime(2026, 3, 3, tzinfo=UTC)

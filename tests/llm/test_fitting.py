@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.llm.token_counts import CUT, fitted, tokens, trimmed
+from cofio.llm.token_counts import CUT, count_tokens, fit, trim
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=400)
 
 
 def test_a_long_text_keeps_more_of_its_beginning_than_of_its_end() -> None:
     text = "".join(f"{number:05d} " for number in range(1_000))
-    head, tail = trimmed(text, 200).split(CUT)
+    head, tail = trim(text, 200).split(CUT)
     assert text.startswith(head)
     assert text.endswith(tail)
     assert 2 < len(head) / len(tail) < 3
@@ -20,28 +20,28 @@ def test_a_long_text_keeps_more_of_its_beginning_than_of_its_end() -> None:
 
 def test_only_the_longest_texts_are_cut() -> None:
     short, longer, longest = "a" * 40, "b" * 4_000, "c" * 40_000
-    cut = fitted([longest, short, longer], 500)
+    cut = fit([longest, short, longer], 500)
     assert cut[1] == short
     assert len(cut[0]) == len(cut[2])
-    assert sum(map(tokens, cut)) <= 500
+    assert sum(map(count_tokens, cut)) <= 500
 
 
 def test_other_scripts_cost_more() -> None:
-    assert tokens("memory") == 2
-    assert tokens("記憶") == 2
+    assert count_tokens("memory") == 2
+    assert count_tokens("記憶") == 2
 
 
 @given(TEXTS, st.integers(10, 200))
 def test_a_trimmed_text_fits(text: str, most: int) -> None:
-    assert tokens(trimmed(text, most)) <= most
-    assert trimmed(text, most) == text or tokens(text) > most
+    assert count_tokens(trim(text, most)) <= most
+    assert trim(text, most) == text or count_tokens(text) > most
 
 
 @given(st.lists(TEXTS, max_size=8), st.integers(0, 500))
 def test_texts_that_fit_are_left_alone_and_others_fit_afterwards(texts: list[str], most: int) -> None:
-    cut = fitted(texts, most)
+    cut = fit(texts, most)
     assert len(cut) == len(texts)
-    if sum(map(tokens, texts)) <= most:
+    if sum(map(count_tokens, texts)) <= most:
         assert cut == texts
     elif most >= 20 * len(texts):
-        assert sum(map(tokens, cut)) <= most
+        assert sum(map(count_tokens, cut)) <= most

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.llm.json_answers import objects, spoken
+from cofio.llm.json_answers import find_objects, strip_thoughts
 from cofio.values.records import Json
 
 VALUE = {"title": 'A, B} and ] "C"', "facts": [{"text": "It's so.", "sources": [1, 2]}], "none": None, "yes": True}
@@ -23,7 +23,7 @@ OBJECTS = st.dictionaries(st.text(max_size=8), JSONS, min_size=1, max_size=4)
 
 
 def first(answer: str) -> dict[str, Json] | None:
-    return next(objects(answer), None)
+    return next(find_objects(answer), None)
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_of_a_text_that_was_cut_off_what_was_complete_is_kept() -> None:
         "title": "Boats",
         "facts": [{"text": "One.", "sources": [1]}, {"text": "Two.", "sources": [2]}],
     }
-    assert kept in list(objects(cut))
+    assert kept in list(find_objects(cut))
     assert first('{"title": "Boats", "content": "Half of a sen') == {"title": "Boats"}
     assert first('{"title": "Boats", "sufficient": tr') == {"title": "Boats"}
     assert first('{"title": "Boats", "con') == {"title": "Boats"}
 
 
 def test_thoughts_are_not_spoken() -> None:
-    assert spoken("<think>no</think> yes <THINKING>no\nno</THINKING>") == "yes"
-    assert spoken("<think>never ending") == ""
+    assert strip_thoughts("<think>no</think> yes <THINKING>no\nno</THINKING>") == "yes"
+    assert strip_thoughts("<think>never ending") == ""
 
 
 @given(OBJECTS, st.text(st.characters(codec="utf-8", exclude_characters="{}[]`<"), max_size=30))
@@ -88,13 +88,13 @@ def test_any_object_is_found_between_any_words(value: dict[str, Json], around: s
 def test_what_is_kept_of_an_object_that_was_cut_off_was_in_it(value: dict[str, Json], data: st.DataObject) -> None:
     whole = json.dumps(value)
     at = data.draw(st.integers(1, len(whole) - 1))
-    for found in objects(whole[:at]):
+    for found in find_objects(whole[:at]):
         assert is_part(found, value) or any(is_part(found, inner) for inner in inners(value))
 
 
 @given(st.text(max_size=300))
 def test_any_answer_can_be_read(answer: str) -> None:
-    assert all(isinstance(found, dict) for found in objects(answer))
+    assert all(isinstance(found, dict) for found in find_objects(answer))
 
 
 def is_part(part: Json, whole: Json) -> bool:

@@ -10,13 +10,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from tests.waiting import wait_until
 
 import mcp
 from cofio.doors.cli.parser import parser
@@ -27,14 +27,6 @@ ROOT = Path(__file__).parents[2]
 COFIO = [sys.executable, "-m", "cofio"]
 # What is gathered in the background is sent some ten seconds later, if at all; only a torture waits that long.
 LINGER = 45.0 if os.environ.get("COFIO_TORTURE") == "1" else 0.0
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    until = time.monotonic() + LONGEST
-    while not holds():
-        assert time.monotonic() < until, "it never came to pass"
-        time.sleep(0.05)
 
 
 def ask(process: subprocess.Popen[str], method: str, **params: object) -> Any:

@@ -194,8 +194,8 @@ def test_this_copy_is_a_working_copy_and_says_so(monkeypatch: pytest.MonkeyPatch
     here = find_installation()
     assert here.checkout
     assert here.source == str(ROOT)
-    assert {"llm", "redis"} <= {*here.requirements} - {"dev"}
-    assert shlex.quote(f"{ROOT}[llm]") in install_command("llm")
+    assert {"documents", "redis"} <= {*here.requirements} - {"dev"}
+    assert shlex.quote(f"{ROOT}[documents]") in install_command("documents")
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_what_to_install_is_also_said_in_a_folder_that_is_gone(tmp_path: Path, m
     folder.mkdir()
     monkeypatch.chdir(folder)
     folder.rmdir()
-    assert "[llm]" in install_command("llm")
+    assert "[documents]" in install_command("documents")
 
 
 def test_asking_costs_nothing_before_it_is_asked() -> None:

@@ -202,7 +202,7 @@ def test_a_name_that_is_taken_is_not_written_over_where_files_have_one_name(
         raise OSError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", unable)
-    monkeypatch.setattr(folders, "_swap", None)
+    monkeypatch.setattr(folders, "_find_swap", lambda: None)
     tree = Tree(tmp_path)
     stamp = tree.write(("a.md",), [b"one"], None)
     assert tree.write(("a.md",), [b"two"], stamp) != stamp

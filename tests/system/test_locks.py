@@ -40,7 +40,7 @@ def test_a_lock_is_held_against_other_processes_and_ends_when_they_are_killed(tm
     try:
         assert not try_lock(handle)
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.communicate(timeout=60)
         assert try_lock(handle)
     finally:
         os.close(handle)
@@ -85,7 +85,7 @@ def test_tokens_are_changed_by_one_process_at_a_time(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from cofio.doors.web.tokens import Tokens\n"
     code += "for n in range(10): Tokens(Path(sys.argv[1])).add(f'{sys.argv[2]}-{n}')"
     started = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), each]) for each in ("a", "b", "c")]
-    assert [each.wait() for each in started] == [0, 0, 0]
+    assert [each.wait(60) for each in started] == [0, 0, 0]
     assert len(Tokens(tmp_path).all()) == 30
     with pytest.raises(Conflict):
         Tokens(tmp_path).add("a-3")

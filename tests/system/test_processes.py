@@ -8,7 +8,6 @@ import resource
 import socket
 import subprocess
 import sys
-import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_until
 
 from cofio.system import processes
 from cofio.vault.journal import State
@@ -108,10 +108,7 @@ def test_a_detached_process_outlives_the_one_that_started_it(tmp_path: Path) -> 
     )
     ended = subprocess.run([sys.executable, "-W", "error", "-c", starter], capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("", "")
-    until = time.monotonic() + 30
-    while not (done.exists() and done.read_text()):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: done.exists() and done.read_text())
     assert done.read_text() == f"b'' {tmp_path.resolve()}"
 
 

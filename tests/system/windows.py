@@ -177,8 +177,8 @@ def main() -> int:
     if given == ["modules"]:
         import_all()
     else:
-        names = ["engine", "doors.cli.commands", "doors.cli.serving", "doors.mcp.stdio", "doors.animus.plugin"]
-        for name in [*names, "doors.serve"] if "serve" in given[0] else names:
+        names = ["engine", "doors.cli.commands", "doors.cli.servers", "doors.mcp.stdio", "doors.animus.plugin"]
+        for name in [*names, "doors.web.server"] if "serve" in given[0] else names:
             import_module(f"cofio.{name}")
     forget()
     pretend()

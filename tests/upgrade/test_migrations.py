@@ -217,7 +217,7 @@ with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none
             process.stdin.write("go\n")
             process.stdin.flush()
         for process in processes:
-            _, complaint = process.communicate()
+            _, complaint = process.communicate(timeout=60)
             assert process.returncode == 0, complaint
         with opened(store) as memory:
             assert sorted(record.id for record in memory.export()) == ["0", "1", "2"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
 from cofio.values.records import Kind
 from cofio.vault.journal import State
@@ -44,11 +45,11 @@ def test_a_crash_at_each_step_is_made_good_by_the_next_start(tmp_path: Path) -> 
         assert each["conflicts"] == [], each
 
 
-def test_a_state_that_is_lost_or_broken_loses_nothing(tmp_path: Path) -> None:
+def test_a_state_that_is_lost_or_broken_loses_nothing(store: StoreAddress, tmp_path: Path) -> None:
     with opened(tmp_path / "store") as kept:
         kept.say(OSLO, DOG)
         before = kept.tree()
-    state = tmp_path / "store" / "vault" / ".state" / "state.db"
+    state = store.home / "vault" / ".state" / "state.db"
     for content in (b"not a database" * 1000, b"", None):
         if content is None:
             state.unlink()
@@ -62,7 +63,7 @@ def test_a_state_that_is_lost_or_broken_loses_nothing(tmp_path: Path) -> None:
             assert len(kept.records(Kind.EPISODE)) == 1
 
 
-def test_after_a_power_cut_files_that_are_older_or_gone_are_written_again(tmp_path: Path) -> None:
+def test_after_a_power_cut_files_that_are_older_or_gone_are_written_again(store: StoreAddress, tmp_path: Path) -> None:
     with opened(tmp_path / "store") as kept:
         kept.say(OSLO)
         older = kept.episodes.read_bytes()
@@ -74,7 +75,7 @@ def test_after_a_power_cut_files_that_are_older_or_gone_are_written_again(tmp_pa
         kept.facts.write_bytes(b"")
         kept.profile.unlink()
         engine = kept.engine
-        vault = Vault(engine, tmp_path / "store" / "vault")
+        vault = Vault(engine, store.home / "vault")
         kept.vault, kept.conversations = vault, Conversations(engine, mirror=vault)
         assert vault.stale
         done = kept.sync()
@@ -96,8 +97,8 @@ def test_a_change_that_another_process_is_still_at_stays_taken_down(tmp_path: Pa
         state.close()
 
 
-def test_a_vault_opens_while_another_process_writes_it(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
-        one, two = (Vault(engine, tmp_path / "store" / "vault") for _ in range(2))
+def test_a_vault_opens_while_another_process_writes_it(store: StoreAddress) -> None:
+    with Engine.open(store, settings=SETTINGS) as engine:
+        one, two = (Vault(engine, store.home / "vault") for _ in range(2))
         one.close()
         two.close()

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cofio.config.address import StoreAddress
+
 from .conftest import tree
 
 T = 1779967836000
@@ -64,10 +66,10 @@ def count(address: str) -> int:
     return total
 
 
-def test_a_server_writes_files_and_takes_in_what_another_program_saves(tmp_path: Path) -> None:
+def test_a_server_writes_files_and_takes_in_what_another_program_saves(store: StoreAddress, tmp_path: Path) -> None:
     with served(tmp_path / "store") as (address, _):
         say(address, "I live in Oslo.", "s")
-        (file,) = (tmp_path / "store" / "vault").rglob("episode-2026-05-28.md")
+        (file,) = (store.home / "vault").rglob("episode-2026-05-28.md")
         subprocess.run([sys.executable, "-c", EDIT, str(file)], check=True)
         until = time.monotonic() + PATIENCE
         text = ""

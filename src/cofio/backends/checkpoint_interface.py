@@ -6,10 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 
+class ThreadKey(NamedTuple):
+    """Which thread, or part of one: the space that it is in, its name, and the namespace of the part."""
+
+    space: str
+    name: str
+    ns: str
+
+
 class CheckpointRow(NamedTuple):
     """A checkpoint without its state."""
 
-    no: int
+    row: int
     """Rises with each save, and stands for one state for ever."""
     thread: str
     ns: str
@@ -25,16 +33,30 @@ class CheckpointRow(NamedTuple):
 class Link(NamedTuple):
     """A checkpoint as part of a chain: what its body is a change of, and how far it is from a whole state."""
 
-    no: int
+    row: int
     id: str
     base: int | None
     depth: int
-    place: int
+    position: int
+    metadata: str
+    body: bytes
+
+
+class NewCheckpoint(NamedTuple):
+    """A checkpoint that is to be stored. It is created at the store's time, and lasts `ttl` microseconds from then."""
+
+    id: str
+    parent: str | None
+    base: int | None
+    depth: int
+    position: int
+    ttl: int | None
+    metadata: str
     body: bytes
 
 
 class PendingWrite(NamedTuple):
-    """What a task wrote after a checkpoint, at its place among what that task wrote."""
+    """What a task wrote after a checkpoint, and which of the task's writes it is."""
 
     task: str
     at: int
@@ -45,90 +67,82 @@ class PendingWrite(NamedTuple):
 
 
 class CheckpointRows(Protocol):
-    """The checkpoints within one transaction. A thread has a number, by which its checkpoints are asked for."""
+    """The checkpoints within one snapshot or transaction; what has expired is not there, unless said otherwise.
 
-    def thread(self, space: str, name: str, ns: str, *, make: bool = False) -> int | None:
-        """The number of a thread, which is made if asked to."""
+    Ids are ordered by their bytes in UTF-8.
+    """
 
-    def row(self, thread: int, id: str) -> CheckpointRow | None:
-        """The checkpoint with this id."""
+    def find(self, thread: ThreadKey, id: str | None, *, by_id: bool = False) -> CheckpointRow | None:
+        """The checkpoint with this id; without an id, the one saved last or, `by_id`, the one of the highest id."""
 
-    def number(self, thread: int, id: str) -> int | None:
-        """The number of the checkpoint with this id, even if it has expired."""
+    def find_for_save(self, thread: ThreadKey, id: str, base: int | None) -> tuple[int | None, bool]:
+        """What a save has to know: the row that holds the id now, expired or not, and whether the base is there."""
 
-    def standing(
-        self, space: str, name: str, ns: str, id: str, base: int | None
-    ) -> tuple[int | None, int | None, bool]:
-        """What a save has to know, in one look: the thread's number, the number of what the id holds, and whether the
-        thread has the checkpoint that it is to be a change of. None and False for what there is not."""
-
-    def measured(self, space: str, name: str | None) -> tuple[int, int, int]:
-        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
-
-    def newest(self, thread: int, *, by_id: bool) -> CheckpointRow | None:
-        """The checkpoint that was saved last, or the one with the highest id."""
-
-    def listed(
-        self, space: str, name: str | None, ns: str | None, *, by_id: bool, before: str | None
+    def list_rows(
+        self,
+        space: str | None = None,
+        name: str | None = None,
+        ns: str | None = None,
+        *,
+        by_id: bool = False,
+        before: str | None = None,
+        upto: str | None = None,
+        newest: bool = True,
+        expired: bool = False,
     ) -> Iterator[CheckpointRow]:
-        """Checkpoints, newest first; with `before`, only those with a lower id."""
+        """Checkpoints in the order of their saves or `by_id`, the `newest` or highest first.
 
-    def names(self, space: str) -> Iterator[tuple[str, str]]:
-        """Each thread that has checkpoints, with its part, the one saved to last first."""
+        With `before`, those with a lower id; with `upto`, with this id or a lower one; with `expired`, also what has
+        expired.
+        """
 
-    def chain(self, no: int) -> list[Link]:
+    def threads(self, space: str) -> Iterator[ThreadKey]:
+        """Each thread and part that has checkpoints, the one saved to last first."""
+
+    def chain(self, row: int) -> list[Link]:
         """A checkpoint and all that it is made of, itself first and the whole state last."""
 
-    def built_on(self, thread: int, nos: Sequence[int]) -> list[Link]:
-        """The checkpoints whose bodies are changes of these."""
+    def children(self, thread: ThreadKey, rows: Sequence[int]) -> list[Link]:
+        """The checkpoints of the thread whose bodies are changes of these, oldest first."""
 
-    def insert(
-        self, thread: int, id: str, parent: str | None, base: tuple[int | None, int, int], *,
-        created_at: int, expires_at: int | None, metadata: str, body: bytes,
-    ) -> int:  # fmt: skip
-        """Add a checkpoint with its base, depth and place; its number."""
+    def measure(self, space: str, name: str | None) -> tuple[int, int, int]:
+        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
 
-    def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
-        """Write a checkpoint's state as a change of another."""
+    def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
+        """Add a checkpoint to a thread, which is made if need be."""
 
-    def remove(self, nos: Sequence[int]) -> None:
-        """Delete checkpoints."""
+    def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
+        """Store a checkpoint's state as a change of another."""
 
-    def tidy(self, thread: int) -> None:
-        """Forget a thread that has no checkpoints left, with what was pending there."""
+    def delete(self, rows: Sequence[int]) -> None:
+        """Delete checkpoints; what is pending after them stays."""
 
-    def expired(self, before: int, limit: int) -> list[tuple[int, int, str]]:
-        """Some of the checkpoints that expired before then: each thread's number, theirs, and their ids."""
+    def prune(self, thread: ThreadKey, ids: Sequence[str] = ()) -> None:
+        """Delete what is pending after these checkpoints, and all of the thread if it has no checkpoints left."""
 
-    def forget(self, space: str, name: str) -> int:
-        """Delete a thread with all its parts, and what is pending; how many checkpoints there were."""
+    def delete_thread(self, space: str, name: str) -> list[int]:
+        """Delete a thread with all its parts, and what is pending; the rows that there were, expired or not."""
 
-    def copy(self, space: str, name: str, target: str) -> int:
-        """Add to `target` a copy of every checkpoint of the thread, and of what is pending; how many."""
+    def copy(self, space: str, name: str, target: str) -> None:
+        """Add to `target` a copy of every checkpoint of the thread, and of what is pending."""
 
-    def write(self, thread: int, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
-        """Keep what a task wrote; what is at its place already stays, unless its write says otherwise."""
+    def list_expired(self, limit: int, before: int) -> list[tuple[ThreadKey, int, str]]:
+        """Some checkpoints that expired by then, in microseconds since 1970: of each its thread, row and id."""
 
-    def pending(self, thread: int, id: str) -> list[PendingWrite]:
-        """What was written after a checkpoint, in the order of the tasks' paths, tasks and places."""
+    def pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
+        """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
 
-    def drop_pending(self, thread: int, ids: Sequence[str]) -> None:
-        """Forget what was written after these checkpoints."""
+    def write_pending(self, thread: ThreadKey, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
+        """Store what a task wrote; a write that is there already stays, unless the new one says that it replaces it."""
 
-    def space(self, thread: int) -> str:
-        """The space that a thread is in."""
+    def list_unindexed(self, space: str, limit: int) -> list[Link]:
+        """The oldest checkpoints of a space whose words were not indexed yet, expired or not."""
 
-    def unsought(self, space: str, limit: int) -> tuple[list[tuple[Link, str]], int]:
-        """The next checkpoints whose words were not taken in, each with its metadata, and how far one then is."""
+    def index_words(self, space: str, words: Sequence[tuple[int, str]]) -> None:
+        """Store the words of the checkpoints that `list_unindexed` gave, by their rows."""
 
-    def take_in(self, space: str, words: Sequence[tuple[int, str]], upto: int | None) -> None:
-        """Keep the words of checkpoints, in place of those they had, in a space that is searched."""
+    def replace_words(self, space: str, row: int, words: str) -> None:
+        """Store other words of a checkpoint, if its space has indexed words at all."""
 
-    def bringing(self, space: str, word: str) -> list[tuple[int, int]]:
-        """Of each thread that has come to hold the word its number, and that of the first checkpoint that did."""
-
-    def numbered(self, no: int) -> CheckpointRow | None:
-        """The checkpoint with this number."""
-
-    def every(self) -> Iterator[CheckpointRow]:
-        """Every checkpoint of every space, also what has expired, in the order of their numbers."""
+    def first_mentions(self, space: str, word: str) -> list[tuple[int, CheckpointRow]]:
+        """For each thread that holds the word, by a number of its own: the first checkpoint that did."""

@@ -7,7 +7,7 @@ these lists, which JSON and MessagePack hold as they are:
     [1, {key: change}, [key …]]        a dictionary with some keys changed or new, and some gone
     [1, {…}, […], [key …]]             the same, with its keys in another order than they would come to stand in
     [2, [part …]]                      a list made of parts: [[value …]] new, [at, count] as before,
-                                       [at, change] a change of what was at a place before
+                                       [at, change] a change of what was there before
     [3, begin, end, text]              a string or bytes: so much of its beginning and end, and this between
 
 States must not hold themselves. Equal means equal in type as well: 1 is neither 1.0 nor True.
@@ -66,17 +66,17 @@ def same(one: State, other: State) -> bool:
     return bool(one == other) and marshal.dumps(one, 2) == marshal.dumps(other, 2)
 
 
-def base_place(place: int) -> int:
-    """Which of the saves before number `place` that one is best a change of; 0 is the whole state they began with.
+def base_position(position: int) -> int:
+    """Which of the saves before this one it is best a change of; 0 is the whole state that they began with.
 
     It is the number without its last digit that is not zero, in base RADIX: 23 (113 in base 4) is a change of 20 (110),
     20 of 16 (100), and 16 of 0. So there are never more changes to go through than a number has digits, and all
-    of the places that one goes through are on the way to the one before it.
+    of the positions that one goes through are on the way to the one before it.
     """
     unit = 1
-    while place // unit % RADIX == 0:
+    while position // unit % RADIX == 0:
         unit *= RADIX
-    return place - place // unit % RADIX * unit
+    return position - position // unit % RADIX * unit
 
 
 def _diff_keys(old: dict[str, State], new: dict[str, State]) -> Change:

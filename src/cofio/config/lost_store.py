@@ -9,6 +9,7 @@ from pathlib import Path
 from ..system.safe_files import read_file
 from ..values.errors import Unavailable
 
+DATABASE = "memory.db"
 MARK = "memory.lost"
 UNFINISHED = "memory.db.partial"  # what the database of a copy is called until all of the copy is there
 _LONGEST = 4096  # bytes of the mark
@@ -22,7 +23,7 @@ def check_whole(store: Path) -> None:
     Raises:
         Unavailable: it is one.
     """
-    if (store / UNFINISHED).exists() and not (store / "memory.db").exists():
+    if (store / UNFINISHED).exists() and not (store / DATABASE).exists():
         raise Unavailable(
             f"there is no memory in {store}, but a backup that is being made, or was not finished: run it again, or"
             " choose another folder"
@@ -32,7 +33,7 @@ def check_whole(store: Path) -> None:
 def find_remains(store: Path) -> list[str]:
     """The parts of a store that are there although its memory.db is missing or empty: so there once was one."""
     with suppress(OSError):
-        if (store / "memory.db").stat().st_size:
+        if (store / DATABASE).stat().st_size:
             return []
     return [part for part, sign in _SIGNS.items() if next(store.glob(sign), None) is not None]
 

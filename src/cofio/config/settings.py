@@ -14,12 +14,11 @@ from pathlib import Path
 from ..system.disk import leads_elsewhere
 from ..system.user_folders import find_cache_folder, find_config_folder
 from ..values.errors import Invalid
-from ..values.records import check_text
+from .address import StoreAddress
 from .toml_files import FILE, convert, read_settings
 from .trust import Claims, find_doubt, is_marked, is_versioned, warn_once
 
 STORE_FOLDER = ".cofio"
-MAX_STORE = 4096
 MAX_QUIET = 525_600  # minutes: a year
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
@@ -276,32 +275,33 @@ def _drop_halves(given: dict[str, object], ignored: Iterable[str]) -> list[str]:
     return dropped
 
 
-def find_store(asked: str | os.PathLike[str] | None = None, *, start: Path | None = None) -> Path:
-    """The store's folder: as asked, else COFIO_STORE, else AGENT_STORE_PATH, else the nearest .cofio from the folder
-    `start` (by default the working folder) upwards within the project, else a new .cofio there.
+def find_store(
+    store: str | os.PathLike[str] | StoreAddress | None = None, *, start: Path | None = None
+) -> StoreAddress:
+    """The store's address: the one given, else COFIO_STORE, else AGENT_STORE_PATH, else the nearest .cofio from the
+    folder `start` (by default the working folder) upwards within the project, else a new .cofio there.
 
     A project ends where its repository does, where agent-memory-store keeps a memory, and below the home folder: what
     lies above that is someone else's. (AGENT_STORE_PATH is that product's: who comes from there need not set another.)
     """
-    if asked is not None and not isinstance(asked, str | os.PathLike):
-        raise Invalid("store", f"expected a folder, got {type(asked).__name__}")
-    set_ = os.environ.get("COFIO_STORE") or os.environ.get("AGENT_STORE_PATH") or ""
-    chosen = os.fspath(asked) if asked is not None else set_
+    if isinstance(store, StoreAddress):
+        return store
+    if store is not None and not isinstance(store, str | os.PathLike):
+        raise Invalid("store", f"expected a folder, got {type(store).__name__}")
+    chosen = os.fspath(store) if store is not None else _read_variable()
     if not isinstance(chosen, str):
         raise Invalid("store", "expected the folder's name as text, not as bytes")
-    check_text("store", chosen, MAX_STORE)
-    if asked is not None and not chosen:
-        raise Invalid("store", "is empty; give a folder")
-    if "://" in chosen:
-        raise Invalid(
-            "store", f"{chosen.split('://')[0]}:// is not a kind of store that this version knows; give a folder"
-        )
-    if chosen:
-        try:
-            return Path(chosen).expanduser()
-        except RuntimeError as error:
-            raise Invalid("store", f"{chosen} names a home folder that cannot be found") from error
-    here = Path.cwd() if start is None else start
+    if store is not None or chosen:
+        return StoreAddress.parse(chosen)
+    return StoreAddress(folder=_find_folder(Path.cwd() if start is None else start))
+
+
+def _read_variable() -> str:
+    return os.environ.get("COFIO_STORE") or os.environ.get("AGENT_STORE_PATH") or ""
+
+
+def _find_folder(here: Path) -> Path:
+    """The nearest .cofio from a folder upwards within its project; the folder's own if there is none."""
     for folder in (here, *here.parents):
         if folder == _home() and folder != here:
             break

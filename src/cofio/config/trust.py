@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..system.disk import leads_elsewhere, open_plain, replace, set_mode, sync
+from ..system.atomic_files import create_temporary, name_new, replace_path
+from ..system.disk import leads_elsewhere, set_mode
+from ..system.folders import open_folder
 from ..system.safe_files import read_file
 from ..system.user_folders import find_config_folder
 from ..values.errors import Unavailable
@@ -271,7 +273,9 @@ def _write_marks(store: Path, key: bytes, marks: set[str]) -> None:
     others = [line for line in _read_lines(store) if line[0] != own][-_MOST_OTHERS:]
     lines = others + [(own, mark) for mark in sorted(marks)]
     if lines:  # marks are no secrets: whom the folder lets in may read theirs
-        _replace(store / MARK, "".join(f"{whose} {mark}\n" for whose, mark in lines).encode(), mode=0o644)
+        with replace_path(store / MARK, durable=False) as file:
+            set_mode(file.fileno(), 0o644)
+            file.write("".join(f"{whose} {mark}\n" for whose, mark in lines).encode())
     else:
         (store / MARK).unlink(missing_ok=True)
 
@@ -291,36 +295,17 @@ def _make_key() -> bytes:
     if folder is None:
         raise Unavailable("this user has no home folder to keep a key in: use COFIO_* variables instead")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _replace(folder / _KEY, os.urandom(_KEY_BYTES), only_new=True)
+    with closing(open_folder(folder)) as opened:
+        with create_temporary(opened) as temporary:
+            temporary.file.write(os.urandom(_KEY_BYTES))
+        try:
+            name_new(opened, temporary.name, _KEY)
+        except FileExistsError:  # another process was quicker: its key counts
+            opened.remove(temporary.name)
     key = _read_key()
     if key is None:
         raise Unavailable(f"{folder / _KEY} is not a key that cofio made: remove it, and trust your stores again")
     return key
-
-
-def _replace(path: Path, content: bytes, *, mode: int = 0o600, only_new: bool = False) -> None:
-    """Put a file in place as a whole; with `only_new`, not in the place of one that is there."""
-    temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    opened = open_plain(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        with open(opened, "wb") as file:
-            file.write(content)
-            set_mode(opened, mode)
-            if only_new:  # made once and needed for good
-                file.flush()
-                sync(opened)
-        if not only_new:
-            replace(temporary, path)
-            return
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without hard links
-            replace(temporary, path)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
 
 
 def _read_prompt(path: Path) -> bytes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from ..system.folders import open_folder
+from ..system.folders import descend, open_folder
 from ..system.user_folders import convert_uri_path
+from ..values.errors import Invalid
 from .decoder import too_large
 from .fetch_policy import Fetching
 from .message_items import Unreadable
@@ -50,29 +50,12 @@ def _path(uri: str) -> str:
 def _read(root: Path, names: tuple[str, ...], limit: int) -> bytes:
     """Open one folder after the other, without following links, so that none can be exchanged on the way."""
     try:
-        folder = open_folder(root)
-        try:
-            for name in names[:-1]:
-                inner = folder.enter(name)
-                folder.close()
-                folder = inner
-            # What is no file is not even opened: with some devices that alone does something.
-            _check(folder.stat(names[-1]), limit)
-            opened = folder.open(names[-1], os.O_RDONLY)
-        finally:
-            folder.close()
-        with closing(os.fdopen(opened, "rb")) as file:
-            _check(os.fstat(file.fileno()), limit)
-            data = file.read(limit + 1)
+        with closing(open_folder(root)) as opened, descend(opened, names[:-1]) as folder:
+            data, _ = folder.read(names[-1], limit)
     except OSError:
         raise Unreadable("There is no such file in the folder, or the server may not read it.") from None
+    except Invalid:
+        raise Unreadable("The URI names something that is not a regular file.") from None
     if len(data) > limit:
         raise too_large(limit)
     return data
-
-
-def _check(found: os.stat_result, limit: int) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise Unreadable("The URI names something that is not a regular file.")
-    if found.st_size > limit:
-        raise too_large(limit)

@@ -9,22 +9,22 @@ from datetime import UTC, datetime
 from typing import cast
 
 from ..engine.engine import Engine
-from ..llm import Budget, Spent, day
+from ..llm import Budget, Usage, get_day
 from ..values.errors import Conflict
-from ..values.records import Kind, Scope
+from ..values.records import Kind
+from ..values.scopes import MODEL_USAGE
 from .message_records import fields
 
-HOME = Scope("cofio", "llm")
 TRIES = 50
 
 
 class _Mine(threading.local):
     """What one thread has spent."""
 
-    spent = Spent()
+    spent = Usage()
 
 
-class Spending:
+class ModelUsage:
     """Counts calls and tokens against a day's budget."""
 
     def __init__(
@@ -35,17 +35,17 @@ class Spending:
         self._clock = clock
         self._mine = _Mine()
         self._lock = threading.Lock()
-        self.total = Spent()
+        self.total = Usage()
         """What this process has spent since it began."""
 
     def refusal(self) -> str | None:
         """Why nothing more may be asked today; None as long as something may."""
         return self._budget.refusal(self.today())
 
-    def today(self) -> Spent:
+    def today(self) -> Usage:
         """What today has cost so far, in all processes."""
-        kept = self._engine().get(HOME, self._day(), kind=Kind.LEDGER)
-        return Spent() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
+        kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
+        return Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
 
     def spend(self, calls: int, tokens: int) -> None:
         """Take note of what was just spent."""
@@ -53,11 +53,11 @@ class Spending:
             self.total = self.total.plus(calls, tokens)
         self._mine.spent = self._mine.spent.plus(calls, tokens)
         for _ in range(TRIES):
-            kept = self._engine().get(HOME, self._day(), kind=Kind.LEDGER)
-            now = (Spent() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
+            kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
+            now = (Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
             try:
                 self._engine().put(
-                    HOME, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
+                    MODEL_USAGE, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
                     if_version=0 if kept is None else kept.version,
                 )  # fmt: skip
             except Conflict:  # another has just spent something
@@ -65,14 +65,14 @@ class Spending:
             return
 
     @contextmanager
-    def counting(self) -> Iterator[Callable[[], Spent]]:
+    def counting(self) -> Iterator[Callable[[], Usage]]:
         """What this thread spends in here."""
-        self._mine.spent = Spent()
+        self._mine.spent = Usage()
         yield lambda: self._mine.spent
 
     def _day(self) -> str:
-        return day(self._clock()).isoformat()
+        return get_day(self._clock()).isoformat()
 
 
-def _spent(kept: dict[str, int]) -> Spent:
-    return Spent(calls=kept["calls"], tokens=kept["tokens"])
+def _spent(kept: dict[str, int]) -> Usage:
+    return Usage(calls=kept["calls"], tokens=kept["tokens"])

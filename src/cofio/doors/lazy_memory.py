@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config.lost_store import find_loss
+from ..config.address import StoreAddress
 from ..config.settings import Settings
 from ..system.disk import leads_elsewhere
 from ..values.errors import CofioError, Unavailable
@@ -24,9 +24,9 @@ PATIENCE = 10.0  # seconds that the first calls wait for an older memory to come
 class Memory:
     """One store for one server. Opening it costs a tenth of a second, which no client is made to wait for."""
 
-    def __init__(self, folder: Path, settings: Settings, *, say: Callable[[str], None]) -> None:
+    def __init__(self, address: StoreAddress, settings: Settings, *, say: Callable[[str], None]) -> None:
         """`say` is told, a line at a time, what a person who looks at the server's log would want to know."""
-        self._folder = folder
+        self._address = address
         self._settings = settings
         self._say = say
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class Memory:
             if self._closed:
                 raise Unavailable("the server is closing")
             if self._engine is None:
-                self._engine = self._opened()
+                self._engine = self._open()
             engine, taking = self._engine, self._taking
         if taking is not None:
             # Else an agent would find the memory empty, and begin one of its own.
@@ -70,12 +70,13 @@ class Memory:
         if self._engine is not None:
             self._engine.verify()
 
-    def _opened(self) -> Engine:
+    def _open(self) -> Engine:
         from ..engine.engine import Engine
+        from ..engine.opening import find_loss
         from ..importers import agent_memory_store
 
-        engine = Engine.open(self._folder, settings=self._settings)
-        if lost := find_loss(self._folder):
+        engine = Engine.open(self._address, settings=self._settings)
+        if lost := find_loss(self._address):
             self._say(lost)
         self._tell_model()
         if not engine.read_only:

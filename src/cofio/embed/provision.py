@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..config.trust import inform_once
-from ..system import disk
+from ..system.atomic_files import is_temporary, replace_path
 from ..system.processes import is_running, lower_process_priority, start_detached
 from ..values.errors import Unavailable
 from .minilm import ID, UNREADABLE, Unreadable, pins
@@ -167,7 +167,9 @@ def follow(models: Path, progress: Callable[[str, float], None]) -> None:
 
 def forget(models: Path) -> None:
     """Forget earlier tries, because the model is there."""
-    for file in models.glob(f"{_STATUS}*"):  # and what a process that was killed was about to write
+    for file in models.glob(".*"):  # and what a process that was killed was about to write
+        if not file.name.startswith(_STATUS) and not is_temporary(file.name):
+            continue
         with suppress(OSError):
             file.unlink()
 
@@ -185,16 +187,8 @@ def _read(models: Path) -> _Status:
 
 
 def _write(models: Path, status: _Status) -> None:
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix=f"{_STATUS}.", dir=models)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            json.dump(asdict(status), file)
-        disk.replace(name, models / _STATUS)
-    except OSError:
-        os.unlink(name)
-        raise
+    with replace_path(models / _STATUS, durable=False) as file:
+        file.write(json.dumps(asdict(status)).encode())
 
 
 class _Pulse:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
-import urllib.request
-from http import HTTPStatus
-from http.client import HTTPException, responses
 from threading import Lock
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
-from urllib.parse import urlsplit, urlunsplit
 
-from ..values.errors import Invalid, Unavailable
+from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
+from ..values.errors import Invalid
 from . import encodable
 
 if TYPE_CHECKING:
@@ -22,13 +17,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BATCH = 64
-_RETRIES = 3
-_FIRST_WAIT = 0.5
-_REST = 30.0  # seconds that an endpoint is left alone after every try failed
-_LONGEST_WAIT = 30.0
+_TRIES = 4
+_REST = 30.0  # seconds: a search that has its words should not wait for an endpoint that was down a moment ago
 _HURRY = 3.0  # seconds that a question waits for its vector
+_SLOWEST = 4  # times the longest silence: what an answer may take in all
+_MAX_BYTES = 64_000_000
 # Models refuse what is too long instead of cutting it off; most take 8192 tokens, which this stays below.
-_MOST_CHARACTERS = 8_000
+_MAX_CHARACTERS = 8_000
+_PATH = "/embeddings"
+_SETTINGS = SettingNames(url="embed_url", model="embed_model", key="embed_key")
+_STRANGE = "answered something else than one vector for each text"
 
 
 class Remote:
@@ -41,7 +39,7 @@ class Remote:
         model: str,
         key: str = "",
         timeout: float = 30.0,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
     ) -> None:
         """Name the endpoint; nothing is sent yet.
 
@@ -51,23 +49,18 @@ class Remote:
         Raises:
             Invalid: the URL, the model or the key cannot be used.
         """
-        self._url, self._endpoint, host = _parse(url)
+        address = Address.parse(url, _PATH, _SETTINGS)
         if not model:
             raise Invalid("embed_model", "is empty; the remote embedder needs the name of a model")
-        # http.client would quote the whole header, key and all, in its own error.
-        if not key.isascii() or not key.isprintable():
-            raise Invalid("embed_key", "holds characters that no key has")
+        policy = RetryPolicy(
+            tries=_TRIES, timeout=timeout, hurry=_HURRY, rest=_REST, longest_answer=_SLOWEST * timeout,
+            max_bytes=_MAX_BYTES, shortens_waits=True,
+        )  # fmt: skip
+        self._endpoint = Endpoint(address.url, address.root + _PATH, key, policy, _SETTINGS, sleep=sleep)
         self._model = model
-        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
-        self._timeout = timeout
-        self._sleep = sleep
-        self._id = f"remote:{model}@{host}"
+        self._id = f"remote:{model}@{address.host}"
         self._dimensions: int | None = None
         self._lock = Lock()
-        self._rest_until = 0.0
-        self._opener = urllib.request.build_opener(_NoRedirect)
 
     @property
     def id(self) -> str:
@@ -84,7 +77,7 @@ class Remote:
         return self._dimensions or int(self.embed(["dimensions"]).shape[1])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length one for each text; what comes after its first 8000 characters does not count.
+        """Return one row of length one for each text; what comes after its first 8000 characters does not count.
 
         Raises:
             Unavailable: the endpoint cannot be reached, refuses, or answers something else than vectors.
@@ -97,7 +90,7 @@ class Remote:
         return np.concatenate([self._embed_batch(texts[start : start + _BATCH]) for start in starts])
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
-        """The vector of a question: the endpoint is asked once, and given a few seconds.
+        """Return the vector of a question: the endpoint is asked once, and given a few seconds.
 
         Raises:
             Unavailable: the endpoint cannot be reached, refuses, or answers something else than vectors.
@@ -107,83 +100,34 @@ class Remote:
 
     def _embed_batch(self, texts: Sequence[str], *, hurried: bool = False) -> NDArray[np.float32]:
         # Endpoints refuse an empty text, and with it the whole batch.
-        prepared = [encodable(text[:_MOST_CHARACTERS]) or " " for text in texts]
-        answer = self._post(json.dumps({"model": self._model, "input": prepared}).encode(), hurried=hurried)
-        vectors = self._parse_vectors(answer, len(texts))
-        with self._lock:
-            expected = self._dimensions = self._dimensions or vectors.shape[1]
-        if vectors.shape[1] != expected:
-            raise self._unavailable(f"answered vectors of {vectors.shape[1]} dimensions, not {expected}")
-        return vectors
+        body = {"model": self._model, "input": [encodable(text[:_MAX_CHARACTERS]) or " " for text in texts]}
 
-    def _parse_vectors(self, answer: bytes, count: int) -> NDArray[np.float32]:
+        def attempt(post: Post) -> NDArray[np.float32] | Trouble:
+            answer = post(body)
+            return answer if isinstance(answer, Trouble) else self._parse_vectors(answer, len(texts))
+
+        return self._endpoint.ask(attempt, hurried=hurried)
+
+    def _parse_vectors(self, answer: bytes, count: int) -> NDArray[np.float32] | Trouble:
         import numpy as np
 
         try:
             rows = {row["index"]: row["embedding"] for row in json.loads(answer)["data"]}
             vectors = np.array([rows.pop(index) for index in range(count)], np.float64)
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-            raise self._unavailable("answered something else than one vector for each text") from error
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            return Trouble(reason="nonsense", problem=_STRANGE)
         if rows or vectors.ndim != 2:
-            raise self._unavailable("answered something else than one vector for each text")
+            return Trouble(reason="nonsense", problem=_STRANGE)
         with np.errstate(over="ignore"):
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(lengths).all() and lengths.all()):
-            raise self._unavailable("answered a vector without a direction: all zero, or not all numbers")
+            return Trouble(
+                reason="nonsense", problem="answered a vector without a direction: all zero, or not all numbers"
+            )
+        with self._lock:
+            expected = self._dimensions = self._dimensions or vectors.shape[1]
+        if vectors.shape[1] != expected:
+            problem = f"answered vectors of {vectors.shape[1]} dimensions, not {expected}"
+            return Trouble(reason="nonsense", problem=problem)
         unit: NDArray[np.float32] = (vectors / lengths).astype(np.float32)
         return unit
-
-    def _post(self, body: bytes, *, hurried: bool) -> bytes:
-        failure: Exception
-        tries, timeout = (1, min(_HURRY, self._timeout)) if hurried else (_RETRIES + 1, self._timeout)
-        if time.monotonic() < self._rest_until:
-            raise self._unavailable(f"did not answer; it is asked again within {_REST:.0f} s")
-        for retry in range(tries):
-            wait = _FIRST_WAIT * 2**retry
-            try:
-                request = urllib.request.Request(self._url, body, self._headers, method="POST")
-                with self._opener.open(request, timeout=timeout) as response:
-                    answer: bytes = response.read()
-                    return answer
-            except HTTPError as error:
-                error.close()
-                failure, problem = error, f"answered {error.code} {responses.get(error.code, '')}".rstrip()
-                if error.code != HTTPStatus.TOO_MANY_REQUESTS and error.code < 500:
-                    raise self._unavailable(problem) from error
-                asked = error.headers.get("Retry-After", "")
-                wait = min(max(wait, float(asked) if asked.isdecimal() else 0.0), _LONGEST_WAIT)
-            except (OSError, HTTPException) as error:
-                failure, problem = error, f"cannot be reached: {error or type(error).__name__}"
-            if retry < tries - 1:
-                self._sleep(wait)
-        # A search that has its words should not wait for an endpoint that was down a moment ago.
-        self._rest_until = time.monotonic() + _REST
-        raise self._unavailable(problem if hurried else f"{problem}, {tries} times") from failure
-
-    def _unavailable(self, problem: str) -> Unavailable:
-        return Unavailable(f"{self._endpoint} {problem}")
-
-
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Refuses to be sent elsewhere, since the key would go along."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-def _parse(url: str) -> tuple[str, str, str]:
-    """The address to post to, the address without what may be secret, and the host."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:  # its text quotes the URL, which may hold a password
-        raise Invalid("embed_url", "is not an http or https URL") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isprintable() or " " in url:
-        raise Invalid("embed_url", "is not an http or https URL")
-    if "@" in parts.netloc:
-        raise Invalid("embed_url", "holds a name or password; give the key as embed_key")
-    path = parts.path.rstrip("/")
-    path = path if path.endswith("/embeddings") else f"{path}/embeddings"
-    address = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    host = parts.hostname if port is None else f"{parts.hostname}:{port}"
-    return address, urlunsplit((parts.scheme, parts.netloc, path, "", "")), host

@@ -19,6 +19,7 @@ from ..values.changes import Change, Delete, Edit, Put, Vacant
 from ..values.errors import Invalid
 from ..values.query import MAX_LIST, AllOf, Filter, Where
 from ..values.records import MAX_TITLE, Draft, Heading, Kind, Record, Scope
+from ..values.scopes import FILE_HISTORY, FILES
 from .paths import ROOT, just, parents, within
 
 KEPT = 50  # revisions of each file
@@ -27,7 +28,7 @@ Cause: TypeAlias = Literal["edit", "delete"]
 
 def home(owner: str = "default") -> Scope:
     """The scope of an owner's files: a user, a project or a quest, whoever has a memory of their own."""
-    return Scope("files", owner)
+    return FILES / owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class Tree:
             raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
         self.engine = engine
         self.scope = scope
-        self.history = Scope("history", *scope.names)
+        self.history = Scope(*FILE_HISTORY.names, *scope.names)
         self._source = source
 
     @property

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from ..secrets.policy import admit_draft
 from ..system.locks import lock_folder
 from ..values.errors import CofioError, Invalid, NotFound, Unavailable
-from ..values.records import MAX_KEY, Draft, Kind, Scope
+from ..values.records import MAX_KEY, Draft, Kind
+from ..values.scopes import IMPORTS, MCP
 from .agent_memory_files import START, Chunk, Entry, Original, Place, Unreadable
-from .conversion import MCP, SOURCE, Fitted, fit_chunk, fit_state, name_of
+from .conversion import SOURCE, Fitted, fit_chunk, fit_state, name_of
 from .vector_check import unlike, vector_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCE", "Remark", "Taken", "found", "take", "take_over"]
 
-IMPORTS = Scope("cofio", "imports")
 BATCH = 500  # records that are restored in one transaction
 MASKED = "what looks like a secret is masked"
 HEAVY = 8_000_000  # characters; so many are restored at once, however few records they are

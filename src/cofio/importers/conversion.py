@@ -19,12 +19,11 @@ from ..values.records import (
     Importance,
     Json,
     Kind,
-    Scope,
     check_time,
 )
+from ..values.scopes import MCP
 from .agent_memory_files import Chunk, Raw, State
 
-MCP = Scope("mcp")
 SOURCE = "agent-memory-store"
 _HALF = re.compile("[\ud800-\udfff]")
 

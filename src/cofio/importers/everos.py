@@ -5,9 +5,7 @@ Any tree may be given. Nothing is followed out of it, and what cannot be kept is
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ..system.disk import is_link
 from ..system.folders import OpenFolder, walk
 from ..values.errors import Invalid
 from ..values.records import Kind, check_text
@@ -148,16 +145,9 @@ def _name(written: str) -> str:
 
 
 def _text(folder: OpenFolder, name: str) -> tuple[str, datetime]:
-    there = folder.stat(name)
-    if is_link(there):
-        raise Invalid("file", "is a link, and none is followed")
-    if not stat.S_ISREG(there.st_mode):
-        raise Invalid("file", "is no plain file")
-    if there.st_size > LARGEST:
+    content, there = folder.read(name, LARGEST)
+    if len(content) > LARGEST:
         raise Invalid("file", f"is longer than {LARGEST:,} bytes")
-    # A pipe or a link that takes the file's place is neither waited for nor followed.
-    with open(folder.open(name, os.O_RDONLY), "rb") as file:
-        content = file.read(LARGEST + 1)
     try:
         text = markdown_entries.plain(content.decode())
     except UnicodeDecodeError:

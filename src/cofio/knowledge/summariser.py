@@ -8,7 +8,7 @@ from typing import Any
 
 from ..llm import Model, Prompts
 from ..llm.answers import DOCUMENT
-from ..llm.prompt_text import numbered
+from ..llm.prompt_text import render_numbered
 from ..llm.prompts.loader import fenced
 from ..secrets.scanner import mask_secrets, mask_with_offsets
 from ..values.errors import Unavailable
@@ -71,7 +71,7 @@ class ModelSummariser:
             "document",
             title=fenced(mask_secrets(title)),
             categories="\n".join(f"- {category.id}: {category.description}" for category in categories),
-            topics=fenced(numbered(texts, _TOKENS)),
+            topics=fenced(render_numbered(texts, _TOKENS)),
         )
         return self._model.ask(system, user, schema=DOCUMENT, name="document", hurried=True)
 

@@ -14,7 +14,7 @@ from anyio import to_thread
 
 from ..config.installation import install_command
 from ..engine.engine import Engine
-from ..files import Limiter, Result, dispatch, home
+from ..files import Limiter, Result, Tree, dispatch, home
 from ..files.inputs import Options
 
 try:
@@ -66,7 +66,7 @@ class _Files:
 
     def clear(self) -> str:
         """Forget every file of the owner, with all that they held before."""
-        for scope in (self._scope, type(self._scope)("history", *self._scope.names)):
+        for scope in (self._scope, Tree(self._engine, self._scope).history):
             self._engine.drop(scope)
         return "All memory cleared"
 

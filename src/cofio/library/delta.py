@@ -6,14 +6,15 @@ import asyncio
 import json
 import zlib
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 from uuid import uuid4
 
-from ..checkpoints.deltas import RADIX, base_place, diff, patch
+from ..checkpoints.cache import SizedCache
+from ..checkpoints.chains import BaseChoice
+from ..checkpoints.deltas import diff, patch
 from ..values.errors import Invalid, Unavailable
 from .concurrency import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
@@ -148,9 +149,10 @@ class DeltaCheckpointer:
         self.compression_level = compression_level
         # What is stored and the state as JSON text. What a caller does to a state that it was given cannot reach into
         # it, and what another process stores under the same id is told from what is known here.
-        self._cache: OrderedDict[tuple[str, str], tuple[bytes, bytes]] = OrderedDict()
-        self._cached_bytes = 0
-        self._changing = asyncio.Lock()
+        self._cache: SizedCache[tuple[str, str], tuple[bytes, bytes]] = SizedCache(
+            items=CACHED, size=CACHED_BYTES, measure=lambda cached: len(cached[0]) + len(cached[1])
+        )
+        self._lock = asyncio.Lock()
 
     async def save(self, state: AgentState, thread_id: str, checkpoint_id: str | None = None) -> str:
         """Keep a state under a new id, or under this one in place of what it held; the id.
@@ -163,15 +165,15 @@ class DeltaCheckpointer:
         saved_id = checkpoint_id or uuid4().hex
         document = state.to_checkpoint()
         try:
-            plain = await _worked(_larger(document, LARGE), _dumped, document)
+            plain = await _run(_is_larger(document, LARGE), _dump, document)
         except RecursionError:
             raise Invalid("state", "is nested too deep to be written as JSON") from None
-        async with self._changing:
+        async with self._lock:
             if checkpoint_id:
-                await self._leave(thread_id, saved_id)
+                await self._rebase_children(thread_id, saved_id)
             before = await self.storage.list_checkpoints(thread_id, 2)
             newest = next((each for each in before if each.checkpoint_id != saved_id), None)
-            checkpoint = await self._made(thread_id, saved_id, plain, await self._parent(thread_id, newest))
+            checkpoint = await self._encode(thread_id, saved_id, plain, await self._find_base(thread_id, newest))
             # Also where the clock stands still or goes back: the storage goes by it.
             latest = max((each.created_at + timedelta(microseconds=1) for each in before), default=None)
             if latest is not None and latest > checkpoint.metadata.created_at:
@@ -184,14 +186,14 @@ class DeltaCheckpointer:
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState | None:
         """The state with this id, else the newest; None when there is none."""
         try:
-            found = await self._found(thread_id, checkpoint_id)
-        except _Moved:  # by a save or a delete at the same time: not a second time while none can begin
-            async with self._changing:
-                found = await self._found(thread_id, checkpoint_id)
+            found = await self._read(thread_id, checkpoint_id)
+        except _Inconsistent:  # by a save or a delete at the same time: not a second time while none can begin
+            async with self._lock:
+                found = await self._read(thread_id, checkpoint_id)
         if found is None:
             return None
         checkpoint_id, plain = found
-        state = await _worked(len(plain) > LARGE, _state, plain)
+        state = await _run(len(plain) > LARGE, _load_state, plain)
         emit(CHECKPOINT_LOADED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=checkpoint_id)
         return state
 
@@ -210,11 +212,10 @@ class DeltaCheckpointer:
         What was kept as a change of the checkpoint is first stored as a change of something else: a process that ends
         in between leaves every state as it was.
         """
-        async with self._changing:
+        async with self._lock:
             if checkpoint_id is not None:
-                return await self._delete(thread_id, checkpoint_id)
-            for key in [key for key in self._cache if key[0] == thread_id]:
-                self._forget(key)
+                return await self._delete_one(thread_id, checkpoint_id)
+            self._cache.drop_where(lambda key: key[0] == thread_id)
             return await self.storage.delete(thread_id)
 
     async def get_storage_stats(self, thread_id: str) -> dict[str, Any]:
@@ -232,13 +233,13 @@ class DeltaCheckpointer:
             "delta_checkpoints": len(all_of_them) - full,
         }
 
-    async def _delete(self, thread_id: str, checkpoint_id: str) -> bool:
-        if not await self._leave(thread_id, checkpoint_id):
+    async def _delete_one(self, thread_id: str, checkpoint_id: str) -> bool:
+        if not await self._rebase_children(thread_id, checkpoint_id):
             return False
-        self._forget((thread_id, checkpoint_id))
+        self._cache.drop([(thread_id, checkpoint_id)])
         return await self.storage.delete(thread_id, checkpoint_id)
 
-    async def _leave(self, thread_id: str, checkpoint_id: str) -> bool:
+    async def _rebase_children(self, thread_id: str, checkpoint_id: str) -> bool:
         """Store what is a change of this checkpoint as changes of something else; whether the checkpoint is there."""
         going = await self.storage.retrieve(thread_id, checkpoint_id)
         if going is None:
@@ -252,37 +253,34 @@ class DeltaCheckpointer:
             if each.parent_id == checkpoint_id
         ]
         for child in children:
-            plain = await self._plain(thread_id, child.checkpoint_id)
+            plain = await self._read_plain(thread_id, child.checkpoint_id)
             if plain is None:
                 continue
-            moved = await self._made(thread_id, child.checkpoint_id, plain, parent)
+            moved = await self._encode(thread_id, child.checkpoint_id, plain, parent)
             moved.metadata = replace(moved.metadata, created_at=child.created_at, place=child.place)
             await self.storage.store(thread_id, child.checkpoint_id, moved)
             self._remember(moved, plain)
             parent = parent or moved.metadata  # its siblings become changes of the first one that is whole
         return True
 
-    async def _parent(self, thread_id: str, newest: CheckpointMetadata | None) -> CheckpointMetadata | None:
-        """The checkpoint that the one after `newest` is to be a change of, with the place that it then has."""
-        if newest is None or newest.place + 1 >= RADIX**self.max_chain_depth:
+    async def _find_base(self, thread_id: str, newest: CheckpointMetadata | None) -> CheckpointMetadata | None:
+        """The checkpoint that the one after `newest` is stored as a change of, with the place before its own."""
+        if newest is None:
             return None
-        place = newest.place + 1
+        choice: BaseChoice[_Step] = BaseChoice(newest.place, self.max_chain_depth)
         step: CheckpointMetadata | None = newest
-        best = None
-        while step is not None:  # along the chain: `base_place` is always on it, unless something was deleted
-            if step.chain_depth < self.max_chain_depth:
-                best = best or step
-                if step.place == base_place(place):
-                    best = step
-                    break
+        while step is not None and not choice.is_made:
+            choice.offer(_Step(step))
             step = await self.get_metadata(thread_id, step.parent_id) if step.parent_id is not None else None
-        return best and replace(best, place=place - 1)
+        return choice.best and replace(choice.best.metadata, place=newest.place)
 
-    async def _made(self, thread_id: str, id: str, plain: bytes, parent: CheckpointMetadata | None) -> DeltaCheckpoint:
+    async def _encode(
+        self, thread_id: str, id: str, plain: bytes, parent: CheckpointMetadata | None
+    ) -> DeltaCheckpoint:
         """A checkpoint of the state, as a change of its parent unless that is no smaller."""
-        before = await self._plain(thread_id, parent.checkpoint_id) if parent else None
+        before = await self._read_plain(thread_id, parent.checkpoint_id) if parent else None
         large = len(plain) > LARGE or (before is not None and len(before) > LARGE)
-        data, is_change = await _worked(large, _packed, before, plain, self.compression_level)
+        data, is_change = await _run(large, _pack_next, before, plain, self.compression_level)
         known = CheckpointMetadata(id, thread_id, size_bytes=len(plain), compressed_size_bytes=len(data))
         if parent is not None and is_change:
             known = replace(
@@ -291,69 +289,74 @@ class DeltaCheckpointer:
             )  # fmt: skip
         return DeltaCheckpoint(known, data, is_delta=is_change)
 
-    async def _found(self, thread_id: str, checkpoint_id: str | None) -> tuple[str, bytes] | None:
+    async def _read(self, thread_id: str, checkpoint_id: str | None) -> tuple[str, bytes] | None:
         """The id of a checkpoint, or of the newest, and its state as JSON text; None when it is not there."""
         if checkpoint_id is not None:
-            plain = await self._plain(thread_id, checkpoint_id)
+            plain = await self._read_plain(thread_id, checkpoint_id)
             return None if plain is None else (checkpoint_id, plain)
         newest = await self.storage.list_checkpoints(thread_id, limit=1)
         if not newest:
             return None
-        plain = await self._plain(thread_id, newest[0].checkpoint_id)
+        plain = await self._read_plain(thread_id, newest[0].checkpoint_id)
         if plain is None:
-            raise _Moved(f"checkpoint {newest[0].checkpoint_id!r} is listed, and not in the storage")
+            raise _Inconsistent(f"checkpoint {newest[0].checkpoint_id!r} is listed, and not in the storage")
         return newest[0].checkpoint_id, plain
 
-    async def _plain(self, thread_id: str, checkpoint_id: str) -> bytes | None:
+    async def _read_plain(self, thread_id: str, checkpoint_id: str) -> bytes | None:
         """A checkpoint's state as JSON text; None when it is not there."""
         checkpoint = await self.storage.retrieve(thread_id, checkpoint_id)
         if checkpoint is None:
             return None
-        stored, known = self._cache.get((thread_id, checkpoint_id), (b"", b""))
-        if stored == checkpoint.data:
-            self._cache.move_to_end((thread_id, checkpoint_id))
-            return known
+        cached = self._cache.get((thread_id, checkpoint_id))
+        if cached is not None and cached[0] == checkpoint.data:
+            return cached[1]
         asked, changes = checkpoint, []
         while checkpoint.metadata.parent_id is not None:
             changes.append(checkpoint.data)
             checkpoint = await self.storage.retrieve(thread_id, checkpoint.metadata.parent_id)
             if checkpoint is None:
-                raise _Moved(f"checkpoint {checkpoint_id!r}: one that it is a change of is not in the storage")
+                raise _Inconsistent(f"checkpoint {checkpoint_id!r}: one that it is a change of is not in the storage")
         try:
-            plain = await _worked(asked.metadata.size_bytes > LARGE, _unpacked, checkpoint.data, changes)
+            plain = await _run(asked.metadata.size_bytes > LARGE, _unpack_chain, checkpoint.data, changes)
         except (zlib.error, ValueError, TypeError, RecursionError) as error:
-            raise _Moved(f"checkpoint {checkpoint_id!r} is damaged ({error})") from error
+            raise _Inconsistent(f"checkpoint {checkpoint_id!r} is damaged ({error})") from error
         self._remember(asked, plain)
         return plain
 
     def _remember(self, checkpoint: DeltaCheckpoint, plain: bytes) -> None:
         key = (checkpoint.metadata.thread_id, checkpoint.metadata.checkpoint_id)
-        self._forget(key)
-        self._cache[key] = (checkpoint.data, plain)
-        self._cached_bytes += len(checkpoint.data) + len(plain)
-        while self._cache and (len(self._cache) > CACHED or self._cached_bytes > CACHED_BYTES):
-            self._forget(next(iter(self._cache)))
-
-    def _forget(self, key: tuple[str, str]) -> None:
-        stored, known = self._cache.pop(key, (b"", b""))
-        self._cached_bytes -= len(stored) + len(known)
+        self._cache.put(key, (checkpoint.data, plain))
 
 
-class _Moved(Unavailable):
+class _Step(NamedTuple):
+    """A stored checkpoint as part of a chain."""
+
+    metadata: CheckpointMetadata
+
+    @property
+    def depth(self) -> int:
+        return self.metadata.chain_depth
+
+    @property
+    def position(self) -> int:
+        return self.metadata.place
+
+
+class _Inconsistent(Unavailable):
     """What was read does not fit together: it was changed in between, or is damaged."""
 
 
-async def _worked(large: bool, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _run(large: bool, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `call` returns; where it has much to do, beside the event loop."""
     return await across(call, *args, **kwargs) if large else call(*args, **kwargs)
 
 
-def _packed(before: bytes | None, plain: bytes, level: int) -> tuple[bytes, bool]:
+def _pack_next(before: bytes | None, plain: bytes, level: int) -> tuple[bytes, bool]:
     """What is to be stored of a state, and whether that is a change of the one before: whichever is smaller."""
     if before is None:
         return zlib.compress(plain, level), False
     # With a sum of the state that it leads to: what it is a change of may have been replaced while it was read.
-    change = zlib.compress(_dumped([zlib.crc32(plain), diff(json.loads(before), json.loads(plain))]), level)
+    change = zlib.compress(_dump([zlib.crc32(plain), diff(json.loads(before), json.loads(plain))]), level)
     if len(change) * 4 > len(plain):  # perhaps no smaller than the whole
         whole = zlib.compress(plain, level)
         if len(whole) <= len(change):
@@ -361,7 +364,7 @@ def _packed(before: bytes | None, plain: bytes, level: int) -> tuple[bytes, bool
     return change, True
 
 
-def _unpacked(whole: bytes, changes: list[bytes]) -> bytes:
+def _unpack_chain(whole: bytes, changes: list[bytes]) -> bytes:
     """The state that changes of a whole one lead to, the last change first; ValueError when they do not fit it."""
     plain = zlib.decompress(whole)
     if changes:
@@ -369,21 +372,21 @@ def _unpacked(whole: bytes, changes: list[bytes]) -> bytes:
         for data in reversed(changes):
             sum_of_it, change = json.loads(zlib.decompress(data))
             state = patch(state, change)
-        plain = _dumped(state)
+        plain = _dump(state)
         if zlib.crc32(plain) != sum_of_it:
             raise ValueError("it is a change of something else than what is there")
     return plain
 
 
-def _state(plain: bytes) -> AgentState:
+def _load_state(plain: bytes) -> AgentState:
     return AgentState.from_checkpoint(json.loads(plain))
 
 
-def _dumped(state: Any) -> bytes:
+def _dump(state: Any) -> bytes:
     return json.dumps(state, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def _larger(value: Any, size: int) -> bool:
+def _is_larger(value: Any, size: int) -> bool:
     """Whether a JSON value takes more than about so many bytes; found out without writing it."""
     left = [value]
     while left and size > 0:

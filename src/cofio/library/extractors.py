@@ -135,13 +135,13 @@ def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -
     from ..extract.rules.lines import clean, cut, masked
     from ..llm.prompts.loader import fenced
     from ..llm.shapes import one, several, text
-    from ..llm.slugs import slug
-    from ..llm.token_counts import fitted
+    from ..llm.slugs import make_slug
+    from ..llm.token_counts import fit
 
     spoken = [each for each in messages if each.role in (Role.USER, Role.ASSISTANT) and each.content]
     if not any(message.role == Role.USER for message in spoken):
         return []
-    bodies = fitted([masked(clean(message.content or "")) for message in spoken], _TOLD)
+    bodies = fit([masked(clean(message.content or "")) for message in spoken], _TOLD)
     pairs = zip(spoken, bodies, strict=True)
     told = "\n".join(f"{message.role.value}: {body}".replace("\n", "\n  ") for message, body in pairs)
     facts = [" ".join(clean(f"{each.type.value} {each.key}: {each.content}").split()) for each in known]
@@ -162,6 +162,6 @@ def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -
     found = []
     for each in answer["memories"][:_MOST]:
         content = cut(" ".join(masked(each["content"]).split()), _FACT)
-        key = each["key"] if (each["type"], each["key"]) in keys else slug(each["key"], 80).replace("-", "_")
+        key = each["key"] if (each["type"], each["key"]) in keys else make_slug(each["key"], 80).replace("-", "_")
         found.append(Memory(each["type"], key or _digest(content), content, {"source": f"llm:{model.name}"}))
     return found

@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ..values.errors import Invalid, LimitExceeded
+from ..values.json_values import is_same_json
 from ..values.query import MAX_LIST, AllOf, Filter, Operator, Where
 from ..values.records import (
     MAX_DATA,
@@ -22,12 +23,12 @@ from ..values.records import (
     check_text,
     encode_json,
 )
+from ..values.scopes import ITEMS
 
 T = TypeVar("T")
 Namespace: TypeAlias = tuple[str, ...]
 Path: TypeAlias = tuple[str, ...]
 
-ROOT = "store"  # the scope that the namespaces are under
 SOURCE = "store"  # what tells an item that a store put from what others put under its scope
 KINDS = (Kind.ITEM,)
 WHOLE = "$"  # the part of an item that a vector of all of it is of
@@ -39,7 +40,7 @@ _ORDERED: dict[str, Operator] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "
 def place(namespace: Namespace) -> Scope:
     """The scope of a namespace; raises Invalid for one that cannot be."""
     try:
-        return Scope(ROOT, *namespace)
+        return Scope(*ITEMS.names, *namespace)
     except LimitExceeded as error:
         most = MAX_SCOPE_DEPTH - 1 if error.unit == "names" else error.limit
         raise LimitExceeded("namespace", most, error.unit) from None
@@ -229,12 +230,12 @@ def _holds(value: Any, test: Any) -> bool:
         return isinstance(value, dict) and all(_holds(value.get(name), inner) for name, inner in test.items())
     if isinstance(test, list):
         return isinstance(value, list) and len(value) == len(test) and all(map(_holds, value, test))
-    return _same(value, test)
+    return is_same_json(value, test)
 
 
 def _compares(value: Any, operator: str, other: Any) -> bool:
     if operator in ("$eq", "$ne"):
-        return _same(value, other) == (operator == "$eq")
+        return is_same_json(value, other) == (operator == "$eq")
     if not (_comparable(value, str) and _comparable(other, str)) and not (
         _comparable(value, int | float) and _comparable(other, int | float)
     ):
@@ -244,14 +245,3 @@ def _compares(value: Any, operator: str, other: Any) -> bool:
 
 def _comparable(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _same(value: Any, other: Any) -> bool:
-    """Whether two values are the same JSON."""
-    if isinstance(value, bool) or isinstance(other, bool):
-        return value is other
-    if isinstance(value, list) and isinstance(other, list):
-        return len(value) == len(other) and all(map(_same, value, other))
-    if isinstance(value, dict) and isinstance(other, dict):
-        return value.keys() == other.keys() and all(_same(value[name], other[name]) for name in value)
-    return bool(value == other)

@@ -18,6 +18,7 @@ from ..engine.engine import Engine
 from ..values.errors import Invalid
 from ..values.query import MAX_LIMIT, Query
 from ..values.records import Json, Record, Scope, check_int
+from ..values.scopes import LLAMA_INDEX
 from .concurrency import across
 from .transcripts import Item, Said, Transcript, clean, question, recalled, searched, shortened
 
@@ -34,7 +35,6 @@ except ImportError as error:
 __all__ = ["SOURCE", "CofioBufferStore", "CofioChatStore", "CofioMemoryBlock"]
 
 SOURCE = "llama-index"
-HOME = Scope(SOURCE)
 KEPT: dict[str, Json] = {"kept_by": "block"}  # beside what a block put, and no chat store
 Messages: TypeAlias = list[ChatMessage]
 
@@ -62,9 +62,9 @@ class CofioChatStore(AsyncDBChatStore):
     """
 
     engine: InstanceOf[Engine] = Field(exclude=True)
-    scope: InstanceOf[Scope] = Field(default=HOME, exclude=True)
+    scope: InstanceOf[Scope] = Field(default=LLAMA_INDEX, exclude=True)
 
-    def __init__(self, engine: Engine, *, scope: Scope = HOME) -> None:
+    def __init__(self, engine: Engine, *, scope: Scope = LLAMA_INDEX) -> None:
         """The chats lie in the scopes `scope / key`."""
         super().__init__(**_fields(engine=engine, scope=scope))
 
@@ -143,9 +143,9 @@ class CofioBufferStore(BaseChatStore):
     """
 
     engine: InstanceOf[Engine] = Field(exclude=True)
-    scope: InstanceOf[Scope] = Field(default=HOME, exclude=True)
+    scope: InstanceOf[Scope] = Field(default=LLAMA_INDEX, exclude=True)
 
-    def __init__(self, engine: Engine, *, scope: Scope = HOME) -> None:
+    def __init__(self, engine: Engine, *, scope: Scope = LLAMA_INDEX) -> None:
         """The chats lie in the scopes `scope / key`."""
         super().__init__(**_fields(engine=engine, scope=scope))
 
@@ -200,7 +200,7 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
 
     name: str = "recalled"
     engine: InstanceOf[Engine] = Field(exclude=True)
-    scope: InstanceOf[Scope] = Field(default=HOME, exclude=True)
+    scope: InstanceOf[Scope] = Field(default=LLAMA_INDEX, exclude=True)
     recall: InstanceOf[Scope] | None = Field(default=None, exclude=True)
     limit: int = Field(default=5, ge=1, le=MAX_LIMIT // 2)
 

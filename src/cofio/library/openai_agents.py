@@ -18,6 +18,7 @@ from ..engine.engine import Engine
 from ..values.errors import Invalid
 from ..values.query import MAX_LIMIT, Page, Query
 from ..values.records import Scope, check_int
+from ..values.scopes import OPENAI_AGENTS
 from .concurrency import across
 from .transcripts import Said, Transcript, clean, question, recalled, searched, shortened
 
@@ -37,7 +38,6 @@ __all__ = ["SOURCE", "CofioSession", "recall_tool"]
 
 T = TypeVar("T")
 SOURCE = "openai-agents"
-HOME = Scope(SOURCE)
 
 
 class CofioSession:
@@ -55,7 +55,7 @@ class CofioSession:
         session_id: str,
         engine: Engine,
         *,
-        scope: Scope = HOME,
+        scope: Scope = OPENAI_AGENTS,
         session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
         """`session_settings` may limit how many of the latest items a run is given.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from collections.abc import Sequence
 
+from ..text.fence import RECALL_HEADING, fence, is_fence
 from .memories import Memory
 from .messages import Message, Role
 
-HEADING = "[Long-term Memory]"
-"""The first line of the block."""
 TAG = "long_term_memory"
 """What the block's metadata holds, as `{"cofio": TAG}`."""
 
@@ -33,38 +31,19 @@ def is_memory_block(message: Message) -> bool:
     """
     if message.role != Role.SYSTEM:
         return False
-    return message.metadata.get("cofio") == TAG or _is_fenced(message.content or "")
+    heading, _, block = (message.content or "").partition("\n")
+    return message.metadata.get("cofio") == TAG or (heading == RECALL_HEADING and is_fence(block))
 
 
 def memory_block(memories: Sequence[Memory]) -> Message:
     """The system message that tells a model what is remembered, one line for each, between two lines that no memory
     can hold."""
-    told = "\n".join(map(_told, memories))
-    mark = _mark(told)
-    content = f"{HEADING}\n{_NOTE.format(mark=mark)}\n<<< {mark}\n{told}\n{mark} >>>"
+    lines = "\n".join(map(_render, memories))
+    content = f"{RECALL_HEADING}\n{fence(lines, _NOTE)}"
     return Message(role=Role.SYSTEM, content=content, metadata={"cofio": TAG})
 
 
-def _mark(told: str) -> str:
-    """The mark of the two lines, which is made of what stands between them and is not in it."""
-    mark = hashlib.sha256(told.encode(errors="replace")).hexdigest()[:16]
-    while mark in told:
-        mark = hashlib.sha256(mark.encode()).hexdigest()[:16]
-    return mark
-
-
-def _is_fenced(content: str) -> bool:
-    heading, *lines = content.split("\n")
-    if heading != HEADING or len(lines) < 4:
-        return False
-    _, begin, *told, end = lines
-    if not begin.startswith("<<< "):
-        return False
-    mark = begin.removeprefix("<<< ")
-    return end == f"{mark} >>>" and mark == _mark("\n".join(told))
-
-
-def _told(memory: Memory) -> str:
+def _render(memory: Memory) -> str:
     key = _line(memory.key, _KEY).translate(_BRACKETS)
     return f"{memory.type.value.upper()} [{key}]: {_line(memory.content, _LONGEST)}"
 

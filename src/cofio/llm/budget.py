@@ -13,19 +13,19 @@ _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
+class Usage:
     """What a day has cost so far."""
 
     calls: int = 0
     tokens: int = 0
 
-    def plus(self, calls: int, tokens: int) -> Spent:
+    def plus(self, calls: int, tokens: int) -> Usage:
         """What it has cost with that added."""
-        return Spent(calls=self.calls + calls, tokens=self.tokens + tokens)
+        return Usage(calls=self.calls + calls, tokens=self.tokens + tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Remainder:
     """What remains of a day's budget, never below 0; None where there is no limit."""
 
     calls: int | None
@@ -57,14 +57,14 @@ class Budget:
             amounts[name] = int(number[1].replace("_", "")) * _TIMES[number[2].lower()]
         return cls(**amounts)
 
-    def left(self, spent: Spent) -> Left:
+    def left(self, spent: Usage) -> Remainder:
         """What remains after that."""
-        return Left(
+        return Remainder(
             calls=None if self.calls is None else max(0, self.calls - spent.calls),
             tokens=None if self.tokens is None else max(0, self.tokens - spent.tokens),
         )
 
-    def refusal(self, spent: Spent) -> str | None:
+    def refusal(self, spent: Usage) -> str | None:
         """Why nothing more may be asked today; None as long as something may."""
         left = self.left(spent)
         if left.calls == 0:
@@ -74,12 +74,12 @@ class Budget:
         return None
 
 
-def day(at: datetime) -> date:
+def get_day(at: datetime) -> date:
     """The day whose budget a moment belongs to."""
     return at.astimezone(UTC).date()
 
 
-def next_day(at: datetime) -> datetime:
+def get_next_day(at: datetime) -> datetime:
     """When the next budget begins."""
     midnight = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + timedelta(days=1)

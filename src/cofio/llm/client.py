@@ -9,18 +9,18 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from .endpoint import Allowed, Endpoint, Reply, Spend, Turn, Ways
-from .failures import Failed, Nonsense
-from .json_answers import objects, spoken
+from ..endpoints.failures import Failed, Nonsense
+from .chat import ChatEndpoint, ChatMessage, Dialect, Refusal, Reply, Spend
+from .json_answers import find_objects, strip_thoughts
 from .prompts.loader import Prompts, fenced
-from .shapes import Misshapen, Schema, conform, sent
-from .token_counts import trimmed
+from .shapes import Misshapen, Schema, conform, strip_checks
+from .token_counts import trim
 
-MOST = 8_000
+MAX_TOKENS = 8_000
 """Tokens of an answer, with what the model thinks before it."""
-LARGEST = 20 * 1024 * 1024
+MAX_MEDIA = 20 * 1024 * 1024
 """Bytes of an image or a recording."""
-LONGEST = 20_000
+MAX_DESCRIPTION = 20_000
 """Characters of a description."""
 _QUOTED = 1_000  # tokens of an answer that the model is shown again
 
@@ -57,7 +57,7 @@ class Model:
         key: str = "",
         *,
         spend: Spend | None = None,
-        allowed: Allowed | None = None,
+        allowed: Refusal | None = None,
         prompts: Prompts | None = None,
         timeout: float = 60.0,
         rest: float = 30.0,
@@ -74,10 +74,9 @@ class Model:
 
         Raises:
             Invalid: the URL, the name or the key cannot be used.
-            Unavailable: the openai package is not installed.
         """
-        self._endpoint = Endpoint(
-            base_url, name, key, spend=spend, allowed=allowed, timeout=timeout, rest=rest, clock=clock, sleep=sleep,
+        self._endpoint = ChatEndpoint(
+            base_url, name, key, spend=spend, refusal=allowed, timeout=timeout, rest=rest, clock=clock, sleep=sleep,
             jitter=jitter,
         )  # fmt: skip
         self._prompts = prompts or Prompts()
@@ -104,19 +103,22 @@ class Model:
             Failed: the model could not be asked, or did not answer; see its reason.
             Nonsense: what it answered cannot be used.
         """
-        user = _sendable(user)
-        reply = self._say(system, [{"role": "user", "content": user}], schema, name, MOST, hurried)
-        answer, problem = _shaped(reply, schema)
+        user = _make_sendable(user)
+        reply = self._send(system, [{"role": "user", "content": user}], schema, name, MAX_TOKENS, hurried)
+        answer, problem = _find_shaped(reply, schema)
         if answer is None:
-            self._endpoint.tell()
+            self._endpoint.describe_shapes()
         if answer is None and not hurried and (chances or Chances()).take():
-            again: list[Turn] = [
+            again: list[ChatMessage] = [
                 {"role": "user", "content": user},
-                {"role": "assistant", "content": _sendable(trimmed(spoken(reply.text), _QUOTED)) or "(nothing)"},
-                {"role": "user", "content": f"This cannot be used: {problem}. {_told(schema)}"},
+                {
+                    "role": "assistant",
+                    "content": _make_sendable(trim(strip_thoughts(reply.text), _QUOTED)) or "(nothing)",
+                },
+                {"role": "user", "content": f"This cannot be used: {problem}. {_describe_shape(schema)}"},
             ]
-            reply = self._say(system, again, schema, name, MOST * 2 if reply.cut else MOST, hurried)
-            answer, problem = _shaped(reply, schema)
+            reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
+            answer, problem = _find_shaped(reply, schema)
         if answer is None:
             raise Nonsense(f"{self._endpoint.name} answered what cannot be used: {problem}")
         return answer
@@ -131,51 +133,53 @@ class Model:
         kind, _, subtype = mime.lower().partition(";")[0].strip().partition("/")
         if kind not in ("image", "audio") or not subtype:
             raise Failed("refused", f"a model can be shown images and recordings, not {mime[:80]!r}")
-        if not media or len(media) > LARGEST:
-            raise Failed("refused", f"a model can be shown 1 to {LARGEST:,} bytes, not {len(media):,}")
-        about = fenced(trimmed(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
-        system, user = self._prompts.fill("image" if kind == "image" else "recording", about=_sendable(about))
+        if not media or len(media) > MAX_MEDIA:
+            raise Failed("refused", f"a model can be shown 1 to {MAX_MEDIA:,} bytes, not {len(media):,}")
+        about = fenced(trim(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
+        system, user = self._prompts.fill("image" if kind == "image" else "recording", about=_make_sendable(about))
         data = b64encode(media).decode()
-        shown: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/{subtype};base64,{data}"}}
+        part: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/{subtype};base64,{data}"}}
         if kind == "audio":
             sound = {"data": data, "format": _SOUNDS.get(subtype, subtype)}
-            shown = {"type": "input_audio", "input_audio": sound}
-        turns: list[Turn] = [
+            part = {"type": "input_audio", "input_audio": sound}
+        messages: list[ChatMessage] = [
             {"role": "system", "content": system},
-            {"role": "user", "content": [{"type": "text", "text": user}, shown]},
+            {"role": "user", "content": [{"type": "text", "text": user}, part]},
         ]
-        said = spoken(self._endpoint.send(lambda _: turns, most=MOST).text)
-        clean = _sendable(said).replace("\x00", "")[:LONGEST]
+        answer = strip_thoughts(self._endpoint.send(lambda _: messages, max_tokens=MAX_TOKENS).text)
+        clean = _make_sendable(answer).replace("\x00", "")[:MAX_DESCRIPTION]
         if not clean:
             raise Nonsense(f"{self._endpoint.name} described nothing")
         return clean
 
-    def _say(
-        self, system: str, turns: Sequence[Turn], schema: Schema, name: str, most: int, hurried: bool
+    def _send(
+        self, system: str, messages: Sequence[ChatMessage], schema: Schema, name: str, max_tokens: int, hurried: bool
     ) -> Reply:  # fmt: skip
-        def said(ways: Ways) -> list[Turn]:
-            told = "" if ways.form == "schema" and not ways.told else f"\n\n{_told(schema)}"
-            return [{"role": "system", "content": _sendable(system + told)}, *turns]
+        def build(dialect: Dialect) -> list[ChatMessage]:
+            is_held = dialect.form == "schema" and not dialect.needs_words
+            words = "" if is_held else f"\n\n{_describe_shape(schema)}"
+            return [{"role": "system", "content": _make_sendable(system + words)}, *messages]
 
-        return self._endpoint.send(said, most=most, shape=(name, schema), hurried=hurried)
+        return self._endpoint.send(build, max_tokens=max_tokens, shape=(name, schema), hurried=hurried)
 
 
-def _sendable(text: str) -> str:
+def _make_sendable(text: str) -> str:
     """The text without halves of characters, which cannot be sent, nor stored."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _told(schema: Schema) -> str:
+def _describe_shape(schema: Schema) -> str:
     """The shape in words, for a model that cannot be held to it."""
-    return f"Answer with one JSON object of this JSON Schema, and with nothing around it:\n{json.dumps(sent(schema))}"
+    shown = json.dumps(strip_checks(schema))
+    return f"Answer with one JSON object of this JSON Schema, and with nothing around it:\n{shown}"
 
 
-def _shaped(reply: Reply, schema: Schema) -> tuple[dict[str, Any] | None, str]:
+def _find_shaped(reply: Reply, schema: Schema) -> tuple[dict[str, Any] | None, str]:
     """The first object of an answer that has the shape; if there is none, what is wrong."""
-    problem = "" if spoken(reply.text) else "it is empty"
-    for found in objects(reply.text):
+    problem = "" if strip_thoughts(reply.text) else "it is empty"
+    for found in find_objects(reply.text):
         try:
             return cast("dict[str, Any]", conform(found, schema)), ""
         except Misshapen as error:
             problem = problem or str(error)
-    return None, (problem or "it is not JSON") + (", and it was cut off" if reply.cut else "")
+    return None, (problem or "it is not JSON") + (", and it was cut off" if reply.is_cut else "")

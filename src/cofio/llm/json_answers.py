@@ -24,27 +24,27 @@ _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|"(?:[^"\\]|\\.)*\\?$|[{}\[\],:]|[^\s{}\[
 _LITERAL = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def spoken(answer: str) -> str:
+def strip_thoughts(answer: str) -> str:
     """An answer without what the model thought on the way; nothing if it never came to an end."""
     said = _THOUGHT.sub("", answer[:READ])
     return _THOUGHT_ON.sub("", _THOUGHT_BEFORE.sub("", said)).strip()
 
 
-def objects(answer: str) -> Iterator[dict[str, Json]]:
+def find_objects(answer: str) -> Iterator[dict[str, Json]]:
     """The objects that an answer may be meant to hold, the likeliest first.
 
     Of several the last comes first: what stands before it was thinking aloud. What had to be mended comes at the end.
     """
-    said = spoken(answer)
+    said = strip_thoughts(answer)
     pieces = [said, *reversed(_FENCE.findall(said))]
     for piece in pieces:
-        yield from _read(piece)
-    yield from reversed(list(_within(said)))
+        yield from _parse(piece)
+    yield from reversed(list(_find_within(said)))
     for piece in reversed(pieces):
-        yield from _mended(piece)
+        yield from _mend(piece)
 
 
-def _read(text: str) -> Iterator[dict[str, Json]]:
+def _parse(text: str) -> Iterator[dict[str, Json]]:
     try:
         value = json.loads(text, strict=False)  # a line break within a text is forgiven
     except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ def _read(text: str) -> Iterator[dict[str, Json]]:
         yield value
 
 
-def _within(text: str) -> Iterator[dict[str, Json]]:
+def _find_within(text: str) -> Iterator[dict[str, Json]]:
     """The objects between other words, from left to right, none of them within another."""
     decoder = json.JSONDecoder(strict=False)
     start = -1
@@ -71,19 +71,19 @@ def _within(text: str) -> Iterator[dict[str, Json]]:
         start = end - 1
 
 
-def _mended(text: str) -> Iterator[dict[str, Json]]:
+def _mend(text: str) -> Iterator[dict[str, Json]]:
     """What the outermost object says once slips are forgiven; nothing of it is guessed."""
     start = text.find("{")
     if start < 0:
         return
     body = text[start:]
     whole = body[: body.rfind("}") + 1]
-    yield from _read(_without_trailing_commas(whole))
-    yield from _python(whole)
-    yield from _read(_closed(body))
+    yield from _parse(_drop_trailing_commas(whole))
+    yield from _parse_python(whole)
+    yield from _parse(_close(body))
 
 
-def _without_trailing_commas(text: str) -> str:
+def _drop_trailing_commas(text: str) -> str:
     parts: list[str] = []
     end = 0
     for found in _STRING.finditer(text):
@@ -93,7 +93,7 @@ def _without_trailing_commas(text: str) -> str:
     return "".join([*parts, _TRAILING_COMMA.sub("", text[end:])])
 
 
-def _python(text: str) -> Iterator[dict[str, Json]]:
+def _parse_python(text: str) -> Iterator[dict[str, Json]]:
     """An object that was written as Python would: with single quotes, True and None."""
     if "'" not in text or text.count("{") + text.count("[") > 10_000:
         return
@@ -106,7 +106,7 @@ def _python(text: str) -> Iterator[dict[str, Json]]:
         yield told
 
 
-def _closed(text: str) -> str:
+def _close(text: str) -> str:
     """The object up to the last value that was complete, closed: half a text and half a number are dropped."""
     kept, keep, open_ = 0, "", ""
     expects_key = wants_value = False
@@ -135,7 +135,7 @@ def _closed(text: str) -> str:
             kept, keep = found.end(), open_
         else:
             break
-    return _without_trailing_commas(text[:kept] + "".join("}" if each == "{" else "]" for each in reversed(keep)))
+    return _drop_trailing_commas(text[:kept] + "".join("}" if each == "{" else "]" for each in reversed(keep)))
 
 
 def _is_whole(piece: str, *, ended: bool) -> bool:

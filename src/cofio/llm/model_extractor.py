@@ -15,11 +15,11 @@ from ..extract.rules.speakers import called
 from ..values.records import Json
 from .answers import CASE, EPISODE, PROFILE, QUERIES, RERANK, SKILL, SUFFICIENCY
 from .client import Chances, Model
-from .profile_updates import changes, items, shown
-from .prompt_text import Told, cases, conversation, known_skill, numbered, run
+from .profile_updates import list_items, make_entries, render_items
+from .prompt_text import ConversationText, render_cases, render_conversation, render_numbered, render_run, render_skill
 from .prompts.loader import Prompts, fenced
-from .slugs import slug
-from .token_counts import trimmed
+from .slugs import make_slug
+from .token_counts import trim
 
 MOST_FACTS, LONGEST_FACT = 60, 500
 MOST_PEOPLE = 3
@@ -36,7 +36,7 @@ _MEMORIES = 12_000
 _RANKED = 100
 
 
-class Reader:
+class ModelExtractor:
     """Reads with a model what the rules have read before; see `Extractor` for the values."""
 
     def __init__(self, model: Model, prompts: Prompts | None = None) -> None:
@@ -67,18 +67,18 @@ class Reader:
             Unavailable: the model could not be asked, or nothing that it says can be used. See `Failed.reason`.
         """
         chances = Chances()
-        talk = conversation(messages, zone, recalled)
+        talk = render_conversation(messages, zone, recalled)
         if found.episode is None or not talk.sources:
             return replace(found, cases=self._cases(found.cases, messages, chances, MOST_CASES))
         prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
         told = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
         learned = dict(found.profiles)
-        people = _people(talk, found)
+        people = _find_people(talk, found)
         for user in people:
             learned[user] = self._profile(user, talk, profiles.get(user) or {}, chances)
         return Extraction(
-            episode=_episode(told),
-            facts=_facts(told["facts"], talk, zone, recalled) or found.facts,
+            episode=_make_episode(told),
+            facts=_make_facts(told["facts"], talk, zone, recalled) or found.facts,
             profiles={user: entries for user, entries in learned.items() if entries},
             cases=self._cases(found.cases, messages, chances, min(MOST_CASES, MOST_CALLS - 1 - len(people))),
         )
@@ -89,11 +89,11 @@ class Reader:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        prompt = self._prompts.fill("skill", cases=fenced(cases(known)), current=fenced(known_skill(current)))
+        prompt = self._prompts.fill("skill", cases=fenced(render_cases(known)), current=fenced(render_skill(current)))
         told = self._model.ask(*prompt, schema=SKILL, name="skill")
         return Skill(
-            name=slug(told["name"], LONGEST_NAME) or found.name,
-            description=cut(_line(masked(told["description"])), LONGEST_DESCRIPTION),
+            name=make_slug(told["name"], LONGEST_NAME) or found.name,
+            description=cut(_join_lines(masked(told["description"])), LONGEST_DESCRIPTION),
             content=masked(told["content"])[:LONGEST_SKILL],
             confidence=found.confidence,
             maturity=found.maturity,
@@ -114,10 +114,10 @@ class Reader:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        told = self._search("queries", QUERIES, query, texts, missing=fenced(trimmed(missing, _QUESTION)))
-        others = {_line(query).casefold(): ""}
+        told = self._search("queries", QUERIES, query, texts, missing=fenced(trim(missing, _QUESTION)))
+        others = {_join_lines(query).casefold(): ""}
         for each in told["queries"]:
-            other = _line(each)[:LONGEST_QUERY].strip()
+            other = _join_lines(each)[:LONGEST_QUERY].strip()
             others.setdefault(other.casefold(), other)
         return [other for other in others.values() if other][:MOST_QUERIES]
 
@@ -145,23 +145,23 @@ class Reader:
         self, name: str, shape: dict[str, Any], query: str, texts: Sequence[str], **others: str
     ) -> dict[str, Any]:  # fmt: skip
         prompt = self._prompts.fill(
-            name, question=fenced(trimmed(query, _QUESTION)), memories=fenced(numbered(texts, _MEMORIES)), **others
+            name, question=fenced(trim(query, _QUESTION)), memories=fenced(render_numbered(texts, _MEMORIES)), **others
         )
         return self._model.ask(*prompt, schema=shape, name=name, hurried=True)
 
     def _profile(
-        self, user: str, talk: Told, profile: Mapping[str, Json], chances: Chances
+        self, user: str, talk: ConversationText, profile: Mapping[str, Json], chances: Chances
     ) -> tuple[Entry, ...]:  # fmt: skip
         said = [message for message in talk.sources.values() if message.sender == user and message.role == "user"]
-        known = items(profile)
+        known = list_items(profile)
         prompt = self._prompts.fill(
             "profile",
             conversation=fenced(talk.text),
             person=json.dumps(called(said[0]), ensure_ascii=False),
-            items=fenced(shown(known)),
+            items=fenced(render_items(known)),
         )
         told = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
-        return changes(told["operations"], known, said)
+        return make_entries(told["operations"], known, said)
 
     def _cases(
         self, found: Sequence[Case], messages: Sequence[Message], chances: Chances, most: int
@@ -171,20 +171,20 @@ class Reader:
     def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
         of_run = set(found.messages)
         told = self._model.ask(
-            *self._prompts.fill("case", run=fenced(run([each for each in messages if each.id in of_run]))),
+            *self._prompts.fill("case", run=fenced(render_run([each for each in messages if each.id in of_run]))),
             schema=CASE, name="case", chances=chances,
         )  # fmt: skip
-        insight = cut(_line(masked(told["insight"] or "")), LONGEST_INSIGHT)
+        insight = cut(_join_lines(masked(told["insight"] or "")), LONGEST_INSIGHT)
         return replace(
             found,
-            intent=cut(_line(masked(told["intent"])), LONGEST_INTENT),
+            intent=cut(_join_lines(masked(told["intent"])), LONGEST_INTENT),
             approach=masked(told["approach"])[:LONGEST_APPROACH],
             insight=insight or None,
             quality=round(min(1.0, max(0.0, told["quality"])), 2),
         )
 
 
-def _people(talk: Told, found: Extraction) -> list[str]:
+def _find_people(talk: ConversationText, found: Extraction) -> list[str]:
     """The users of whom something may be learned, those who said most of it first."""
     said: dict[str, int] = {}
     for message in talk.sources.values():
@@ -198,20 +198,20 @@ def _people(talk: Told, found: Extraction) -> list[str]:
     return [user for user in sorted(said, key=lambda user: -said[user]) if said[user]][:MOST_PEOPLE]
 
 
-def _line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def _episode(told: Mapping[str, Any]) -> Episode:
+def _make_episode(told: Mapping[str, Any]) -> Episode:
     return Episode(
-        subject=cut(_line(told["title"]), LONGEST_TITLE),
-        summary=cut(_line(told["summary"]), LONGEST_SUMMARY),
+        subject=cut(_join_lines(told["title"]), LONGEST_TITLE),
+        summary=cut(_join_lines(told["summary"]), LONGEST_SUMMARY),
         text=cut(told["content"], LONGEST_EPISODE),
     )
 
 
-def _facts(
-    told: Sequence[Mapping[str, Any]], talk: Told, zone: tzinfo, recalled: Recalled
+def _make_facts(
+    told: Sequence[Mapping[str, Any]], talk: ConversationText, zone: tzinfo, recalled: Recalled
 ) -> tuple[Fact, ...]:  # fmt: skip
     """The facts that name where they were said, each once."""
     facts: dict[str, Fact] = {}
@@ -220,7 +220,7 @@ def _facts(
         if not sources:
             continue
         first = sources[0]
-        plain = _line(each["text"])
+        plain = _join_lines(each["text"])
         text = cut(dated(plain, first.at.astimezone(zone)), LONGEST_FACT)
         if recalled(plain) or recalled(text) or not any(letter.isalnum() for letter in text):
             continue

@@ -10,8 +10,8 @@ from typing import Any
 from ..extract.extractor import Entry, Message
 from ..extract.rules.lines import cut
 from ..values.records import Json
-from .prompt_text import numbered
-from .slugs import slug, topic
+from .prompt_text import render_numbered
+from .slugs import make_slug, make_topic
 
 MOST = 40
 LONGEST_DESCRIPTION, LONGEST_CATEGORY, LONGEST_EVIDENCE = 300, 60, 300
@@ -21,34 +21,36 @@ SINGLE = frozenset(["name", "home", "age", "birthday", "origin", "employer", "jo
 _MARKS = re.compile(r"[\W_]+")
 
 
-def items(profile: Mapping[str, Json]) -> list[dict[str, Json]]:
+def list_items(profile: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The things that a profile says."""
     known = profile.get("explicit_info")
     return [item for item in known if isinstance(item, dict)] if isinstance(known, list) else []
 
 
-def shown(known: Sequence[Mapping[str, Json]]) -> str:
+def render_items(known: Sequence[Mapping[str, Json]]) -> str:
     """The items as the model sees them, each with its number."""
-    return numbered([f"{_text(item, 'category')}: {_text(item, 'description')}" for item in known], most=6_000)
+    return render_numbered(
+        [f"{_get_text(item, 'category')}: {_get_text(item, 'description')}" for item in known], most=6_000
+    )
 
 
-def changes(
+def make_entries(
     operations: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Json]], said: Sequence[Message]
 ) -> tuple[Entry, ...]:
     """The operations as entries: those whose evidence stands in what the person said."""
-    spoken = [(_plain(message.text), message) for message in said]
+    spoken = [(_normalize(message.text), message) for message in said]
     entries: dict[tuple[str, bool], Entry] = {}
     for each in operations:
-        source = _source(each["evidence"], spoken)
+        source = _find_source(each["evidence"], spoken)
         if source is None:
             continue
-        entry = _entry(each, known, source, {topic for topic, _ in entries})
+        entry = _make_entry(each, known, source, {topic for topic, _ in entries})
         if entry is not None:
             entries[entry.topic, entry.ended] = entry
     return tuple(sorted(entries.values(), key=lambda entry: entry.at))[:MOST]
 
 
-def _entry(
+def _make_entry(
     each: Mapping[str, Any], known: Sequence[Mapping[str, Json]], source: Message, taken: set[str]
 ) -> Entry | None:
     item = known[each["item"] - 1] if each["item"] is not None and 1 <= each["item"] <= len(known) else None
@@ -57,14 +59,14 @@ def _entry(
         return None
     if each["action"] == "delete":
         assert item is not None
-        description = _text(item, "description")  # so that it is this that ends
+        description = _get_text(item, "description")  # so that it is this that ends
     if not description:
         return None
     if each["action"] == "add" or item is None:
-        about = _new_topic(each["topic"], description, taken | {_topic(one) for one in known})
+        about = _new_topic(each["topic"], description, taken | {_get_topic(one) for one in known})
     else:
-        about = _topic(item)
-    category = " ".join(each["category"].split()) or (_text(item, "category") if item is not None else "")
+        about = _get_topic(item)
+    category = " ".join(each["category"].split()) or (_get_text(item, "category") if item is not None else "")
     return Entry(
         topic=about,
         category=category[:LONGEST_CATEGORY].strip() or "Other",
@@ -78,15 +80,15 @@ def _entry(
 
 def _new_topic(text: str, description: str, taken: set[str]) -> str:
     """A topic for something new: it does not take the place of another thing, unless there can be only one."""
-    about = topic(text, description)
+    about = make_topic(text, description)
     if about not in taken or about in SINGLE:
         return about
-    return f"{about.partition(':')[0]}:{slug(description, 60) or about.partition(':')[2]}"
+    return f"{about.partition(':')[0]}:{make_slug(description, 60) or about.partition(':')[2]}"
 
 
-def _source(evidence: str, spoken: Sequence[tuple[str, Message]]) -> Message | None:
+def _find_source(evidence: str, spoken: Sequence[tuple[str, Message]]) -> Message | None:
     """The message that holds these words, whatever stands between them."""
-    words = _plain(evidence)
+    words = _normalize(evidence)
     for text, message in spoken:
         # A word or two is in everything: as evidence it must be all that was said, or long enough to tell something.
         if words and (words == text or (words in text and (len(words) >= 3 or not words.isascii()))):
@@ -94,14 +96,14 @@ def _source(evidence: str, spoken: Sequence[tuple[str, Message]]) -> Message | N
     return None
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return _MARKS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
-def _topic(item: Mapping[str, Json]) -> str:
-    return _text(item, "topic") or _text(item, "description")
+def _get_topic(item: Mapping[str, Json]) -> str:
+    return _get_text(item, "topic") or _get_text(item, "description")
 
 
-def _text(item: Mapping[str, Json], name: str) -> str:
+def _get_text(item: Mapping[str, Json], name: str) -> str:
     value = item.get(name)
     return value if isinstance(value, str) else ""

@@ -12,7 +12,7 @@ from ..extract.rules.lexicon import WEEKDAYS
 from ..extract.rules.lines import clean, masked
 from ..extract.rules.sentences import sentences
 from ..extract.rules.speakers import called
-from .token_counts import fitted, trimmed
+from .token_counts import fit, trim
 
 MOST = 24_000
 """Tokens of a conversation, or of anything else that is put into a prompt."""
@@ -24,91 +24,91 @@ _CASE = 1_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ConversationText:
     """A conversation as it was told, and which messages can be a source: by their numbers."""
 
     text: str
     sources: Mapping[int, Message]
 
 
-def conversation(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> Told:
+def render_conversation(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> ConversationText:
     """The talk, without what the memory itself had given to it."""
     numbers, heads, bodies = [], [], []
     for number, message in enumerate(messages, 1):
-        body = _said(message, recalled)
+        body = _render_message(message, recalled)
         if body:
             numbers.append(number)
             at = message.at.astimezone(zone)
             heads.append(
-                (f"== {WEEKDAYS[at.weekday()].title()}, {day(at)}", f"[{number}] {at:%H:%M} {_speaker(message)}")
+                (f"== {WEEKDAYS[at.weekday()].title()}, {day(at)}", f"[{number}] {at:%H:%M} {_name_speaker(message)}")
             )
             bodies.append(body)
     lines: list[str] = []
     today = ""
-    for (date, head), body in zip(heads, fitted(bodies, max(MOST // 2, MOST - 16 * len(heads))), strict=True):
+    for (date, head), body in zip(heads, fit(bodies, max(MOST // 2, MOST - 16 * len(heads))), strict=True):
         if date != today:
             lines.append(date)
             today = date
-        lines.append(f"{head}: {_indented(body)}")
+        lines.append(f"{head}: {_indent(body)}")
     sources = {number: messages[number - 1] for number in numbers if messages[number - 1].role != "tool"}
-    return Told(text="\n".join(lines), sources=sources)
+    return ConversationText(text="\n".join(lines), sources=sources)
 
 
-def run(messages: Sequence[Message]) -> str:
+def render_run(messages: Sequence[Message]) -> str:
     """An agent's work: what was asked and answered, every call of a tool, and what came of it."""
     tools = {call.id: call.name for message in messages for call in message.calls}
     lines: list[str] = []
     for message in messages:
         if message.role == "tool":
             tool = tools.get(message.answers or "", "a tool")
-            lines.append(f"RESULT of {tool}: {_indented(trimmed(_hidden(message.text), _RESULT))}")
+            lines.append(f"RESULT of {tool}: {_indent(trim(_mask(message.text), _RESULT))}")
             continue
         if message.text.strip():
             role = "AGENT" if message.role == "assistant" else "USER"
-            lines.append(f"{role}: {_indented(trimmed(_hidden(message.text), _SPEECH))}")
-        lines += [f"CALL {call.name}: {trimmed(_hidden(call.arguments), _ARGUMENTS)}" for call in message.calls]
-    return "\n".join(fitted(lines, MOST))
+            lines.append(f"{role}: {_indent(trim(_mask(message.text), _SPEECH))}")
+        lines += [f"CALL {call.name}: {trim(_mask(call.arguments), _ARGUMENTS)}" for call in message.calls]
+    return "\n".join(fit(lines, MOST))
 
 
-def cases(known: Sequence[Case]) -> str:
+def render_cases(known: Sequence[Case]) -> str:
     """Cases, oldest first."""
     told = [
         f"Case {number}, quality {case.quality:.2f}\nIntent: {case.intent}\nApproach:\n{case.approach}"
         + (f"\nInsight: {case.insight}" if case.insight else "")
         for number, case in enumerate(known, 1)
     ]
-    return "\n\n".join(fitted([trimmed(_hidden(each), _CASE) for each in told], MOST))
+    return "\n\n".join(fit([trim(_mask(each), _CASE) for each in told], MOST))
 
 
-def known_skill(skill: Skill | None) -> str:
+def render_skill(skill: Skill | None) -> str:
     """A skill as it stands."""
     if skill is None:
         return "(There is none yet.)"
-    return trimmed(f"{skill.name}\n{skill.description}\n\n{skill.content}", _RESULT * 3)
+    return trim(f"{skill.name}\n{skill.description}\n\n{skill.content}", _RESULT * 3)
 
 
-def numbered(texts: Sequence[str], most: int = MOST) -> str:
+def render_numbered(texts: Sequence[str], most: int = MOST) -> str:
     """Texts, each with its number."""
-    cut = fitted([clean(text).strip() for text in texts], most)
-    return "\n".join(f"[{number}] {_indented(text)}" for number, text in enumerate(cut, 1)) or "(None.)"
+    cut = fit([clean(text).strip() for text in texts], most)
+    return "\n".join(f"[{number}] {_indent(text)}" for number, text in enumerate(cut, 1)) or "(None.)"
 
 
-def _said(message: Message, recalled: Recalled) -> str:
+def _render_message(message: Message, recalled: Recalled) -> str:
     if message.role == "tool":
-        return trimmed(_hidden(message.text), _BACKGROUND)
+        return trim(_mask(message.text), _BACKGROUND)
     parts = [masked(sentence.text) for sentence in sentences(clean(message.text), recalled)]
-    calls = [f"(calls {call.name}: {_hidden(call.arguments)})" for call in message.calls]
-    return "\n".join([*parts, *(trimmed(call, _BACKGROUND) for call in calls)])
+    calls = [f"(calls {call.name}: {_mask(call.arguments)})" for call in message.calls]
+    return "\n".join([*parts, *(trim(call, _BACKGROUND) for call in calls)])
 
 
-def _speaker(message: Message) -> str:
+def _name_speaker(message: Message) -> str:
     return f"{called(message)} (a tool's result)" if message.role == "tool" else called(message)
 
 
-def _hidden(text: str) -> str:
+def _mask(text: str) -> str:
     return masked(clean(text)).strip()
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """The text with its later lines set in, so that none of them can pass for a line of ours."""
     return text.replace("\r", "\n").replace("\n", "\n    ")

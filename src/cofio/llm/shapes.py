@@ -57,7 +57,7 @@ def one(**properties: Schema) -> dict[str, Any]:
     }
 
 
-def sent(schema: Schema) -> dict[str, Any]:
+def strip_checks(schema: Schema) -> dict[str, Any]:
     """The schema as endpoints take it."""
 
     def plain(value: Any) -> Any:

@@ -7,17 +7,17 @@ import re
 import unicodedata
 
 
-def slug(text: str, longest: int) -> str:
+def make_slug(text: str, longest: int) -> str:
     """The words of a text in small letters, with hyphens between them; empty if there are none."""
     plain = unicodedata.normalize("NFKD", text[: longest * 8]).casefold()
     bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return "-".join(re.findall(r"[^\W_]+", bare))[:longest].strip("-")
 
 
-def topic(text: str, description: str) -> str:
+def make_topic(text: str, description: str) -> str:
     """What an entry is about, in the form of the rules' topics, such as "home" or "likes:sailing"."""
     head, _, thing = text.partition(":")
-    parts = [part for part in (slug(head, 40), slug(thing, 60)) if part]
+    parts = [part for part in (make_slug(head, 40), make_slug(thing, 60)) if part]
     if parts:
         return ":".join(parts)
-    return f"other:{slug(description, 60) or hashlib.sha256(description.encode()).hexdigest()[:8]}"
+    return f"other:{make_slug(description, 60) or hashlib.sha256(description.encode()).hexdigest()[:8]}"

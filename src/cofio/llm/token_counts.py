@@ -8,28 +8,28 @@ CUT = " […] "
 _HEAD = 0.7  # of what is kept of a text that is cut stands at its beginning
 
 
-def tokens(text: str) -> int:
+def count_tokens(text: str) -> int:
     """About as many tokens as a model counts: four letters of English, or one of another script."""
     plain = len(text.encode("ascii", "ignore"))
     return -(-plain // 4) + len(text) - plain
 
 
-def trimmed(text: str, most: int) -> str:
+def trim(text: str, most: int) -> str:
     """The text in at most so many tokens: of a longer one, the beginning and the end."""
-    if tokens(text) <= most:
+    if count_tokens(text) <= most:
         return text
-    size = max(1, len(text) * most // tokens(text) - len(CUT))
+    size = max(1, len(text) * most // count_tokens(text) - len(CUT))
     while True:
         head = int(size * _HEAD)
         short = f"{text[:head].rstrip()}{CUT}{text[len(text) - (size - head) :].lstrip()}"
-        if tokens(short) <= most or size <= 1:
+        if count_tokens(short) <= most or size <= 1:
             return short
         size = size * 9 // 10
 
 
-def fitted(texts: Sequence[str], most: int) -> list[str]:
+def fit(texts: Sequence[str], most: int) -> list[str]:
     """The texts in at most so many tokens together: only the longest are cut, all of them to the same length."""
-    costs = [tokens(text) for text in texts]
+    costs = [count_tokens(text) for text in texts]
     if sum(costs) <= most:
         return list(texts)
     room, cap = most, 0
@@ -38,4 +38,4 @@ def fitted(texts: Sequence[str], most: int) -> list[str]:
         if cost > cap:
             break
         room -= cost
-    return [trimmed(text, cap) for text in texts]
+    return [trim(text, cap) for text in texts]

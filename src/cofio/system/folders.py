@@ -6,16 +6,18 @@ that is still the same folder; whoever exchanges it in the very moment after tha
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import stat
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from ..values.errors import Invalid
 from .disk import NOFOLLOW, SAFE_FLAGS, is_link, open_plain, replace, sync
 from .windows_names import is_plain
 
@@ -33,9 +35,32 @@ class OpenFolder(ABC):
     def enter(self, name: str) -> OpenFolder:
         """Open a folder in it."""
 
+    def enter_or_make(self, name: str, mode: int = 0o700) -> OpenFolder:
+        """Open a folder in it, which is made if there is none."""
+        try:
+            return self.enter(name)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                self.make(name, mode)
+            return self.enter(name)
+
     @abstractmethod
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
         """Open a file in it, without waiting."""
+
+    def read(self, name: str, limit: int) -> tuple[bytes, os.stat_result]:
+        """The content of a plain file, of which no more than `limit` and one byte are read, and its state before that.
+
+        Raises:
+            Invalid: it is a link, or something else than a plain file, which is not even opened.
+        """
+        found = self.stat(name)
+        if is_link(found):  # its target could be exchanged while it is followed
+            raise Invalid("file", "is a link, and none is followed")
+        _check_plain(found)
+        with open(self.open(name, os.O_RDONLY), "rb") as file:
+            _check_plain(os.fstat(file.fileno()))
+            return file.read(limit + 1), found
 
     @abstractmethod
     def stat(self, name: str) -> os.stat_result:
@@ -123,9 +148,12 @@ class DescriptorFolder(OpenFolder):
         return True
 
     def exchange(self, one: str, other: str) -> bool:
-        if _swap is None:
+        import ctypes
+
+        swap = _find_swap()
+        if swap is None:
             return False
-        if _swap(self._descriptor, os.fsencode(one), self._descriptor, os.fsencode(other), _SWAP) == 0:
+        if swap(self._descriptor, os.fsencode(one), self._descriptor, os.fsencode(other), _SWAP) == 0:
             return True
         number = ctypes.get_errno()
         if number in _UNABLE:
@@ -226,6 +254,26 @@ def open_folder(path: str | os.PathLike[str]) -> OpenFolder:
     return PathFolder(path, follow=True)
 
 
+@contextmanager
+def descend(root: OpenFolder, names: Sequence[str], *, make: int | None = None) -> Iterator[OpenFolder]:
+    """Open the folder that the names lead to from `root`, which stays open; missing ones are made with the mode `make`.
+
+    Raises:
+        OSError: there is none, or a link is on the way.
+    """
+    at = root
+    try:
+        for name in names:
+            below = at.enter(name) if make is None else at.enter_or_make(name, make)
+            if at is not root:
+                at.close()
+            at = below
+        yield at
+    finally:
+        if at is not root:
+            at.close()
+
+
 def walk(
     root: Path, unread: Callable[[OSError], None] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[str], list[str], OpenFolder]]:
@@ -269,6 +317,11 @@ class _Level(NamedTuple):
     to_come: Iterator[str]
 
 
+def _check_plain(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Invalid("file", "is no plain file")
+
+
 def _divide(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[str]]:
     folders: list[str] = []
     others: list[str] = []
@@ -280,8 +333,11 @@ def _divide(entries: Iterable[os.DirEntry[str]]) -> tuple[list[str], list[str]]:
     return sorted(folders), sorted(others)
 
 
+@cache
 def _find_swap() -> Callable[..., int] | None:
-    """The system's call by which two names change places."""
+    """The system's call by which two names change places; looked for when it is needed, since `ctypes` loads slowly."""
+    import ctypes
+
     for name in ("renameat2", "renameatx_np"):
         try:
             found = getattr(ctypes.CDLL(None, use_errno=True), name)
@@ -294,4 +350,3 @@ def _find_swap() -> Callable[..., int] | None:
 
 _FOLDER: int = getattr(os, "O_DIRECTORY", 0)
 _OPENS_FOLDERS = bool(NOFOLLOW and _FOLDER) and {os.open, os.stat, os.unlink, os.rename} <= os.supports_dir_fd
-_swap = _find_swap()

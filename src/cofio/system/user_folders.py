@@ -1,4 +1,4 @@
-"""Where a user's configuration and caches are, by the custom of each system."""
+"""Where a user's configuration, data and caches are, by the custom of each system."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def find_cache_folder() -> Path | None:
     %LOCALAPPDATA% on Windows; None for a user without a home.
     """
     return _find("XDG_CACHE_HOME", "LOCALAPPDATA", "~/.cache", "~/Library/Caches", "~/AppData/Local")
+
+
+def find_data_folder() -> Path | None:
+    """The folder of what a user would miss, `cofio` in XDG_DATA_HOME, ~/.local/share, ~/Library/Application Support on
+    macOS, or %LOCALAPPDATA% on Windows; None for a user without a home.
+    """
+    return _find("XDG_DATA_HOME", "LOCALAPPDATA", "~/.local/share", "~/Library/Application Support", "~/AppData/Local")
 
 
 def _find(variable: str, windows_variable: str, plain: str, macos: str, windows: str) -> Path | None:

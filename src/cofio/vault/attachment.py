@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path as Folder
 
+from ..config.address import StoreAddress
 from ..engine.engine import Engine
+from ..engine.opening import exists
 from .journal import State
 from .layout import Layout
 
@@ -50,16 +52,14 @@ class Attachment:
         """Whether the files are those of a memory elsewhere that is still there; it may be a copy of this one."""
         facts = self._state.read_about()
         home, store = facts.get("home", ""), facts.get("store", "")
-        if not store or home in ("", self._home) or not (Folder(home) / "memory.db").exists():
+        if not store or home in ("", self._home) or not exists(StoreAddress(folder=Folder(home))):
             return False
         return store != self._engine.identity().store or self._is_shared(Folder(home))
 
     def _is_shared(self, home: Folder) -> bool:
-        """Whether another database there has the same files, and not a copy of them."""
+        """Whether another memory there has the same files, and not a copy of them."""
         try:
-            return (home / self._folder.name).samefile(self._folder) and not (home / "memory.db").samefile(
-                Folder(self._home) / "memory.db"
-            )
+            return (home / self._folder.name).samefile(self._folder) and not home.samefile(self._home)
         except OSError:
             return False
 

@@ -10,10 +10,11 @@ from typing import Protocol, TypeAlias
 from unicodedata import normalize
 from urllib.parse import quote, unquote
 
-from ..conversations.projects import PREFIXES, ROOT
+from ..conversations.projects import PREFIXES
 from ..system.windows_names import is_device
 from ..values.errors import Invalid
 from ..values.records import Kind, Scope
+from ..values.scopes import CONVERSATIONS
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the vault to a file."""
@@ -141,7 +142,7 @@ class Layout:
         if names is None:
             return None
         try:
-            home = Scope(ROOT, *names)
+            home = Scope(*CONVERSATIONS.names, *names)
         except Invalid:  # no text, or too long
             return None
         if self.under(home, register=False) != path[:4]:  # written otherwise than we would

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import tzinfo
 from typing import Any, cast
 
 from ..conversations.message_records import fields
@@ -12,10 +12,10 @@ from ..conversations.projects import public_id
 from ..importers import markdown_entries
 from ..values.errors import Invalid
 from ..values.records import Json, Kind, Record, Scope
+from ..values.times import from_millis
 from .layout import DAILY, Located
 
 _COUNTS = re.compile(r"^(entry_count|last_appended_at):.*\n", re.MULTILINE)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Rendering:
@@ -97,7 +97,7 @@ class Rendering:
         return markdown_entries.front(values) + _body(data["content"])
 
     def _time(self, milliseconds: int) -> str:
-        return (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(self._zone).isoformat()
+        return from_millis(milliseconds).astimezone(self._zone).isoformat()
 
 
 def split_entries(located: Located, content: bytes, keys: Collection[str] = ()) -> list[tuple[str, str]]:

@@ -12,16 +12,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path as Folder
-from secrets import token_hex
 from typing import NamedTuple
 
+from ..system.atomic_files import create_temporary, is_temporary, name_new
 from ..system.disk import read_file_number, sync
 from ..system.folders import OpenFolder, open_folder, walk
 from ..values.errors import Invalid
 from .layout import STATE, Path
 
 LARGEST = 67_108_864  # bytes of a file that are read
-_TEMPORARY = ".tmp"
 
 
 class Stamp(NamedTuple):
@@ -98,25 +97,18 @@ class Tree:
             OSError: it cannot be written.
         """
         with self._into(path[:-1], make=True) as parent:
-            temporary, stamp = f".{token_hex(6)}{_TEMPORARY}", None
-            made = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with create_temporary(parent, durable=False) as temporary:
+                temporary.file.writelines(content)
+            stamp = _stamp(parent.stat(temporary.name))  # Windows keeps the time of a file that is closed
             try:
-                try:
-                    for part in content:
-                        left = memoryview(part)
-                        while left:
-                            left = left[os.write(made, left) :]
-                finally:
-                    os.close(made)
-                stamp = _stamp(parent.stat(temporary))  # Windows keeps the time of a file that is closed
-                _put(parent, temporary, path[-1], stamp, before)
+                _put(parent, temporary.name, path[-1], before)
             except BaseException:
-                there = _there(parent, temporary)
-                if there is not None and (stamp is None or there in (stamp, before)):  # else it is somebody's newest
-                    parent.remove(temporary)
+                there = _there(parent, temporary.name)
+                if there is not None and there in (stamp, before):  # else it is somebody's newest
+                    parent.remove(temporary.name)
                 raise
             with suppress(FileNotFoundError):
-                parent.remove(temporary)
+                parent.remove(temporary.name)
         return stamp
 
     def remove(self, path: Path) -> None:
@@ -174,7 +166,7 @@ class Tree:
             return
         for _, _, names, opened in walk(self.folder.resolve()):
             for name in names:
-                if name.startswith(".") and name.endswith(_TEMPORARY) and len(name) == 13 + len(_TEMPORARY):
+                if is_temporary(name):
                     there = _there(opened, name)
                     if there is not None and there.changed < before:
                         with suppress(FileNotFoundError):
@@ -203,18 +195,11 @@ class Tree:
             kept[names] = open_folder(self.folder)
             return kept[names]
         above = self._kept(names[:-1], kept, make)
-        try:
-            kept[names] = above.enter(names[-1])
-        except FileNotFoundError:
-            if not make:
-                raise
-            with suppress(FileExistsError):
-                above.make(names[-1])
-            kept[names] = above.enter(names[-1])
+        kept[names] = above.enter_or_make(names[-1]) if make else above.enter(names[-1])
         return kept[names]
 
 
-def _put(parent: OpenFolder, temporary: str, name: str, ours: Stamp, before: Stamp | None) -> None:
+def _put(parent: OpenFolder, temporary: str, name: str, before: Stamp | None) -> None:
     """Give a temporary file its name, in place of the file that has the stamp `before`, or of none.
 
     The two change places: what was there is looked at once it is out of the way, so that nothing an editor saves at
@@ -222,8 +207,7 @@ def _put(parent: OpenFolder, temporary: str, name: str, ours: Stamp, before: Sta
     """
     if before is None:
         try:
-            if not parent.link(temporary, name):
-                parent.rename(temporary, name)
+            name_new(parent, temporary, name)
         except FileExistsError:
             raise Moved from None
         return

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.animus import owners
 from cofio.doors.animus.protocol import ERRORS, code_of
 from cofio.doors.mcp import tools
@@ -608,8 +609,10 @@ def test_scopes_come_in_pages(host: Inside) -> None:
 
 
 @pytest.mark.requirement("list.size")
-def test_a_page_has_a_hundred_scopes_and_never_more_than_five_hundred(root: Path, host: Inside) -> None:
-    with Engine.open(root / ".cofio") as engine:
+def test_a_page_has_a_hundred_scopes_and_never_more_than_five_hundred(
+    default_store: StoreAddress, root: Path, host: Inside
+) -> None:
+    with Engine.open(default_store) as engine:
         for number in range(501):
             owners.claim(engine, owners.Place(f"p{number}"))
     assert len(host.scopes()) == 100
@@ -732,9 +735,9 @@ def test_the_memory_is_the_nearest_of_the_repository(root: Path) -> None:
 
 
 @pytest.mark.requirement("store.shared")
-def test_an_mcp_client_finds_what_was_put(host: Inside, root: Path) -> None:
+def test_an_mcp_client_finds_what_was_put(default_store: StoreAddress, host: Inside, root: Path) -> None:
     host.put(scope("p", "a"), "deploy-day", {"rule": "we deploy on Fridays"})
-    with Engine.open(root / ".cofio", settings=Settings(embedder="hashed", sync="normal")) as engine:
+    with Engine.open(default_store, settings=Settings(embedder="hashed", sync="normal")) as engine:
         answer = tools.call(lambda: engine, "search_context", {"query": "deploy on which day", "everywhere": True})
         assert "] deploy-day\n" in answer.text
         assert "we deploy on Fridays" in answer.text

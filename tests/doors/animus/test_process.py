@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.project_store import GATHERED
@@ -466,13 +467,13 @@ def test_kill_9_loses_nothing_that_was_acknowledged(root: Path, start: Start) ->
         assert again.query(scope(), f"unique{number}") == [f"k{number}"]
 
 
-def test_what_many_short_processes_put_is_indexed_in_the_end(root: Path) -> None:
+def test_what_many_short_processes_put_is_indexed_in_the_end(default_store: StoreAddress, root: Path) -> None:
     host = Inside()
     host.initialize(root)
     for number in range(GATHERED):
         host.put(scope(), f"k{number}", f"unique{number}")
     host.close()
-    with Engine.open(root / ".cofio", settings=Settings(background=False, embedder="none")) as engine:
+    with Engine.open(default_store, settings=Settings(background=False, embedder="none")) as engine:
         assert engine.stats()["waiting_for_index"] == 0
 
 

@@ -9,10 +9,12 @@ import threading
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.waiting import join
 
 from cofio import Conflict, Engine, Kind, LimitExceeded, Scope, Settings
 from cofio.doors.animus import owners
 from cofio.doors.animus.owners import Collision, Place, normalize
+from cofio.values.scopes import ANIMUS_OWNERS
 
 from .conftest import INVALID, Inside, scope
 
@@ -107,7 +109,7 @@ def test_an_entry_that_another_process_makes_first_is_looked_at_again(
 
     def late(*given: object, **more: object) -> object:
         monkeypatch.undo()
-        put(owners.REGISTRY, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
+        put(ANIMUS_OWNERS, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
         raise Conflict("proj_p")
 
     monkeypatch.setattr(memory, "put", late)
@@ -148,8 +150,7 @@ def test_two_threads_that_claim_one_id_get_one_owner(memory: Engine) -> None:
     threads = [threading.Thread(target=claim, args=(place,)) for place in places]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert len(set(winners)) == 1
     assert len(winners) == 4
 

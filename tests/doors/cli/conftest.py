@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 from cofio.values.records import Json
 
@@ -121,8 +122,8 @@ def terminal(folder: Path) -> Callable[..., Ran]:
 
 
 @pytest.fixture
-def memory(folder: Path) -> Iterator[Engine]:
+def memory(default_store: StoreAddress, folder: Path) -> Iterator[Engine]:
     """The memory that the commands use, for what they cannot do; it indexes and embeds nothing by itself."""
     settings = replace(Settings.load(folder / ".cofio"), background=False)
-    with Engine.open(folder / ".cofio", settings=settings) as engine:
+    with Engine.open(default_store, settings=settings) as engine:
         yield engine

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 
 GUIDE = "# Tides\n\nHigh water is at noon.\n\n## Low water\n\nSix hours later.\n"
@@ -14,11 +15,11 @@ SECRET = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(store: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file in it, and no memory yet."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COFIO_EMBEDDER", "none")
-    monkeypatch.setenv("COFIO_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("COFIO_STORE", store.spell())
     (tmp_path / "tides.md").write_text(GUIDE)
     return tmp_path
 

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.waiting import join
 
 from cofio import Engine, Scope
 from cofio.doors.cli import maintenance
@@ -212,11 +213,11 @@ def test_a_backup_is_whole_while_another_thread_writes(cofio: Cofio, store: Path
 
     writer = threading.Thread(target=write)
     writer.start()
-    started.wait()
+    assert started.wait(60)
     before = len(written)
     ran = cofio("backup", "copy")
     stop.set()
-    writer.join()
+    join(writer)
     assert ran.code == 0
     copied = [json.loads(line)["id"] for line in cofio("export", "--store", "copy", "--scope", "busy").out.splitlines()]
     assert before <= len(copied)

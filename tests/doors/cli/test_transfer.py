@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.waiting import join
 
 from cofio import Engine, Scope
 from cofio.doors.cli import transfer
@@ -121,7 +122,7 @@ def test_an_export_follows_a_link_and_writes_into_a_pipe(cofio: Cofio, folder: P
     reader = threading.Thread(target=lambda: read.append((folder / "pipe").read_text()))
     reader.start()
     assert cofio("export", "pipe").code == 0
-    reader.join()
+    join(reader)
     assert read == [cofio("export").out]
     assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol
 import pytest
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.jsonrpc import Connection
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import Server
@@ -160,7 +161,7 @@ def served(
 
     mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
     application = web_server.app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
-    with web_server._listening("127.0.0.1", 0) as listening:
+    with web_server._listen("127.0.0.1", 0) as listening:
         started = threading.Event()
 
         class Running(uvicorn.Server):
@@ -195,9 +196,9 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def memory(folder: Path, said: list[str]) -> Iterator[Memory]:
+def memory(default_store: StoreAddress, folder: Path, said: list[str]) -> Iterator[Memory]:
     """A memory in the folder, not opened yet."""
-    memory = Memory(folder / ".cofio", SETTINGS, say=said.append)
+    memory = Memory(default_store, SETTINGS, say=said.append)
     yield memory
     memory.close()
 

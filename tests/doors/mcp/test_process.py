@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Scope
+from cofio.config.address import StoreAddress
 
 from .conftest import SETTINGS
 
@@ -286,8 +287,10 @@ def test_a_store_of_a_later_version_or_a_bad_setting_is_told_in_one_line(folder:
     assert err == b"cofio: floor: 'high' is not a number (COFIO_FLOOR)\n"
 
 
-def test_what_the_command_line_writes_is_found_through_the_door(folder: Path, started: list[Process]) -> None:
-    with Engine.open(folder / ".cofio", settings=SETTINGS) as engine:
+def test_what_the_command_line_writes_is_found_through_the_door(
+    default_store: StoreAddress, folder: Path, started: list[Process]
+) -> None:
+    with Engine.open(default_store, settings=SETTINGS) as engine:
         engine.write(Scope("mcp"), title="From a person", text="the zebra of the command line")
     server = Process(folder)
     started.append(server)

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Engine, Kind, Scope
+from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
-from cofio.conversations.projects import Place
+from cofio.conversations.projects import Project
 from cofio.doors.lazy_memory import Memory
 from cofio.extract.extractor import Message
 
@@ -200,10 +201,10 @@ def test_each_mode_searches_by_what_it_says(tools: Tools) -> None:
 
 
 @pytest.mark.requirement("search.modes.fallback")
-def test_without_a_model_words_are_searched_and_that_is_said(folder: Path) -> None:
+def test_without_a_model_words_are_searched_and_that_is_said(default_store: StoreAddress, folder: Path) -> None:
     settings = replace(SETTINGS, embedder="minilm", models=str(folder / "no-models"))
     told: list[str] = []
-    memory = Memory(folder / ".cofio", settings, say=told.append)
+    memory = Memory(default_store, settings, say=told.append)
     client = Pipes(memory)
     tools = Tools(client)
     tools.write("Words", "zebra crossing")
@@ -226,8 +227,8 @@ def test_without_a_model_words_are_searched_and_that_is_said(folder: Path) -> No
 
 
 @pytest.mark.requirement("search.rrf")
-def test_fusion_by_ranks_gives_the_scores_of_the_reference(folder: Path) -> None:
-    memory = Memory(folder / ".cofio", replace(SETTINGS, fusion="rrf"), say=print)
+def test_fusion_by_ranks_gives_the_scores_of_the_reference(default_store: StoreAddress) -> None:
+    memory = Memory(default_store, replace(SETTINGS, fusion="rrf"), say=print)
     client = Pipes(memory)
     tools = Tools(client)
     tools.write("Both", "zebra crossing")
@@ -324,7 +325,7 @@ def test_everywhere_finds_what_came_through_other_doors_and_names_it(tools: Tool
 def converse(tools: Tools, *spoken: str) -> None:
     """Have Maya say something on each of some days, from 2026-03-05 on, in a conversation of its own."""
     conversations = Conversations(tools.engine)
-    place = Place(app="shop", project="web")
+    place = Project(app="shop", name="web")
     for number, text in enumerate(spoken):
         at = datetime(2026, 3, 5 + number, 9, 30, tzinfo=UTC)
         sent = [
@@ -395,9 +396,9 @@ def test_quoted_memory_cannot_pass_for_anything_else(tools: Tools) -> None:
 
 
 @pytest.fixture
-def other(folder: Path) -> Iterator[Engine]:
+def other(default_store: StoreAddress) -> Iterator[Engine]:
     """Another process's engine on the same store, as good as."""
-    with Engine.open(folder / ".cofio", settings=SETTINGS) as engine:
+    with Engine.open(default_store, settings=SETTINGS) as engine:
         yield engine
 
 

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from cofio import Engine, Kind, Scope
+from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.structured import OUTPUTS
 from cofio.doors.mcp.tools import TOOLS
@@ -356,11 +357,11 @@ def test_arguments_that_a_tool_does_not_know_are_passed_over(tools: Tools) -> No
 
 @pytest.mark.requirement("write.ttl")
 @pytest.mark.requirement("expiry.at-once")
-def test_an_expired_chunk_is_hidden_at_once(folder: Path) -> None:
+def test_an_expired_chunk_is_hidden_at_once(default_store: StoreAddress, folder: Path) -> None:
     now = datetime.now(UTC)
     clock = [now]
-    memory = Memory(folder / ".cofio", SETTINGS, say=print)
-    memory._engine = Engine.open(folder / ".cofio", settings=SETTINGS, clock=lambda: clock[0])
+    memory = Memory(default_store, SETTINGS, say=print)
+    memory._engine = Engine.open(default_store, settings=SETTINGS, clock=lambda: clock[0])
     client = Pipes(memory)
     tools = Tools(client)
     short = tools.write("Short", "zebra", ttl_days=0.5)
@@ -613,18 +614,18 @@ def test_the_owner_may_allow_secrets(memory: Memory) -> None:
 def test_a_memory_is_where_the_variables_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cofio.config.settings import find_store
 
-    assert find_store() == folder / ".cofio"
+    assert find_store().folder == folder / ".cofio"
     monkeypatch.setenv("AGENT_STORE_PATH", str(folder / "shared"))
-    assert find_store() == folder / "shared"
+    assert find_store().folder == folder / "shared"
     monkeypatch.setenv("COFIO_STORE", str(folder / "ours"))
-    assert find_store() == folder / "ours"
-    assert find_store(folder / "asked") == folder / "asked"
+    assert find_store().folder == folder / "ours"
+    assert find_store(folder / "asked").folder == folder / "asked"
 
 
 def test_a_store_that_cannot_be_used_is_said_to_the_agent_and_works_once_mended(folder: Path) -> None:
     (folder / "taken").write_text("a file, not a folder")
     said: list[str] = []
-    memory = Memory(folder / "taken", replace(SETTINGS), say=said.append)
+    memory = Memory(StoreAddress(folder=folder / "taken"), replace(SETTINGS), say=said.append)
     client = Pipes(memory)
     tools = Tools(client)
     answer = tools.write_context(topic="t", content="c")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cofio import Engine, Record, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import Hashed
 from cofio.files import Result, Tree, dispatch, home
 
@@ -77,9 +78,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
+def engine(store_address: StoreAddress) -> Iterator[Engine]:
     """An empty memory without background work."""
-    with Engine.open(tmp_path / "store", settings=SETTINGS, embedder=Hashed()) as opened:
+    with Engine.open(store_address, settings=SETTINGS, embedder=Hashed()) as opened:
         yield opened
 
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.waiting import join
 
 from cofio import Engine
 from cofio.files import Result, dispatch, home, log
@@ -216,7 +217,7 @@ def test_a_directory_moves_or_goes_as_a_whole(engines: list[Engine]) -> None:
         tool.rename(old_path="/memories/e", new_path="/memories/d")
     tool.delete(path="/memories/d")
     stop.set()
-    watching.join()
+    join(watching)
     assert set(seen) <= {0, 30}
 
 

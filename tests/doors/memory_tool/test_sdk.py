@@ -17,6 +17,7 @@ from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool,
 from anthropic.types.beta import BetaMemoryTool20250818StrReplaceCommand, BetaMemoryTool20250818ViewCommand
 
 from cofio import Engine, Invalid
+from cofio.config.address import StoreAddress
 from cofio.config.installation import install_command
 from cofio.files import home
 from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
@@ -131,11 +132,11 @@ def oldest() -> Path:
 
 @pytest.mark.requirement("sdk.versions", "sdk.history")
 def test_the_oldest_sdk_gets_the_same_with_its_whole_history(
-    tmp_path: Path, oldest: Path, messages_api: Callable[[list[Any]], MessagesApi]
+    store: StoreAddress, oldest: Path, messages_api: Callable[[list[Any]], MessagesApi]
 ) -> None:
     api = messages_api(SCRIPT)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, OLDEST, api.url, str(tmp_path / "store"), json.dumps(ASKED)],
+        [sys.executable, "-c", PROGRAM, OLDEST, api.url, store.spell(), json.dumps(ASKED)],
         env=os.environ | {"PYTHONPATH": str(oldest), "COFIO_EMBEDDER": "none"}, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
@@ -171,12 +172,12 @@ def test_the_six_methods_take_the_sdks_commands(engine: Engine) -> None:
 
 
 @pytest.mark.requirement("sdk.owners")
-def test_each_owner_has_files_of_their_own_on_a_store_or_an_engine(tmp_path: Path) -> None:
-    with MemoryTool(tmp_path / "store", "alice") as alice, MemoryTool(str(tmp_path / "store"), owner="bob") as bob:
+def test_each_owner_has_files_of_their_own_on_a_store_or_an_engine(store: StoreAddress, tmp_path: Path) -> None:
+    with MemoryTool(tmp_path / "store", "alice") as alice, MemoryTool(store.spell(), owner="bob") as bob:
         alice.call({"command": "create", "path": "/memories/a", "file_text": "hers"})
         with pytest.raises(ToolError):
             bob.call({"command": "view", "path": "/memories/a"})
-    with Engine.open(tmp_path / "store") as engine:
+    with Engine.open(store) as engine:
         assert Tool(engine, home("alice")).files == {"/memories/a": "hers"}
         with MemoryTool(engine, "alice"):
             pass

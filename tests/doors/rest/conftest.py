@@ -19,6 +19,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.content import Fetching
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
@@ -30,6 +31,8 @@ from cofio.doors.web.metrics import Metrics
 from cofio.doors.web.server import app
 from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import Hashed
+
+from ...conftest import BackendUnderTest
 
 PREFIX, ALIAS = "/api/v2/memory", "/api/v1/memory"
 CALLS = ("add", "flush", "search", "get", "delete", "update", "jobs")
@@ -251,18 +254,18 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 
 @contextmanager
 def serving(
-    folder: Path, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
+    store: StoreAddress, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
     budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(), allow_secrets: bool = False,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
-    """The whole application on the store in a folder, as `cofio serve` puts it together."""
+    """The whole application on a store, as `cofio serve` puts it together."""
     settings = replace(SETTINGS, allow_secrets=allow_secrets)
-    memory = Memory(folder, settings, say=lambda _: None)
-    tokens = Tokens(folder)
-    with Engine.open(folder, settings=settings, embedder=embedder) as engine:
+    memory = Memory(store, settings, say=lambda _: None)
+    tokens = Tokens(store.home)
+    with Engine.open(store, settings=settings, embedder=embedder) as engine:
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
-        assistant = open_assistant(chosen, folder, lambda: engine)
-        door = rest.Door(
-            lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=folder
+        assistant = open_assistant(chosen, store.home, lambda: engine)
+        door = rest.Door.open(
+            engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=store.home
         )
         whole = app(
             server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
@@ -286,16 +289,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def api(tmp_path: Path) -> Iterator[Api]:
+def api(store_address: StoreAddress) -> Iterator[Api]:
     """The API on an empty memory, in UTC."""
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+    with serving(store_address, embedder=Hashed()) as (api, _):
         yield api
 
 
 @pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def empty(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The API on a memory that stays empty."""
-    with serving(tmp_path_factory.mktemp("empty"), embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("empty")), embedder=Hashed()) as (api, _):
         yield api
 
 
@@ -307,14 +310,14 @@ def bare(empty: Api) -> Iterator[Api]:
 
 
 @pytest.fixture
-def shanghai(tmp_path: Path) -> Iterator[Api]:
+def shanghai(store_address: StoreAddress) -> Iterator[Api]:
     """The API where it is eight hours later."""
-    with serving(tmp_path / "store", ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
+    with serving(store_address, ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
         yield api
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[tuple[Api, Tokens]]:
+def guarded(store_address: StoreAddress) -> Iterator[tuple[Api, Tokens]]:
     """The API and the tokens that it asks for once there are any."""
-    with serving(tmp_path / "store", embedder=Hashed()) as both:
+    with serving(store_address, embedder=Hashed()) as both:
         yield both

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from cofio import Kind
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import Hashed
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, Api, Json, T, agent_run, call, said, serving
@@ -237,8 +238,7 @@ def test_a_time_that_no_calendar_has_is_refused(bare: Api, beyond: int) -> None:
 
 
 @pytest.mark.requirement("time.utc", "time.rendered", "time.stored", "settings.zone")
-def test_another_zone_shows_the_same_moments_otherwise(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_another_zone_shows_the_same_moments_otherwise(store: StoreAddress) -> None:
     shown, stored = {}, {}
     for zone in ("UTC", "Asia/Shanghai", "America/St_Johns"):
         with serving(store, ZoneInfo(zone), embedder=Hashed()) as (api, _):
@@ -528,12 +528,12 @@ def test_a_message_s_own_id_is_a_text(bare: Api, wrong: Any) -> None:
 
 
 @pytest.mark.requirement("consistency.write", "consistency.read")
-def test_what_was_acknowledged_is_there_for_the_next_who_opens_the_store(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+def test_what_was_acknowledged_is_there_for_the_next_who_opens_the_store(store: StoreAddress) -> None:
+    with serving(store, embedder=Hashed()) as (api, _):
         api.told(CLIMBING)
         api.add(said(COFFEE, T + MINUTE), session="open")
         assert len(api.search("Yosemite", method="keyword")["episodes"]) == 1
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+    with serving(store, embedder=Hashed()) as (api, _):
         assert len(api.get()) == 1
         assert len(api.search("Yosemite", method="keyword")["episodes"]) == 1
         assert [each["content"] for each in api.waiting("open")] == [COFFEE]
@@ -617,11 +617,11 @@ def test_a_page_and_a_mail_are_kept_as_what_they_say(api: Api) -> None:
 
 
 @pytest.mark.requirement("content.read", "content.uri")
-def test_an_address_is_read_only_where_the_owner_allows_it(tmp_path: Path) -> None:
+def test_an_address_is_read_only_where_the_owner_allows_it(store: StoreAddress, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "menu.txt").write_text("Soup of the day: leek")
     (tmp_path / "secret.txt").write_text("the code is 1234")
-    with serving(tmp_path / "store", embedder=Hashed(), fetch=str(tmp_path / "notes")) as (api, _):
+    with serving(store, embedder=Hashed(), fetch=str(tmp_path / "notes")) as (api, _):
         menu = {"type": "doc", "uri": (tmp_path / "notes" / "menu.txt").as_uri()}
         api.add(said([menu]))
         assert "leek" in api.waiting()[0]["content"][0]["text"]

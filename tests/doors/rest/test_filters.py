@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cofio.embed.hashed import Hashed
 from cofio.values.records import Kind
 
+from ...conftest import BackendUnderTest
 from .conftest import CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, said, serving
 
 # What is wrong with a filter.
@@ -242,9 +243,9 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Some hundred episodes."""
-    with serving(tmp_path_factory.mktemp("filters"), ZONE, embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("filters")), ZONE, embedder=Hashed()) as (api, _):
         yield Store(api)
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -23,14 +22,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.types import Message, Scope
 from tests.llm.scripted import Asked, Manner, Say, Scripted, broken, empty, fails, refusing, right, wrong_types
+from tests.waiting import wait_until
 
 from cofio import Kind
+from cofio.config.address import StoreAddress
 from cofio.content import MAX_BYTES
 from cofio.doors.rest import forms
 from cofio.doors.rest.operations import FAR
 from cofio.doors.web.tokens import Tokens
 from cofio.knowledge import CATEGORIES
 
+from ...conftest import Stores
 from ...content.making import docx, pdf
 from .conftest import Api, Json, enveloped, failed, said, serving
 
@@ -302,8 +304,8 @@ def test_a_search_finds_topics_with_their_documents(api: Api) -> None:
 
 
 @pytest.mark.requirement("knowledge.search")
-def test_a_search_by_meaning_alone_says_when_there_is_no_model(tmp_path: Path) -> None:
-    with serving(tmp_path / "store") as (api, _):
+def test_a_search_by_meaning_alone_says_when_there_is_no_model(store: StoreAddress) -> None:
+    with serving(store) as (api, _):
         add(api)
         assert "cofio model install" in failed(
             api.client.post(f"{AT}/search", json={"query": "x", "method": "vector"}), 422
@@ -584,7 +586,9 @@ def test_a_secret_in_a_document_is_masked_and_its_file_not_kept(api: Api) -> Non
 
 @pytest.mark.requirement("knowledge.secrets")
 @pytest.mark.parametrize("allow", [False, True])
-def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_model(tmp_path: Path, allow: bool) -> None:
+def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_model(
+    store: StoreAddress, tmp_path: Path, allow: bool
+) -> None:
     drawn = Random(1)
     lines = ["".join(drawn.choices(ascii_letters + digits, k=64)) for _ in range(50)]
     kind = "RSA PRIVATE" + " KEY"
@@ -592,7 +596,7 @@ def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_mode
     source = f"# Access\n\nThe key of the old host.\n\n{key}\n\nNever share it.\n\n## Rollback\n\nRun the script.\n"
     with (
         Scripted(right) as model,
-        serving(tmp_path / "store", model=model.url, allow_secrets=allow) as (api, _),
+        serving(store, model=model.url, allow_secrets=allow) as (api, _),
     ):
         answer = send(api, source)
         made = enveloped(answer, 201)
@@ -638,14 +642,14 @@ def test_uploads_at_once_are_all_there(api: Api) -> None:
 
 
 @pytest.mark.requirement("knowledge.together")
-def test_other_calls_do_not_wait_for_uploads_that_a_model_keeps_waiting(tmp_path: Path) -> None:
+def test_other_calls_do_not_wait_for_uploads_that_a_model_keeps_waiting(store: StoreAddress) -> None:
     goes_on = Event()
 
     def patient(asked: Asked) -> Say:
         goes_on.wait(60)
         return right(asked)
 
-    with Scripted(patient) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+    with Scripted(patient) as model, serving(store, model=model.url) as (api, _):
         with ThreadPoolExecutor(20) as pool:
             sent = [pool.submit(send, api) for _ in range(20)]  # more than there are threads for other calls
             try:
@@ -667,9 +671,9 @@ def test_forgetting_everything_of_a_project_forgets_its_documents(api: Api) -> N
 
 
 @pytest.mark.requirement("knowledge.model")
-def test_a_model_sums_up_and_names_what_has_no_heading(tmp_path: Path) -> None:
+def test_a_model_sums_up_and_names_what_has_no_heading(store: StoreAddress) -> None:
     source = f"Some words before. The token is {SECRET} here.\n\n{GUIDE}"
-    with Scripted(right) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+    with Scripted(right) as model, serving(store, model=model.url) as (api, _):
         answer = send(api, source)
         made = enveloped(answer, 201)
         assert answer.json()["meta"]["usage"]["calls"] == len(model.calls) == 1
@@ -687,8 +691,8 @@ def test_a_model_sums_up_and_names_what_has_no_heading(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("knowledge.model")
 @pytest.mark.parametrize("manner", [broken, empty, refusing, wrong_types])
-def test_a_model_that_fails_costs_no_document(tmp_path: Path, manner: Manner) -> None:
-    with Scripted(manner) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+def test_a_model_that_fails_costs_no_document(store: StoreAddress, manner: Manner) -> None:
+    with Scripted(manner) as model, serving(store, model=model.url) as (api, _):
         answer = send(api)
         made = enveloped(answer, 201)
         assert "the model could not be asked" in answer.json()["meta"]["notes"][0]
@@ -696,15 +700,15 @@ def test_a_model_that_fails_costs_no_document(tmp_path: Path, manner: Manner) ->
 
 
 @pytest.mark.requirement("knowledge.model")
-def test_a_long_document_is_summed_up_in_a_few_calls(tmp_path: Path) -> None:
+def test_a_long_document_is_summed_up_in_a_few_calls(store: StoreAddress, stores: Stores) -> None:
     source = "".join(f"# S{n}\n\nbody {n}\n\n" for n in range(130))
-    with Scripted(right, right, fails(500)) as model, serving(tmp_path / "store", model=model.url) as (api, _):
+    with Scripted(right, right, fails(500)) as model, serving(store, model=model.url) as (api, _):
         known = add(api, source)["doc_id"]
         topics = get(api, f"documents/{known}")["topics"]
         assert [each["summary"] for each in (topics[0], topics[25], topics[49], topics[50])] == [
             "Gist 1.", "Gist 1.", "Gist 25.", "body 50",
         ]  # fmt: skip
-    with Scripted(right) as model, serving(tmp_path / "other", model=model.url) as (api, _):
+    with Scripted(right) as model, serving(stores.new(), model=model.url) as (api, _):
         add(api, source)
         assert len(model.calls) == 4
 
@@ -732,14 +736,15 @@ def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(ap
 
 
 @pytest.mark.requirement("server.sigterm")
-def test_a_file_that_is_being_read_keeps_no_server_from_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_being_read_keeps_no_server_from_ending(
+    store: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "python"  # a parser that never ends
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 600")
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    with serving(tmp_path / "store") as (api, _), ThreadPoolExecutor(1) as pool:
+    with serving(store) as (api, _), ThreadPoolExecutor(1) as pool:
         sent = pool.submit(send, api, pdf("x"), "x.pdf", "application/pdf")
-        while not (tmp_path / "started").exists():
-            time.sleep(0.01)
+        wait_until((tmp_path / "started").exists)
         api.door.close()
         assert "the program is ending" in failed(sent.result(20), 503)  # sooner than a parser has time to read

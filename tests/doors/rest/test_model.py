@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,10 @@ from tests.llm.scripted import (
     slow,
     wrong_types,
 )
+from tests.waiting import wait_until
 
 from cofio import Kind
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import Hashed
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, agent_run, said, serving
@@ -32,9 +33,9 @@ def model() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def wise(tmp_path: Path, model: Scripted) -> Iterator[Api]:
+def wise(store: StoreAddress, model: Scripted) -> Iterator[Api]:
     """The API with that model."""
-    with serving(tmp_path / "store", embedder=Hashed(), model=model.url) as (api, _):
+    with serving(store, embedder=Hashed(), model=model.url) as (api, _):
         yield api
 
 
@@ -72,10 +73,10 @@ def test_a_flush_gives_the_model_s_records_under_the_rules_ids(wise: Api, model:
 
 
 @pytest.mark.requirement("model.write-path")
-def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(tmp_path: Path) -> None:
+def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(store: StoreAddress) -> None:
     with (
         Scripted(slow) as silent,
-        serving(tmp_path / "store", embedder=Hashed(), model=silent.url) as (api, _),
+        serving(store, embedder=Hashed(), model=silent.url) as (api, _),
     ):
         assert api.add(said(CLIMBING), said(COFFEE, T + DAY)) == "extracted"
         (episode,) = api.get("episode")
@@ -86,10 +87,10 @@ def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(tmp_path: P
 @pytest.mark.requirement("model.fails")
 @pytest.mark.parametrize("manner", [broken, refusing, wrong_types, echoing, empty])
 def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
-    tmp_path: Path, manner: Any, monkeypatch: pytest.MonkeyPatch
+    store: StoreAddress, manner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
-    with Scripted(manner) as bad, serving(tmp_path / "store", embedder=Hashed(), model=bad.url) as (api, _):
+    with Scripted(manner) as bad, serving(store, embedder=Hashed(), model=bad.url) as (api, _):
         api.add(said(CLIMBING))
         answer = flushed(api)
         assert "the rules' records" in answer["meta"]["notes"][0]
@@ -101,7 +102,7 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
         assert health["status"] == "ok"
         assert health["model"]["status"] == "unavailable"
         assert health["model"]["waiting"] == 1
-    with Scripted(right) as good, serving(tmp_path / "store", embedder=Hashed(), model=good.url) as (api, _):
+    with Scripted(right) as good, serving(store, embedder=Hashed(), model=good.url) as (api, _):
         api.door.jobs.resume()
         assert api.done(job["job_id"])["result"] == "refined"
         assert provenance(api)["episode"] == {"llm:scripted"}
@@ -109,8 +110,8 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
 
 
 @pytest.mark.requirement("model.budget")
-def test_a_day_s_budget_is_kept(tmp_path: Path, model: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(tmp_path / "store", embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
+def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(store, embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
         api.add(said(CLIMBING))
         flushed(api)
         assert len(model.calls) == 2
@@ -123,21 +124,21 @@ def test_a_day_s_budget_is_kept(tmp_path: Path, model: Scripted, monkeypatch: py
         metrics = api.client.get("/metrics").text
         assert "cofio_llm_calls_total 2.0" in metrics
         assert "cofio_llm_tokens_total 240.0" in metrics
-    with serving(tmp_path / "store", embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
+    with serving(store, embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
         api.door.jobs.resume()
         api.waiting_for_model()
         assert len(model.calls) == 2
 
 
 @pytest.mark.requirement("model.hand")
-def test_what_a_person_has_written_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_person_has_written_is_left_alone(store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
-    with Scripted(refusing) as bad, serving(tmp_path / "store", embedder=Hashed(), model=bad.url) as (api, _):
+    with Scripted(refusing) as bad, serving(store, embedder=Hashed(), model=bad.url) as (api, _):
         api.add(said(CLIMBING), said(COFFEE, T + 1000))
         flushed(api)
         (job,) = api.waiting_for_model()
         api.ok("update", id="alice_ep_20260528_00000001", episode="Mine.")
-    with Scripted(right) as good, serving(tmp_path / "store", embedder=Hashed(), model=good.url) as (api, _):
+    with Scripted(right) as good, serving(store, embedder=Hashed(), model=good.url) as (api, _):
         api.door.jobs.resume()
         assert api.done(job["job_id"])["result"] == "left as it is"
         assert api.get("episode")[0]["episode"] == "Mine."
@@ -220,13 +221,13 @@ def test_an_agentic_search_without_a_model_follows_names_and_days(api: Api) -> N
 
 
 @pytest.mark.requirement("tasks.order", "model.write-path")
-def test_tasks_are_carried_out_while_a_model_takes_its_time(tmp_path: Path) -> None:
-    with Scripted(slow) as model, serving(tmp_path / "store", embedder=Hashed(), model=model.url) as (api, _):
+def test_tasks_are_carried_out_while_a_model_takes_its_time(store: StoreAddress) -> None:
+    with Scripted(slow) as model, serving(store, embedder=Hashed(), model=model.url) as (api, _):
         for number in range(8):  # more than there are threads
             messages = [said(CLIMBING, T + number), said(COFFEE, T + DAY + number)]
             assert api.add(*messages, session=f"s{number}") == "extracted"
-        while len(model.calls) < 3:
-            assert api.ok("jobs", status="failed")["total_count"] == 0
+        wait_until(lambda: len(model.calls) >= 3)
+        assert api.ok("jobs", status="failed")["total_count"] == 0
         assert api.finished(api.queue(said(BIKE), session="t"))["status"] == "success"
 
 

@@ -20,8 +20,10 @@ from typing import Any
 
 import pytest
 from tests.llm.scripted import Scripted, right, slow
+from tests.waiting import wait_until
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.doors.web.tokens import Tokens
 from cofio.values.records import Kind, Record, Scope
 
@@ -120,7 +122,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     for each in started:
         if each.process.poll() is None:
             each.process.kill()
-        each.process.communicate()
+        each.process.communicate(timeout=60)
 
 
 def free_port() -> int:
@@ -260,7 +262,7 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.requirement("server.killed", "flush.whole", "consistency.write", "add.whole")
-def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_path: Path) -> None:
+def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, store: StoreAddress) -> None:
     said_before: set[str] = set()
     following = start()
     for kill in range(KILLS):
@@ -272,7 +274,7 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_pat
         writer.join(60)
         acknowledged = {text for batch in writer.acknowledged for text in batch}
         assert acknowledged
-        with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        with Engine.open(store, settings=SETTINGS) as engine:
             there = check_whole(engine, "s")
         assert said_before | acknowledged <= there
         doubtful = there - said_before - acknowledged
@@ -281,14 +283,14 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, tmp_pat
     with closing(following.connect()) as connection:
         assert ask(connection, "flush", {"session_id": "s"})[0] == 200
     following.end()
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         assert check_whole(engine, "s") == said_before
         assert all(record.parent for record in turns(engine, "s"))
         assert engine.check() == []
 
 
 @pytest.mark.requirement("server.several", "add.concurrent", "add.order", "flush.whole")
-def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -> None:
+def test_four_servers_add_to_one_session_at_once(start: Start, store: StoreAddress) -> None:
     servers = [start() for _ in range(4)]
     ready = threading.Barrier(4)
     wrong: list[Any] = []
@@ -320,7 +322,7 @@ def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -
     for server in servers:
         assert server.end()[0] == 0
     expected = {f"I like n{n} of {number}." for n in range(25) for number in range(4)}
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         carved = turns(engine, "s")
         assert {record.text for record in carved} == expected
         assert all(record.parent for record in carved)
@@ -341,7 +343,7 @@ def test_four_servers_add_to_one_session_at_once(start: Start, tmp_path: Path) -
 
 
 @pytest.mark.requirement("server.sigterm", "consistency.write")
-def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, tmp_path: Path) -> None:
+def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, store: StoreAddress) -> None:
     server = start()
     body = json.dumps({"session_id": "s", "messages": [said("I was in flight.")]}).encode()
     with closing(socket.create_connection(("127.0.0.1", server.port), timeout=60)) as slow:
@@ -360,7 +362,7 @@ def test_a_server_that_is_asked_to_end_finishes_what_it_has_begun(start: Start, 
     code, log = server.end()
     assert code == 0
     assert "Traceback" not in log
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+    with Engine.open(store, settings=SETTINGS) as engine:
         there = check_whole(engine, "s")
     acknowledged = {text for batch in writer.acknowledged for text in batch}
     assert acknowledged | {"I was in flight."} <= there
@@ -374,10 +376,9 @@ def test_a_server_that_is_killed_while_the_model_thinks_loses_nothing_and_the_ne
         first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
         with closing(first.connect()) as line:
             assert ask(line, "add", {"session_id": "s", "messages": messages})[1]["data"]["status"] == "extracted"
-            while not silent.calls:  # the job has begun
-                ask(line, "jobs", {})
+            wait_until(lambda: silent.calls)  # the job has begun
             first.process.kill()
-            first.process.wait()
+            first.process.wait(60)
     with Scripted(right) as model:
         second = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")
         with closing(second.connect()) as line:
@@ -423,9 +424,7 @@ def test_a_server_that_is_stopped_waits_for_no_model(start: Start, how: signal.S
         clients = [threading.Thread(target=does) for does in (flush, store)]
         for client in clients:
             client.start()
-        until = time.monotonic() + 60
-        while len(silent.calls) < 2 and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: len(silent.calls) >= 2)
         assert {call.task for call in silent.calls} == {"document", "episode"}
         _, log = server.end(how)  # which waits for less than the model has to answer
         for client in clients:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_until
 
 from cofio import Engine, Kind, Scope, Unavailable
-from cofio.conversations.conversations import Conversations, Place
+from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.idle import find_quiet_sessions
 from cofio.doors.rest.jobs import WORKERS
 from cofio.embed.hashed import Hashed
@@ -27,37 +26,29 @@ __all__ = ["start"]
 SHORT = timedelta(milliseconds=50)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-
-
 @pytest.mark.requirement("sessions.quiet")
-def test_a_session_that_has_fallen_silent_is_carved_without_another_message(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+def test_a_session_that_has_fallen_silent_is_carved_without_another_message(store: StoreAddress) -> None:
+    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()  # as a server does when it starts
         api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
         api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
-        until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
+        wait_until(lambda: len(api.get()) == 1 and len(api.get(app_id="shop")) == 1)
         assert api.waiting() == []
         assert api.flush() == "no_extraction"
 
 
 @pytest.mark.requirement("sessions.quiet")
-def test_a_session_that_was_left_open_is_carved_by_the_next_server(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreAddress) -> None:
+    with serving(store, embedder=Hashed()) as (api, _):
         api.door.jobs.resume()
         api.add(said(CLIMBING))
-    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()
-        until(lambda: len(api.get()) == 1)
+        wait_until(lambda: len(api.get()) == 1)
 
 
 @pytest.mark.requirement("sessions.quiet", "server.several")
-def test_of_several_servers_one_carves(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_of_several_servers_one_carves(store: StoreAddress) -> None:
     with (
         serving(store, embedder=Hashed(), quiet=SHORT) as (one, _),
         serving(store, embedder=Hashed(), quiet=SHORT) as (
@@ -69,7 +60,7 @@ def test_of_several_servers_one_carves(tmp_path: Path) -> None:
             one.add(said(f"I saw bird {number}.", T + number), session=f"s{number}", defer_extraction=True)
         for api in (one, two):
             api.door.jobs.resume()
-        until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
+        wait_until(lambda: not any(one.waiting(f"s{number}") for number in range(20)))
         episodes = one.get(page_size=100)
         assert sorted(each["session_id"] for each in episodes) == sorted(f"s{number}" for number in range(20))
         for number in range(20):
@@ -79,21 +70,21 @@ def test_of_several_servers_one_carves(tmp_path: Path) -> None:
 @pytest.mark.requirement("sessions.quiet", "errors.logs")
 @pytest.mark.parametrize("error", [RuntimeError("SECRET"), Unavailable("SECRET")])
 def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+    store: StoreAddress, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     real = Conversations.carve
 
-    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+    def carve(conversations: Conversations, place: Project, session: str, **more: Any) -> int:
         if session == "a":
             raise error
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
         for session in ("a", "b"):
             api.add(said(CLIMBING), session=session, defer_extraction=True)
         api.door.jobs.resume()
-        until(lambda: not api.waiting("b"))
+        wait_until(lambda: not api.waiting("b"))
         assert len(api.waiting("a")) == 1
         assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
     assert "SECRET" not in caplog.text
@@ -101,18 +92,18 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
 
 @pytest.mark.requirement("sessions.quiet", "tasks.prompt")
 def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: StoreAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     real, begun, over = Conversations.carve, threading.Event(), threading.Event()
 
-    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+    def carve(conversations: Conversations, place: Project, session: str, **more: Any) -> int:
         if session == "silent":
             begun.set()
             assert over.wait(120)
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(tmp_path / "store", embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
         api.add(said(CLIMBING), session="silent", defer_extraction=True)
         api.door.jobs.resume()
         assert begun.wait(60)
@@ -122,27 +113,27 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
             assert api.engine.list(Scope("rest"), kinds=(Kind.EPISODE,)) == []  # the look is not over
         finally:
             over.set()
-        until(lambda: not api.waiting("silent"))
+        wait_until(lambda: not api.waiting("silent"))
 
 
 @pytest.mark.requirement("sessions.quiet")
-def test_which_sessions_are_quiet(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store") as engine:
+def test_which_sessions_are_quiet(store: StoreAddress) -> None:
+    with Engine.open(store) as engine:
         api = Conversations(engine)
 
-        def keep(session: str, place: Place = Place()) -> None:  # noqa: B008  # a value
+        def keep(session: str, place: Project = Project()) -> None:  # noqa: B008  # a value
             long_ago = datetime(2020, 1, 1, tzinfo=UTC)  # when it was said does not count, but when it came in
             api.append(place, session, [Message(id="", sender="alice", role="user", at=long_ago, text="Hi.")])
 
         before = datetime.now(UTC)
         keep("a")
-        keep("b", Place(app="shop", project="web"))
+        keep("b", Project(app="shop", name="web"))
         keep("carved")
-        api.carve(Place(), "carved", whole=True)
+        api.carve(Project(), "carved", whole=True)
         assert list(find_quiet_sessions(engine, before)) == []
         after = datetime.now(UTC)
         assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
-        assert (Place(app="shop", project="web"), "b") in list(find_quiet_sessions(engine, after))
+        assert (Project(app="shop", name="web"), "b") in list(find_quiet_sessions(engine, after))
         keep("a2")
         assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
 
@@ -153,4 +144,4 @@ def test_the_setting_says_when(start: Start) -> None:
     with closing(server.connect()) as connection:
         assert ask(connection, "add", {"session_id": "s", "messages": [said(CLIMBING)]})[0] == 200
         asked = {"user_id": "alice", "memory_type": "episode"}
-        until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)
+        wait_until(lambda: ask(connection, "get", asked)[1]["data"]["total_count"] == 1)

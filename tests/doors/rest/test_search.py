@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cofio.config.address import StoreAddress
 from cofio.doors.rest.operations import FAR
 from cofio.embed.hashed import Hashed
 
@@ -290,8 +290,8 @@ def test_a_rerank_that_cannot_be_had_is_said_to_be_ignored(api: Api) -> None:
 
 
 @pytest.mark.requirement("method.no-model")
-def test_without_a_model_words_are_searched_and_meaning_is_refused(tmp_path: Path) -> None:
-    with serving(tmp_path / "store") as (api, _):
+def test_without_a_model_words_are_searched_and_meaning_is_refused(store: StoreAddress) -> None:
+    with serving(store) as (api, _):
         api.told(CLIMBING)
         assert "cofio model install" in api.refused("search", {"user_id": "a", "query": "x", "method": "vector"})
         answer = api.post("search", {"user_id": "alice", "query": "Yosemite"})
@@ -368,8 +368,8 @@ def test_a_search_finds_what_the_call_before_it_made(api: Api) -> None:
 
 
 @pytest.mark.requirement("method.vector", "consistency.read")
-def test_a_search_by_meaning_finds_what_the_background_has_embedded(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+def test_a_search_by_meaning_finds_what_the_background_has_embedded(store: StoreAddress) -> None:
+    with serving(store, embedder=Hashed()) as (api, _):
         api.told(CLIMBING)
         api.engine.settle()
         assert len(api.search("climbing Yosemite", method="vector")["episodes"]) == 1

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cofio.embed.hashed import Hashed
 from cofio.values.records import Kind, Scope
 
+from ...conftest import BackendUnderTest
 from .conftest import DAY, HOUR, MINUTE, Api, Json, T, enveloped, said, serving
 
 USERS = ("alice", "bob")
@@ -171,9 +172,9 @@ class Sessions(RuleBasedStateMachine):
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def shared(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """One store; each example has apps of its own in it."""
-    with serving(tmp_path_factory.mktemp("sessions"), embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("sessions")), embedder=Hashed()) as (api, _):
         yield api
 
 

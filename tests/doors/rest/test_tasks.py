@@ -18,11 +18,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Unavailable
-from cofio.conversations.conversations import Conversations, Place
+from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.rest import tasks
 from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import Hashed
 
+from ...conftest import BackendUnderTest
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
 from .test_process import Start, ask, check_whole, start
 
@@ -129,11 +131,11 @@ def test_what_comes_after_a_queued_request_is_queued_behind_it_and_a_flush_takes
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(calls=st.lists(st.sampled_from(["later", "now", "deferred", "flush"]), min_size=1, max_size=10))
 def test_however_calls_are_mixed_each_flush_takes_what_came_before_it(
-    tmp_path_factory: pytest.TempPathFactory, calls: list[str]
+    backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory, calls: list[str]
 ) -> None:
     with (
         pytest.MonkeyPatch.context() as patched,
-        serving(tmp_path_factory.mktemp("mixed"), embedder=Hashed()) as (api, _),
+        serving(backend_under_test.address(tmp_path_factory.mktemp("mixed")), embedder=Hashed()) as (api, _),
     ):
         held = Held(api, patched)
         sent, flushes, group = [api.queue(said("I like thing0 best."))], 0, {"I like thing0 best.": 0}
@@ -252,8 +254,8 @@ def test_a_token_sees_the_tasks_of_its_own_app_alone(guarded: tuple[Api, Tokens]
 
 
 @pytest.mark.requirement("tasks.kept")
-def test_tasks_are_kept_for_seven_days(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+def test_tasks_are_kept_for_seven_days(store: StoreAddress) -> None:
+    with serving(store, embedder=Hashed()) as (api, _):
         task = api.queue(said(CLIMBING))
         api.finished(task)
         kept = api.engine.read(tasks.make_record_id(task))
@@ -295,22 +297,21 @@ def test_a_task_that_fails_says_why_and_leaves_its_messages_and_its_line_alone(
 
 
 @pytest.mark.requirement("tasks.failed")
-def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(tmp_path: Path) -> None:
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(store: StoreAddress, tmp_path: Path) -> None:
+    with serving(store, embedder=Hashed()) as (api, _):
         api.door.jobs.close()
         task = api.queue(said(CLIMBING))
-    with Engine.open(tmp_path / "store") as engine:
+    with Engine.open(store) as engine:
         for _ in range(5):
             engine.apply([tasks.mark_started(engine.read(tasks.make_record_id(task)))])
-    with serving(tmp_path / "store", embedder=Hashed()) as (api, _):
+    with serving(store, embedder=Hashed()) as (api, _):
         api.door.jobs.resume()
         assert api.finished(task)["error_code"] == "attempts_exhausted"
         assert api.flush() == "extracted"
 
 
 @pytest.mark.requirement("tasks.order", "server.several")
-def test_two_servers_carry_out_one_line_between_them(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> None:
     with serving(store, embedder=Hashed()) as (one, _), serving(store, embedder=Hashed()) as (two, _):
         sent = []
         for number in range(20):
@@ -318,7 +319,7 @@ def test_two_servers_carry_out_one_line_between_them(tmp_path: Path) -> None:
             sent.append(api.queue(said(f"On day {number} I saw bird {number}.", T + number * DAY)))
         for task in sent:
             assert two.finished(task)["status"] == "success"
-        assert tasks.count_waiting(one.engine, Place(), "s") == 0
+        assert tasks.count_waiting(one.engine, Project(), "s") == 0
         assert one.flush() == "extracted"
         assert sorted(each["timestamp"] for each in one.get(page_size=100)) == [
             (datetime.fromtimestamp(T / 1000, UTC) + timedelta(days=day)).isoformat().replace("+00:00", "Z")
@@ -327,7 +328,9 @@ def test_two_servers_carry_out_one_line_between_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("tasks.durable", "server.killed")
-def test_what_was_queued_survives_a_kill_and_is_carried_out_once_and_in_order(start: Start, tmp_path: Path) -> None:
+def test_what_was_queued_survives_a_kill_and_is_carried_out_once_and_in_order(
+    start: Start, store: StoreAddress
+) -> None:
     server = start()
     sent: list[str] = []
     with closing(server.connect()) as connection:
@@ -348,7 +351,7 @@ def test_what_was_queued_survives_a_kill_and_is_carried_out_once_and_in_order(st
         for task in sent:
             assert _finished(connection, task)["status"] == "success"
     second.end()
-    with Engine.open(tmp_path / "store") as engine:
+    with Engine.open(store) as engine:
         said_ = [text for session in ("s0", "s1", "s2") for text in check_whole(engine, session)]
     assert len(said_) == 40
 

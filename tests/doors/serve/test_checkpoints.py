@@ -14,6 +14,7 @@ from httpx2 import Response
 from starlette.testclient import TestClient
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors import threads
 from cofio.doors.lazy_memory import Memory
@@ -64,7 +65,7 @@ class Client:
 def client(memory: Engine, tmp_path: Path) -> Iterator[Client]:
     """A client of the whole application."""
     tokens = Tokens(tmp_path / "tokens")
-    with closing(Memory(tmp_path / "other", Settings(background=False), say=print)) as other:
+    with closing(Memory(StoreAddress(folder=tmp_path / "other"), Settings(background=False), say=print)) as other:
         application = app(
             server(Handlers(Surface(other))),
             under={threads.PREFIX: threads.Door(lambda: memory, Settings().zone)},

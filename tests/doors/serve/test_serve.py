@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.address import StoreAddress
 from cofio.doors import threads
 from cofio.doors.cli import main
 from cofio.doors.memory_tool import http as memory_tool
@@ -113,7 +114,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     for each in started:
         if each.process.poll() is None:
             each.process.kill()
-        each.process.communicate()
+        each.process.communicate(timeout=60)
 
 
 def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Path) -> None:
@@ -409,8 +410,8 @@ def named(tokens: Tokens, shown: str) -> str:
     return found.name
 
 
-def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path / "store")
+def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(store: StoreAddress, tmp_path: Path) -> None:
+    tokens = Tokens(store.home)
     assert tokens.all() == ()
     assert tokens.find("anything") is None
     made = {name: tokens.add(name) for name in ("laptop", "phone", "日本 🦓")}
@@ -421,7 +422,7 @@ def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(tmp_path: Path)
         assert token.startswith("cofio_")
         assert len(token) > 40
         assert token not in file.read_text()
-        assert named(Tokens(tmp_path / "store"), token) == name
+        assert named(Tokens(store.home), token) == name
     assert [each.name for each in tokens.all()] == list(made)
     tokens.remove("phone")
     assert tokens.find(made["phone"]) is None
@@ -457,16 +458,16 @@ def test_tokens_made_at_once_are_all_kept(tmp_path: Path) -> None:
 
 
 def test_the_command_makes_lists_and_ends_tokens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COFIO_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("COFIO_STORE", store.spell())
     assert main(["token", "add", "laptop"]) == 0
     said = capsys.readouterr()
     token = said.out.strip()
-    assert named(Tokens(tmp_path / "store"), token) == "laptop"
+    assert named(Tokens(store.home), token) == "laptop"
     assert "cannot be shown again" in said.err
-    assert str(tmp_path / "store") in said.err
+    assert store.spell() in said.err
     assert main(["token", "add", "phone", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "phone"
     assert main(["token", "list"]) == 0
@@ -480,7 +481,7 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert capsys.readouterr().err == ""
     assert main(["token", "rm", "phone"]) == 0
     assert "it was the last" in capsys.readouterr().err
-    assert Tokens(tmp_path / "store").find(token) is None
+    assert Tokens(store.home).find(token) is None
 
 
 def test_the_help_names_the_addresses_that_are_served(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"  # read when the SDK is imported
 
 from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import Hashed
 
 from .endpoint import Endpoint
@@ -27,7 +27,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def opening(tmp_path: Path) -> Opening:
+def opening(store_address: StoreAddress) -> Opening:
     """Opens the memory of the test anew, as another process would."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    return lambda: Engine.open(tmp_path / "store", settings=chosen, embedder=Hashed())
+    return lambda: Engine.open(store_address, settings=chosen, embedder=Hashed())

@@ -14,6 +14,8 @@ from threading import Thread
 from types import TracebackType
 from typing import Any
 
+from tests.waiting import join
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -70,7 +72,7 @@ class Endpoint:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        join(self._thread)
 
 
 def texts(messages: Sequence[dict[str, Any]]) -> list[str]:

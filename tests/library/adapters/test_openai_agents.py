@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -30,6 +29,7 @@ from agents.tool_context import ToolContext
 from openai import AsyncOpenAI
 
 from cofio import Engine, Invalid, Kind, LimitExceeded, Query, Scope, Unavailable
+from cofio.config.address import StoreAddress
 from cofio.library.openai_agents import CofioSession, recall_tool
 
 from .endpoint import Call, Endpoint, texts
@@ -383,8 +383,8 @@ def busy(folder: str, worker: int) -> list[str]:
 
 
 @pytest.mark.requirement("agents.concurrent")
-def test_processes_share_a_session(tmp_path: Path) -> None:
-    folder = str(tmp_path / "store")
+def test_processes_share_a_session(store: StoreAddress) -> None:
+    folder = store.spell()
     Engine.open(folder).close()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         first, second = pool.starmap(busy, [(folder, 1), (folder, 2)])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import pytest
+from tests.waiting import join
 
 
 def missing(what: str) -> NoReturn:
@@ -50,7 +51,7 @@ def running(command: Sequence[str | Path], ready: str, **options: Any) -> Iterat
     listener = threading.Thread(target=listen, args=[process.stdout], daemon=True)
     listener.start()
     try:
-        heard.wait()
+        heard.wait(60)
         found = next((line for line in said if ready in line), None)
         if found is None:
             pytest.fail(f"{command[0]} did not start:\n" + "".join(said))
@@ -61,8 +62,8 @@ def running(command: Sequence[str | Path], ready: str, **options: Any) -> Iterat
             process.wait(30)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
-        listener.join()
+            process.wait(30)
+        join(listener)
         process.stdout.close()
 
 

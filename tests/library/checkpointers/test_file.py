@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from cofio.library.messages import Message
-from cofio.library.providers import file as module
 from cofio.library.providers.file import FileCheckpointer
-from cofio.library.providers.named_files import spelled, unspelled
+from cofio.library.providers.named_files import decode_name, encode_name
 from cofio.library.state import AgentState
+from cofio.system import atomic_files
 from cofio.values.errors import Invalid, Unavailable
 
 from ...conftest import Clock
@@ -109,7 +109,7 @@ def test_a_process_killed_while_it_writes_leaves_no_torn_file(tmp_path: Path) ->
     process.send_signal(signal.SIGKILL)
     saved += process.stdout.read().split()
     process.stdout.close()
-    process.wait()
+    process.wait(60)
 
     async def test() -> None:
         checkpointer = FileCheckpointer(tmp_path / "kept")
@@ -129,7 +129,7 @@ def test_a_process_killed_while_it_writes_leaves_no_torn_file(tmp_path: Path) ->
 @pytest.mark.requirement("file.atomic")
 @pytest.mark.parametrize("broken", ["fsync", "replace", "write"])
 def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
-    def fail(*_: Any) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     async def test() -> None:
@@ -139,7 +139,7 @@ def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
         there = files(tmp_path)
         with monkeypatch.context() as patched:
             if broken == "write":
-                patched.setattr(module, "open", fail, raising=False)
+                patched.setattr(atomic_files, "open", fail, raising=False)
             else:
                 patched.setattr(os, broken, fail)
             for name in ("c", "d", None):
@@ -294,13 +294,13 @@ def test_a_file_that_someone_damaged_is_named_and_the_others_are_read(tmp_path: 
 @pytest.mark.requirement("file.names")
 def test_no_id_leads_out_of_the_folder_or_to_the_name_of_another(tmp_path: Path) -> None:
     ids = [*HOSTILE, "Ab", "aB", "x" * 160, "x" * 161, "X" * 1024, "a~b", "t.json", ".hidden", "x" * 299 + "y"]
-    names = [spelled(each) for each in ids]
+    names = [encode_name(each) for each in ids]
     assert len({name.casefold() for name in names}) == len(set(ids)) == len(ids)
     for each, name in zip(ids, names, strict=True):
         assert len(name) <= 160
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_%~")
-        assert unspelled(name) in (each, None)
-        assert (unspelled(name) is None) == (len(name) > 140 and "~" in name)
+        assert decode_name(name) in (each, None)
+        assert (decode_name(name) is None) == (len(name) > 140 and "~" in name)
 
     async def test() -> None:
         inner = tmp_path / "outer" / "inner"
@@ -333,7 +333,7 @@ def test_processes_that_save_at_once_lose_nothing(tmp_path: Path) -> None:
     writers = [writer(tmp_path, name, 10) for name in ("a", "b", "c")]
     saved: set[str] = set()
     for process in writers:
-        out, _ = process.communicate()
+        out, _ = process.communicate(timeout=60)
         assert process.returncode == 0
         saved |= set(out.split()) - {"ready"}
     assert len(saved) == 30

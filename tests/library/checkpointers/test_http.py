@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from tests.waiting import join
 
 from cofio.library.providers.http import HTTPCheckpointer
 from cofio.values.errors import Invalid, Unavailable
@@ -60,7 +61,7 @@ def server() -> Iterator[Scripted]:
     thread.start()
     yield scripted
     scripted.server.shutdown()
-    thread.join()
+    join(thread)
     scripted.server.server_close()
 
 

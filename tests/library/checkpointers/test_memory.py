@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.waiting import join
 
 from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.providers.file import FileCheckpointer
@@ -64,8 +65,7 @@ def test_event_loops_in_several_threads_can_share_one() -> None:
     workers = [threading.Thread(target=work, args=[number]) for number in range(4)]
     for each in workers:
         each.start()
-    for each in workers:
-        each.join()
+    join(*workers)
     assert checkpointer.get_checkpoint_count("t") == 200
 
 

@@ -314,14 +314,15 @@ def test_the_cache_is_bounded_in_bytes_too(monkeypatch: pytest.MonkeyPatch) -> N
     def held() -> int:
         return sum(len(stored) + len(known) for stored, known in made._cache.values())
 
-    assert 0 < held() == made._cached_bytes <= 20_000
+    assert 0 < held() == made._cache.size <= 20_000
     run(made.save(chat(200), "t", "large"))
-    assert made._cached_bytes == held() == 0  # a state that is larger than all of it is not kept
+    assert made._cache.get(("t", "large")) is None  # larger than all of it
+    assert made._cache.size == held() <= 20_000
     assert run(made.load("t", "large")) == chat(200)
     run(made.save(chat(1), "t", "c0"))
     run(made.delete("t", "c1"))
     run(made.delete("t"))
-    assert made._cached_bytes == held() == 0
+    assert made._cache.size == held() == 0
 
 
 @pytest.mark.requirement("delta.large")
@@ -338,7 +339,7 @@ def test_a_large_state_does_not_hold_up_the_event_loop(monkeypatch: pytest.Monke
 
         return note
 
-    for name in ("_dumped", "_packed", "_unpacked", "_state"):
+    for name in ("_dump", "_pack_next", "_unpack_chain", "_load_state"):
         monkeypatch.setattr(delta, name, noted(name))
     made = filled(3)
     made._cache.clear()
@@ -347,11 +348,11 @@ def test_a_large_state_does_not_hold_up_the_event_loop(monkeypatch: pytest.Monke
     large = chat(1).with_metadata("text", "words " * 20_000)
     run(made.save(large, "t", "large"))
     assert run(DeltaCheckpointer(made.storage).load("t")) == large
-    assert beside == {"_dumped", "_packed", "_unpacked", "_state"}
+    assert beside == {"_dump", "_pack_next", "_unpack_chain", "_load_state"}
     many = chat(1).with_metadata("numbers", list(range(30_000)))
     beside.clear()
     run(made.save(many, "t", "many"))
-    assert "_dumped" in beside
+    assert "_dump" in beside
 
 
 def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +360,7 @@ def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: 
         raise RecursionError
 
     made = DeltaCheckpointer()
-    monkeypatch.setattr(delta, "_dumped", deep)
+    monkeypatch.setattr(delta, "_dump", deep)
     with pytest.raises(Invalid, match="too deep"):
         run(made.save(chat(1), "t", "c"))
     assert run(made.list_checkpoints("t")) == []

@@ -66,9 +66,11 @@ def sides(saver: CofioSaver, marks: Path, stop: str) -> Any:
 
     def slow(state: State) -> State:
         if stop:
-            while len({write[0] for write in saver.get_tuple(CONFIG).pending_writes or []}) < 2:  # type: ignore[union-attr]
+            for _ in range(6000):
+                if len({write[0] for write in saver.get_tuple(CONFIG).pending_writes or []}) == 2:  # type: ignore[union-attr]
+                    halt(marks)
                 time.sleep(0.01)
-            halt(marks)
+            raise TimeoutError("the writes of the two others are not in the store")
         return work(state, "slow")
 
     built = StateGraph(State)

@@ -29,6 +29,7 @@ from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.library.langgraph import CofioSaver
 from cofio.library.langgraph import saver as saving
 from cofio.values.errors import Invalid, LimitExceeded, Unavailable
@@ -447,9 +448,9 @@ def test_any_other_serializer_is_given_whole_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("langgraph.saver.ttl")
-def test_a_checkpoint_is_gone_when_its_time_is_over(tmp_path: Path) -> None:
+def test_a_checkpoint_is_gone_when_its_time_is_over(store: StoreAddress) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    with Engine.open(tmp_path / "store", settings=QUIET, clock=lambda: now) as engine:
+    with Engine.open(store, settings=QUIET, clock=lambda: now) as engine:
         saver = CofioSaver(engine, ttl=60)
         saver.put(config_of(), checkpoint_with("1"), {}, {})
         now += timedelta(seconds=50)
@@ -468,13 +469,13 @@ def test_a_checkpoint_is_gone_when_its_time_is_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("langgraph.saver.open")
-def test_a_saver_closes_the_store_that_it_opened_and_no_other(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=QUIET) as engine:
+def test_a_saver_closes_the_store_that_it_opened_and_no_other(store: StoreAddress, tmp_path: Path) -> None:
+    with Engine.open(store, settings=QUIET) as engine:
         with CofioSaver(engine) as saver:
             saver.setup()
             saver.put(config_of(), checkpoint_with("1"), {}, {})
         assert not engine.closed
-    with CofioSaver.from_conn_string(str(tmp_path / "store")) as saver:
+    with CofioSaver.from_conn_string(store.spell()) as saver:
         opened = saver.engine
         assert saver.get_tuple(config_of()) is not None
     assert opened.closed

@@ -16,7 +16,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
 
-from cofio.checkpoints import checkpoints
+from cofio.checkpoints import checkpoints, packing
 from cofio.library.langgraph import CofioSaver
 from cofio.values import records
 
@@ -102,7 +102,7 @@ def test_the_threads_of_a_sqlite_saver_go_on_here(tmp_path: Path) -> None:
 def test_the_limits_are_those_of_the_page() -> None:
     assert f"{checkpoints.MAX_NAME:,} characters" in PAGE
     assert f"{checkpoints.MAX_NS:,};" in PAGE
-    assert f"{checkpoints.MAX_STATE // 2**20} MiB" in PAGE
+    assert f"{packing.MAX_STATE // 2**20} MiB" in PAGE
     table = PAGE.partition("### What it can do\n")[2].partition("\n### ")[0]
     methods = {name for row in table.splitlines() if row.startswith("| ") for name in re.findall(r"`(\w+)`", row)}
     assert {name for name in vars(CofioSaver) if f"a{name}" in vars(CofioSaver)} <= methods

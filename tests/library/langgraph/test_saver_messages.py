@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.library.langgraph import CofioSaver, states
 
 from .saving import QUIET, checkpoint_with, config_of
@@ -50,9 +51,9 @@ class Mood(Enum):
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[CofioSaver]:
+def saver(store: StoreAddress) -> Iterator[CofioSaver]:
     """A saver on a store of its own."""
-    with Engine.open(tmp_path / "store", settings=QUIET) as engine:
+    with Engine.open(store, settings=QUIET) as engine:
         yield CofioSaver(engine)
 
 

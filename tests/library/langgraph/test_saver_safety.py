@@ -25,6 +25,7 @@ from langgraph.checkpoint.serde.jsonplus import (
 )
 
 from cofio.backends.checkpoint_interface import PendingWrite
+from cofio.config.address import StoreAddress
 from cofio.library.langgraph import CofioSaver
 from cofio.values.errors import Invalid
 
@@ -174,10 +175,10 @@ with CofioSaver.open(sys.argv[1]) as saver:
 
 
 @pytest.mark.requirement("langgraph.saver.allow")
-def test_langgraph_allows_the_types_of_a_schema_where_it_is_strict_itself(tmp_path: Path) -> None:
+def test_langgraph_allows_the_types_of_a_schema_where_it_is_strict_itself(store: StoreAddress) -> None:
     said = [
         subprocess.run(
-            [sys.executable, "-c", STRICT, str(tmp_path / "store")], check=True, capture_output=True, text=True,
+            [sys.executable, "-c", STRICT, store.spell()], check=True, capture_output=True, text=True,
             env=os.environ | {"LANGGRAPH_STRICT_MSGPACK": "true"},
         ).stdout.strip()
         for _ in range(2)

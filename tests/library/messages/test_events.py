@@ -122,8 +122,9 @@ def test_an_asynchronous_observer_is_seen_through_wherever_the_event_happens() -
         with observe(listen):
             emit("loop")
             await asyncio.to_thread(emit, "thread")  # its own loop sees it through
-            while len(told) < 2:
-                await asyncio.sleep(0)
+            async with asyncio.timeout(60):
+                while len(told) < 2:
+                    await asyncio.sleep(0)
 
     asyncio.run(inside())
     with observe(listen):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-import shutil
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,26 +13,21 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import apsw
 
 from ...config.lost_store import check_whole, follow_up_loss, note_loss
-from ...system.locks import try_lock
-from ...system.processes import run_after_fork
-from ...system.safe_files import check_entries, open_file
-from ...text.tokenizer import embed_text
-from ...values.changes import Change, Made, Put
+from ...system.safe_files import check_entries
 from ...values.errors import Invalid, Unavailable
 from ...values.query import Bounds
-from ...values.records import NOT_SEARCHABLE, Draft, Record
-from ..checkpoint_interface import CheckpointRows
-from ..interface import EmbedBatch, Identity, Progress, ToEmbed
-from . import checks
-from .checkpoint_rows import Rows, deleted_words, merge_words
+from ...values.records import Record
+from ..interface import EmbedBatch, Identity, Progress
+from ..record_interface import Snapshot, Transaction
 from .conditions import micros, within
-from .copy_target import Copy
-from .database import Database, fetch, translated
+from .database import Database
 from .database_files import find_access
-from .record_rows import COLUMNS, Changing, Row, correct_time, given_with, prepare, record_of, steady
+from .maintenance import SqliteMaintenance
+from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
 from .searcher import SearchIndexes, SqliteSearcher
-from .snapshot import SqliteView
 from .spool import spool
+from .store_time import steady
+from .upkeep import DerivedWork
 from .word_index import State, WordIndex
 
 if TYPE_CHECKING:
@@ -46,22 +36,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
-TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
-
 _FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
 _FOLDERS = ("index", "vectors")
-_log = logging.getLogger("cofio.store")
-_leases: set[int] = set()
-
-
-def _let_go() -> None:
-    """A forked child has no part in its parent's lease, which would otherwise last as long as the child does."""
-    for handle in _leases:
-        os.close(handle)
-    _leases.clear()
-
-
-run_after_fork(_let_go)
 
 
 class SqliteBackend:
@@ -96,11 +72,10 @@ class SqliteBackend:
         if not self.read_only:
             follow_up_loss(folder, self.identity().store)
         self._words = WordIndex(folder / "index", self._database)
-        self._vectors: dict[str, VectorIndex] = {}
+        self._derived = DerivedWork(folder, self._database, self._words, self._clock)
+        self._maintenance = SqliteMaintenance(folder, self._database, self._words, self._clock)
         self._indexes = SearchIndexes(self._words, self.vectors, self.lease, read_only=self.read_only)
         self._aligned = False
-        self._log_is_held = False
-        self._truncated = time.monotonic()
 
     @property
     def read_only(self) -> bool:
@@ -122,26 +97,25 @@ class SqliteBackend:
 
     # Reading and writing records.
 
-    def apply(self, changes: Sequence[Change]) -> list[Record | int]:
-        """Make all of the changes, durably, or none."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """A consistent look that includes every write acknowledged before it was taken."""
+        with self._database.reading() as connection:
+            yield RecordRows(connection, self._clock(), connection.execute("SELECT updated FROM state").get)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""
         if not self._aligned:
             self._words.align()
             self._aligned = True
-        # The slow part of a write, taking the text apart, is done before the store is locked.
-        prepared = {id(change.draft): prepare(change.draft) for change in changes if isinstance(change, Put)}
 
-        def change(connection: apsw.Connection) -> list[Record | int]:
-            answers = Changing(connection, self._clock(), prepared).apply(changes)
-            _keep_made(connection, changes)
-            return answers
+        def run(connection: apsw.Connection) -> T:
+            transaction = RecordTransaction(connection, self._clock())
+            result = work(transaction)
+            transaction.finish()
+            return result
 
-        return self._database.write(change)
-
-    @contextmanager
-    def reading(self) -> Iterator[SqliteView]:
-        """A consistent look that includes every write acknowledged before it was taken."""
-        with self._database.reading() as connection:
-            yield SqliteView(connection, self._clock())
+        return self._database.write(run)
 
     @contextmanager
     def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
@@ -169,337 +143,88 @@ class SqliteBackend:
                 f" WHERE {condition.sql} ORDER BY seq",
                 condition.values,
             ):
-                yield row[:-1], given_with(connection, row[0]) if row[-1] else {}
-
-    # Checkpoints.
-
-    @contextmanager
-    def checkpoints(self) -> Iterator[CheckpointRows]:
-        """A consistent look at the checkpoints."""
-        with self._database.reading() as connection:
-            yield Rows(connection, micros(self._clock()))
-
-    def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
-        """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(Rows(connection, micros(self._clock()))))
+                yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
 
     # Derived work.
 
-    @contextmanager
-    def lease(self) -> Iterator[bool]:
-        """Hold the store's lock file: the kernel lets go of it when the process dies, however it dies."""
-        if self.read_only:
-            yield False
-            return
-        self.verify()  # else this would be the lease of another store, or a file where there is none any more
-        with translated(self.folder):
-            handle = open_file(self.folder / "lease", os.O_CREAT | os.O_RDWR)
-        _leases.add(handle)
-        try:
-            if not try_lock(handle):
-                yield False
-                return
-            try:
-                yield True
-            finally:
-                self._words.release_writer()
-        finally:
-            _leases.discard(handle)
-            os.close(handle)
+    def lease(self) -> AbstractContextManager[bool]:
+        """Hold the lock on the derived work for the block; False when another process holds it."""
+        return self._derived.lease()
 
     def index_words(self, limit: int) -> int:
         """Take changed records into the word index."""
-        with translated(self.folder / "index"):
-            return self._words.take_in(limit)
+        return self._derived.index_words(limit)
 
     def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
         """The next records that need a vector."""
-        with self._database.reading() as connection:
-            number, seen = _read_embedder(connection, embedder)
-            newest = State.read(connection).seq
-            if seen >= newest:
-                return None
-            rows = fetch(
-                connection,
-                "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
-                " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
-                " WHERE seq > ? AND vector.text_seq IS NOT record.text_seq ORDER BY seq LIMIT ?",
-                (number, seen, limit),
-            )
-        upto = rows[-1][2] if len(rows) == limit else newest
-        return EmbedBatch(tuple(_to_embed(row) for row in rows), upto, number)
+        return self._derived.to_embed(embedder, limit)
 
     def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
         """Keep the vectors of a batch, but for records whose text changed meanwhile."""
-        data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
-
-        def store(connection: apsw.Connection) -> None:
-            width = 0 if vectors is None else vectors.shape[1]
-            number, vseq, updated = _embedder(connection, embedder, width)
-            for item, blob in zip(batch.items, data, strict=True):
-                vseq += 1
-                connection.execute(
-                    "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
-                    " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
-                    (number, vseq, blob, item.no, item.text_seq),
-                )
-            connection.execute(
-                "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
-                (vseq, batch.upto if batch.embedder in (0, number) else 0, updated, number),
-            )
-
-        self._database.write(store)
+        self._derived.store_vectors(embedder, batch, vectors)
 
     def index_vectors(self, embedder: str) -> int:
         """Bring the vector codes up to date when enough has gathered."""
-        with translated(self.folder / "vectors"):
-            return self.vectors(embedder).bring_up()
+        return self._derived.index_vectors(embedder)
 
     def vectors(self, embedder: str) -> VectorIndex:
-        """The vector codes of an embedder. numpy is loaded here, and not before it is needed."""
-        from .vector_codes import VectorIndex
-
-        if embedder not in self._vectors:
-            self._vectors[embedder] = VectorIndex(self.folder / "vectors", self._database, embedder)
-        return self._vectors[embedder]
+        """The vector codes of an embedder."""
+        return self._derived.vectors(embedder)
 
     def purge(self, before: datetime) -> int:
         """Remove the records that expired before then."""
-        with self._database.reading() as connection:
-            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
-                return 0
-        return self._database.write(lambda connection: Changing(connection, before).purge(micros(before)))
+        return self._derived.purge(before)
 
     def waiting(self, embedder: str) -> int:
         """How many records have no vector of their present text."""
-        with self._database.reading() as connection:
-            return int(
-                connection.execute(
-                    "SELECT count(*) FROM record LEFT JOIN vector ON vector.no = record.no"
-                    " AND vector.embedder = (SELECT no FROM embedder WHERE name = ?1)"
-                    " WHERE seq > ifnull((SELECT seen_seq FROM embedder WHERE name = ?1), 0)"
-                    " AND vector.text_seq IS NOT record.text_seq",
-                    (embedder,),
-                ).get
-            )
+        return self._derived.waiting(embedder)
 
     def tidy(self) -> None:
-        """Move the write-ahead log into the database, and the store's time past what has expired.
-
-        Raises:
-            Unavailable: somebody who reads, and does not go on, has kept the log for long.
-        """
-        held = checks.held_log(self._database)
-        if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
-            self._truncated = time.monotonic()
-        at = micros(self._clock())
-        with self._database.reading() as connection:
-            updated = State.read(connection).updated
-            ahead = steady(at, updated) < updated
-            ended = any(
-                connection.execute(
-                    f"SELECT 1 FROM {table} WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
-                ).get
-                for table in ("record", "checkpoint")
-            )
-        if ahead:
-            self._database.write(lambda connection: correct_time(connection, at))
-        elif ended:
-            sql = "UPDATE state SET updated = max(updated, ?)"
-            self._database.write(lambda connection: connection.execute(sql, (at,)).get)
-        if held is None:
-            self._log_is_held = False
-            return
-        if not self._log_is_held:
-            self._log_is_held = True
-            _log.warning("%s", held)
-        raise Unavailable(held)
-
-    # What was deleted.
+        """Move the write-ahead log into the database, and the store's time past what has expired."""
+        self._derived.tidy()
 
     def scrub(self, limit: int) -> int:
-        """Write anew a piece of what still holds deleted records; how many are left in such files. Needs the lease."""
-        with self._database.reading() as connection:
-            words_left = deleted_words(connection)
-        if words_left:
-            self._database.write(merge_words)
-        codes = self.folder / "vectors"
-        with translated(self.folder):
-            left = self._words.rewrite(limit) + sum(self.vectors(name).rewrite() for name in self._coded())
-            if any(codes.glob("*.codes*")):
-                from .vector_codes import sweep
-
-                sweep(codes, self._database)
-        return left + int(words_left)
+        """Write anew a piece of what still holds deleted records; how many are left in such files."""
+        return self._derived.scrub(limit)
 
     def remains(self) -> dict[str, int]:
         """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
-        with self._database.reading() as connection:
-            found = {"words of checkpoints": int(deleted_words(connection))}
-        found["words of records"] = self._words.remains()
-        found["vectors"] = sum(self.vectors(name).remains() for name in self._coded())
-        return found
+        return self._derived.remains()
 
     def removals(self) -> int:
         """A number that rises whenever this process sees that something was deleted or replaced."""
-        with self._database.reading() as connection:
-            return self._words.removals + int(connection.execute("SELECT no FROM checkpoint_gone").get)
+        return self._derived.removals()
 
     def compact(self, largest: int | None = None) -> bool:
         """Write the database anew and empty its log, unless it is larger than so many bytes; whether it was done."""
-        size = self._database.path.stat().st_size
-        room = shutil.disk_usage(self.folder).free >= 3 * size  # the log grows by as much, and so may a copy
-        if largest is not None and (size > largest or not room):
-            return False
-        if not room:
-            raise Unavailable(f"there is not room enough to write {self._database.path} anew; free some space")
-        self._database.vacuum(in_memory=largest is not None)
-        self._database.checkpoint()
-        self._database.truncate_log()
-        return True
-
-    def _coded(self) -> list[str]:
-        """The embedders that have files of codes."""
-        with self._database.reading() as connection:
-            sql = "SELECT DISTINCT embedder.name FROM segment JOIN embedder ON embedder.no = segment.embedder"
-            return [name for (name,) in fetch(connection, sql)]
+        return self._derived.compact(largest)
 
     def note_fault(self, fault: str) -> None:
         """Keep why background work failed, or that it does not."""
-        with self._database.reading() as connection:
-            known = connection.execute("SELECT fault FROM state").get
-        if known != fault:
-            sql = "UPDATE state SET fault = ?"
-            self._database.write(lambda connection: connection.execute(sql, (fault,)).get)
+        self._derived.note_fault(fault)
 
     def rebuild(self, embedder: str | None, progress: Progress | None = None) -> None:
         """Make everything derived anew; what has expired goes, as do the vectors of any other embedder."""
-        self.purge(self._clock())
-        with self._leased(), translated(self.folder):
-            with self._database.reading() as connection:
-                miscounted = checks.miscounted(connection)
-
-            def reset(connection: apsw.Connection) -> None:
-                if miscounted:
-                    checks.recount(connection)
-                connection.execute("DELETE FROM segment")
-                if embedder is not None:
-                    _forget_embedders(connection, "name <> ?", embedder)
-
-            self._database.write(reset)
-            self._words.rebuild(progress)
-            with self._database.reading() as connection:
-                names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
-            for number, name in enumerate(names):
-                self.vectors(name).bring_up()
-                if progress:
-                    progress("vectors", number + 1, len(names))
+        self._derived.rebuild(embedder, progress)
 
     def forget_vectors(self) -> None:
         """Drop every vector, so that all records are embedded again."""
-
-        self._database.write(lambda connection: _forget_embedders(connection, "1"))
+        self._derived.forget_vectors()
 
     # For people.
 
     def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
         """What is wrong with the store."""
-        return checks.check(self._database, self._words, self.folder, embedder, progress)
+        return self._maintenance.check(embedder, progress)
 
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store into a new folder while others go on writing."""
-        place = Path(target)
-        with translated(place), Copy(place) as copy:
-            checks.copy(self._database, copy.database, progress)
-            settings = self.folder / "cofio.toml"
-            if settings.is_file() and not settings.is_symlink():
-                shutil.copyfile(settings, place / "cofio.toml")
-                (place / "cofio.toml").chmod(0o600)
-            database = Database(copy.database)
-            try:
-                WordIndex(place / "index", database).rebuild(progress)
-            finally:
-                database.close()
-            copy.complete()
+        self._maintenance.backup(target, progress)
 
     def stats(self) -> dict[str, int | str]:
         """Numbers about the store for people."""
-        return checks.stats(self._database, self.folder, micros(self._clock()))
+        return self._maintenance.stats()
 
     def close(self) -> None:
         """Let go of files and connections."""
         self._database.close()
-
-    @contextmanager
-    def _leased(self) -> Iterator[None]:
-        """Hold the lease, waiting for whoever has it to finish their piece of work."""
-        self._database.check_writable()
-        for _ in range(600):
-            with self.lease() as mine:
-                if mine:
-                    yield
-                    return
-            time.sleep(0.1)
-        raise Unavailable("another process is indexing this store and does not let go; try again later")
-
-
-def _to_embed(row: tuple[int, int, int, str, str, str, str, str]) -> ToEmbed:
-    no, text_seq, _, kind, title, text, tags, data = row
-    if kind in NOT_SEARCHABLE:
-        return ToEmbed(no, text_seq, "")
-    return ToEmbed(no, text_seq, embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data)))
-
-
-def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
-    """An embedder's number, and the change up to which every record has its vector."""
-    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
-
-
-def _embedder(connection: apsw.Connection, name: str, width: int) -> tuple[int, int, int]:
-    """An embedder's number, its newest vector's order, and the store's time.
-
-    Vectors of another width than before cannot be compared with those: then it starts afresh.
-    """
-    _forget_embedders(connection, "name = ? AND ? NOT IN (0, dimensions) AND dimensions <> 0", name, width)
-    connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (name,))
-    if width:
-        connection.execute("UPDATE embedder SET dimensions = ? WHERE name = ? AND dimensions = 0", (width, name))
-    number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (name,)).get
-    return number, vseq, connection.execute("SELECT updated FROM state").get
-
-
-def _keep_made(connection: apsw.Connection, changes: Sequence[Change]) -> None:
-    """Keep the vectors that came with drafts."""
-    made = [(each.draft, each.vector) for each in changes if isinstance(each, Put) and each.vector is not None]
-    for name, width in {(vector.embedder, len(vector.vector)) for _, vector in made}:
-        number, vseq, _ = _embedder(connection, name, width)
-        for draft, vector in made:
-            if vector.embedder == name and _keep(connection, number, vseq + 1, draft, vector):
-                vseq += 1
-        connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
-
-
-def _keep(connection: apsw.Connection, number: int, vseq: int, draft: Draft, made: Made) -> bool:
-    """Keep one vector, if the draft's record now has the draft's text, and no vector of it; whether it was kept."""
-    row = connection.execute(
-        "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
-        " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
-        " WHERE id = ? AND vector.text_seq IS NOT record.text_seq",
-        (number, draft.id),
-    ).get
-    meant = embed_text(title=draft.title, text=draft.text, tags=draft.tags, data=draft.data)
-    if row is None or not meant or _to_embed(row).text != meant:
-        return False
-    connection.execute(
-        "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data) VALUES (?, ?, ?, ?, ?)",
-        (number, row[0], vseq, row[1], made.vector.astype("<f2").tobytes()),
-    )
-    return True
-
-
-def _forget_embedders(connection: apsw.Connection, which: str, *values: str | int) -> None:
-    """Drop the vectors of some embedders. Their numbers are never used again, so no process mistakes new for old."""
-    for (number,) in fetch(connection, f"SELECT no FROM embedder WHERE {which}", values):
-        for table in ("segment", "vector"):
-            connection.execute(f"DELETE FROM {table} WHERE embedder = ?", (number,))
-        connection.execute("DELETE FROM embedder WHERE no = ?", (number,))

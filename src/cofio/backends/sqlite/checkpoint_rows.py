@@ -7,25 +7,25 @@ from typing import Any, cast
 
 import apsw
 
-from ..checkpoint_interface import CheckpointRow, Link, PendingWrite
+from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, ThreadKey
 from .database import fetch
-from .record_rows import SLACK, correct_time
+from .store_time import SLACK, correct_time
 
 _ROW = "checkpoint.no, name, ns, id, parent, created_at, expires_at, metadata"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
-_LINK = "checkpoint.no, id, base, depth, place, body"
+_LINK = "checkpoint.no, id, base, depth, place, metadata, body"
 _CHAIN = (
-    f"WITH RECURSIVE chain (no, id, base, depth, place, body) AS (SELECT {_LINK} FROM checkpoint WHERE no = ?"
-    " UNION ALL SELECT c.no, c.id, c.base, c.depth, c.place, c.body"
+    f"WITH RECURSIVE chain AS (SELECT {_LINK} FROM checkpoint WHERE no = ?"
+    " UNION ALL SELECT c.no, c.id, c.base, c.depth, c.place, c.metadata, c.body"
     " FROM chain CROSS JOIN checkpoint AS c ON c.no = chain.base) SELECT * FROM chain"
 )
-_STANDING = (
+_FOR_SAVE = (
     "SELECT no, (SELECT no FROM checkpoint WHERE thread = thread_.no AND id = ?),"
     " (SELECT thread = thread_.no FROM checkpoint WHERE no = ?)"
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
 _PENDING = "task, at, path, channel, type, value"
-# ?1 is the time. The store's own (`records.steady`) is read only for what may have expired.
+# ?1 is the time. The store's own (`store_time.steady`) is read only for what may have expired.
 _TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
@@ -33,71 +33,63 @@ MERGED_PAGES = 500  # of the words' pages that are written anew in one transacti
 _TOMBSTONE = 1 << 53  # FTS5 keeps what says that a row was deleted at ids from here on, in checkpoint_word_data
 
 
-class Rows:
+class SqliteCheckpoints:
     """The checkpoints within the transaction that is open on a connection."""
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
         self._connection = connection
         self._now = now
+        self._threads: dict[ThreadKey, int] = {}
 
     # Reading.
 
-    def thread(self, space: str, name: str, ns: str, *, make: bool = False) -> int | None:
-        """The number of a thread, which is made if asked to."""
-        where = "SELECT no FROM thread WHERE space = ? AND name = ? AND ns = ?"
-        found: int | None = self._connection.execute(where, (space, name, ns)).get
-        if found is None and make:
-            self._connection.execute("INSERT INTO thread (space, name, ns) VALUES (?, ?, ?)", (space, name, ns))
-            return self._connection.last_insert_rowid()
-        return found
+    def find(self, thread: ThreadKey, id: str | None, *, by_id: bool = False) -> CheckpointRow | None:
+        """The checkpoint with this id, the newest, or the one of the highest id."""
+        sql = f"SELECT {_ROW} {_FROM} WHERE thread = ?2 AND {_ALIVE}"
+        number = self._find_thread(thread)
+        if number is None:
+            return None
+        if id is not None:
+            return self._fetch_one(f"{sql} AND id = ?3", number, id)
+        return self._fetch_one(f"{sql} ORDER BY {'id' if by_id else 'checkpoint.no'} DESC LIMIT 1", number)
 
-    def row(self, thread: int, id: str) -> CheckpointRow | None:
-        """The checkpoint with this id."""
-        return self._one(f"SELECT {_ROW} {_FROM} WHERE thread = ?2 AND id = ?3 AND {_ALIVE}", thread, id)
+    def find_for_save(self, thread: ThreadKey, id: str, base: int | None) -> tuple[int | None, bool]:
+        """What a save has to know, in one statement."""
+        row = self._connection.execute(_FOR_SAVE, (id, base, *thread)).fetchone()
+        if row is None:
+            return None, False
+        self._threads[thread] = row[0]
+        return row[1], bool(row[2])
 
-    def number(self, thread: int, id: str) -> int | None:
-        """The number of the checkpoint with this id, even if it has expired."""
-        found: int | None = self._connection.execute(
-            "SELECT no FROM checkpoint WHERE thread = ? AND id = ?", (thread, id)
-        ).get
-        return found
-
-    def standing(
-        self, space: str, name: str, ns: str, id: str, base: int | None
-    ) -> tuple[int | None, int | None, bool]:
-        """What a save has to know, in one look."""
-        row = self._connection.execute(_STANDING, (id, base, space, name, ns)).fetchone()
-        return (row[0], row[1], bool(row[2])) if row else (None, None, False)
-
-    def measured(self, space: str, name: str | None) -> tuple[int, int, int]:
-        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
-        sql = f"SELECT count(*), ifnull(sum(base IS NULL), 0), ifnull(sum(length(body)), 0) {_FROM}"
-        where = f"WHERE space = ?2 AND {_ALIVE} AND (?3 IS NULL OR name = ?3)"
-        found = self._connection.execute(f"{sql} {where}", (self._now, space, name)).get
-        return cast(tuple[int, int, int], found)
-
-    def newest(self, thread: int, *, by_id: bool) -> CheckpointRow | None:
-        """The checkpoint that was saved last, or the one with the highest id."""
-        order = "id" if by_id else "checkpoint.no"
-        return self._one(f"SELECT {_ROW} {_FROM} WHERE thread = ?2 AND {_ALIVE} ORDER BY {order} DESC LIMIT 1", thread)
-
-    def listed(
-        self, space: str, name: str | None, ns: str | None, *, by_id: bool, before: str | None
+    def list_rows(
+        self,
+        space: str | None = None,
+        name: str | None = None,
+        ns: str | None = None,
+        *,
+        by_id: bool = False,
+        before: str | None = None,
+        upto: str | None = None,
+        newest: bool = True,
+        expired: bool = False,
     ) -> Iterator[CheckpointRow]:
-        """Checkpoints, newest first."""
-        thread = None if name is None or ns is None else self.thread(space, name, ns)
-        if name is not None and ns is not None and thread is None:
-            return
-        tests = [_ALIVE]
+        """Checkpoints in the order of their saves or by their ids."""
+        thread = None
+        if space is not None and name is not None and ns is not None:
+            thread = self._find_thread(ThreadKey(space, name, ns))
+            if thread is None:
+                return
+        tests = ["?1"] if expired else [_ALIVE]
         values: list[Any] = [self._now]
         asked = (("space =", space), ("name =", name), ("ns =", ns)) if thread is None else (("thread =", thread),)
-        for column, value in (*asked, ("id <", before)):
+        for column, value in (*asked, ("id <", before), ("id <=", upto)):
             if value is not None:
                 values.append(value)
                 tests.append(f"{column} ?{len(values)}")
-        order = "id DESC, checkpoint.no DESC" if by_id else "checkpoint.no DESC"
+        way = "DESC" if newest else "ASC"
+        order = f"id {way}, checkpoint.no {way}" if by_id else f"checkpoint.no {way}"
         if thread is not None and by_id:
-            order = "id DESC"  # as the index has them: no two of a thread have the same
+            order = f"id {way}"  # as the index has them: no two of a thread have the same
         # From the thread's side when it is named, else from the checkpoints', which are in order already.
         by_name = name is not None and thread is None
         source = "FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no" if by_name else _FROM
@@ -105,179 +97,197 @@ class Rows:
         for row in self._connection.execute(sql, values):
             yield CheckpointRow._make(row)
 
-    def names(self, space: str) -> Iterator[tuple[str, str]]:
-        """Each thread that has checkpoints, with its part, the one saved to last first."""
+    def threads(self, space: str) -> Iterator[ThreadKey]:
+        """Each thread and part that has checkpoints, the one saved to last first."""
         newest = f"(SELECT max(c.no) FROM checkpoint AS c WHERE c.thread = thread.no AND {_ALIVE})"
         sql = (
             f"SELECT name, ns, {newest} AS newest FROM thread WHERE space = ?2 AND newest NOTNULL ORDER BY newest DESC"
         )
         for name, ns, _ in self._connection.execute(sql, (self._now, space)):
-            yield name, ns
+            yield ThreadKey(space, name, ns)
 
-    def chain(self, no: int) -> list[Link]:
+    def chain(self, row: int) -> list[Link]:
         """A checkpoint and all that it is made of, itself first and the whole state last."""
-        return [Link._make(row) for row in self._connection.execute(_CHAIN, (no,))]
+        return [Link._make(each) for each in self._connection.execute(_CHAIN, (row,))]
 
-    def built_on(self, thread: int, nos: Sequence[int]) -> list[Link]:
-        """The checkpoints whose bodies are changes of these."""
-        wanted = set(nos)
+    def children(self, thread: ThreadKey, rows: Sequence[int]) -> list[Link]:
+        """The checkpoints of the thread whose bodies are changes of these."""
+        wanted = set(rows)
         sql = "SELECT no, base FROM checkpoint WHERE thread = ? AND base NOTNULL ORDER BY no"
-        built = [no for no, base in fetch(self._connection, sql, (thread,)) if base in wanted]
+        children = [row for row, base in fetch(self._connection, sql, (self._find_thread(thread),)) if base in wanted]
         link = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
-        return [Link._make(self._connection.execute(link, (no,)).get) for no in built]
+        return [Link._make(self._connection.execute(link, (row,)).get) for row in children]
 
-    def expired(self, before: int, limit: int) -> list[tuple[int, int, str]]:
-        """Some of the checkpoints that expired before then."""
-        sql = "SELECT thread, no, id FROM checkpoint WHERE expires_at <= ? LIMIT ?"
-        return fetch(self._connection, sql, (before, limit))
+    def measure(self, space: str, name: str | None) -> tuple[int, int, int]:
+        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
+        sql = f"SELECT count(*), ifnull(sum(base IS NULL), 0), ifnull(sum(length(body)), 0) {_FROM}"
+        where = f"WHERE space = ?2 AND {_ALIVE} AND (?3 IS NULL OR name = ?3)"
+        return cast(tuple[int, int, int], self._connection.execute(f"{sql} {where}", (self._now, space, name)).get)
 
-    def pending(self, thread: int, id: str) -> list[PendingWrite]:
-        """What was written after a checkpoint, in the order of the tasks' paths, tasks and places."""
+    def list_expired(self, limit: int, before: int) -> list[tuple[ThreadKey, int, str]]:
+        """Some checkpoints that expired by then."""
+        sql = f"SELECT space, name, ns, checkpoint.no, id {_FROM} WHERE expires_at <= ? LIMIT ?"
+        rows = fetch(self._connection, sql, (before, limit))
+        return [(ThreadKey(*each[:3]), *each[3:]) for each in rows]
+
+    def pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
+        """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
         sql = f"SELECT {_PENDING} FROM pending WHERE thread = ? AND id = ? ORDER BY path, task, at"
-        return [PendingWrite._make(row) for row in self._connection.execute(sql, (thread, id))]
+        return [PendingWrite._make(row) for row in self._connection.execute(sql, (self._find_thread(thread), id))]
 
     # Changing.
 
-    def insert(
-        self, thread: int, id: str, parent: str | None, base: tuple[int | None, int, int], *,
-        created_at: int, expires_at: int | None, metadata: str, body: bytes,
-    ) -> int:  # fmt: skip
-        """Add a checkpoint with its base, depth and place; its number."""
+    def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
+        """Add a checkpoint to a thread, which is made if need be."""
+        expires_at = None if new.ttl is None else self._now + new.ttl
+        row = self._insert(
+            self._make_thread(thread), new.id, new.parent, new.base, new.depth, new.position, self._now, expires_at,
+            new.metadata, new.body,
+        )  # fmt: skip
+        return CheckpointRow(row, thread.name, thread.ns, new.id, new.parent, self._now, expires_at, new.metadata)
+
+    def _insert(self, *values: Any) -> int:
         self._connection.execute(
             "INSERT INTO checkpoint"
             " (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
             " VALUES (1 + max((SELECT no FROM checkpoint_gone), ifnull((SELECT max(no) FROM checkpoint), 0)),"
             " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (thread, id, parent, *base, created_at, expires_at, metadata, body),
+            values,
         )
+        row = self._connection.last_insert_rowid()
+        created_at, expires_at = values[6:8]
         if expires_at is not None:  # a clock that is set back must not bring it to life again
             if self._connection.execute("SELECT updated > ? FROM state", (self._now + SLACK,)).get:
                 correct_time(self._connection, self._now)
             self._connection.execute("UPDATE state SET updated = ?1 WHERE updated < ?1", (created_at,))
-        return self._connection.last_insert_rowid()
+        return row
 
-    def rebase(self, no: int, base: int | None, depth: int, body: bytes) -> None:
-        """Write a checkpoint's state as a change of another."""
+    def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
+        """Store a checkpoint's state as a change of another."""
         sql = "UPDATE checkpoint SET base = ?, depth = ?, body = ? WHERE no = ?"
-        self._connection.execute(sql, (base, depth, body, no))
+        self._connection.execute(sql, (base, depth, body, row))
 
-    def remove(self, nos: Sequence[int]) -> None:
-        """Delete checkpoints."""
-        if nos:
-            highest = max(nos)
-            self._connection.execute("UPDATE checkpoint_gone SET no = ? WHERE no < ?", (highest, highest))
-        for some in _batches(nos):
+    def delete(self, rows: Sequence[int]) -> None:
+        """Delete checkpoints; what is pending after them stays."""
+        if rows:
+            self._connection.execute("UPDATE checkpoint_gone SET no = ?1 WHERE no < ?1", (max(rows),))
+        for some in _batches(rows):
             marks = _marks(some)
             self._connection.execute(f"DELETE FROM checkpoint_word WHERE rowid IN ({marks})", some)
             self._connection.execute(f"DELETE FROM checkpoint WHERE no IN ({marks})", some)
 
-    def tidy(self, thread: int) -> None:
-        """Forget a thread that has no checkpoints left, with what was pending there."""
-        if not self._connection.execute("SELECT 1 FROM checkpoint WHERE thread = ? LIMIT 1", (thread,)).get:
-            self._connection.execute("DELETE FROM pending WHERE thread = ?", (thread,))
-            self._connection.execute("DELETE FROM thread WHERE no = ?", (thread,))
+    def prune(self, thread: ThreadKey, ids: Sequence[str] = ()) -> None:
+        """Delete what is pending after these checkpoints, and all of the thread if it has no checkpoints left."""
+        number = self._find_thread(thread)
+        for each in ids:
+            self._connection.execute("DELETE FROM pending WHERE thread = ? AND id = ?", (number, each))
+        if not self._connection.execute("SELECT 1 FROM checkpoint WHERE thread = ? LIMIT 1", (number,)).get:
+            self._connection.execute("DELETE FROM pending WHERE thread = ?", (number,))
+            self._connection.execute("DELETE FROM thread WHERE no = ?", (number,))
+            self._threads.pop(thread, None)
 
-    def forget(self, space: str, name: str) -> int:
-        """Delete a thread with all its parts, and what is pending; how many checkpoints there were."""
-        count = 0
-        for (thread,) in fetch(self._connection, "SELECT no FROM thread WHERE space = ? AND name = ?", (space, name)):
-            nos = [no for (no,) in fetch(self._connection, "SELECT no FROM checkpoint WHERE thread = ?", (thread,))]
-            count += len(nos)
-            self.remove(nos)
-            self.tidy(thread)
-        return count
+    def delete_thread(self, space: str, name: str) -> list[int]:
+        """Delete a thread with all its parts, and what is pending; the rows that there were."""
+        sql = "SELECT checkpoint.no FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no"
+        rows = [row for (row,) in fetch(self._connection, f"{sql} WHERE space = ? AND name = ?", (space, name))]
+        self.delete(rows)
+        for ns in self._parts(space, name):
+            self.prune(ThreadKey(space, name, ns))
+        return rows
 
-    def copy(self, space: str, name: str, target: str) -> int:
-        """Add to `target` a copy of every checkpoint of the thread, and of what is pending; how many."""
-        count = 0
-        for thread, ns in fetch(
-            self._connection, "SELECT no, ns FROM thread WHERE space = ? AND name = ?", (space, name)
-        ):
-            copied = self.thread(space, target, ns, make=True)
-            assert copied is not None
-            numbers: dict[int | None, int | None] = {None: None}
-            for no, which, parent, base, depth, place, made, expires, metadata, body in fetch(
+    def copy(self, space: str, name: str, target: str) -> None:
+        """Add to `target` a copy of every checkpoint of the thread, and of what is pending."""
+        for ns in self._parts(space, name):
+            source, copy = (
+                self._find_thread(ThreadKey(space, name, ns)),
+                self._make_thread(ThreadKey(space, target, ns)),
+            )
+            rows: dict[int | None, int | None] = {None: None}
+            for row, which, parent, base, *rest in fetch(
                 self._connection,
                 "SELECT no, id, parent, base, depth, place, created_at, expires_at, metadata, body FROM checkpoint"
                 " WHERE thread = ? ORDER BY no",
-                (thread,),
+                (source,),
             ):
-                numbers[no] = self.insert(
-                    copied, which, parent, (numbers[base], depth, place), created_at=made,
-                    expires_at=expires, metadata=metadata, body=body,
-                )  # fmt: skip
-                count += 1
+                rows[row] = self._insert(copy, which, parent, rows[base], *rest)
             self._connection.execute(
                 f"INSERT INTO pending (thread, id, {_PENDING}) SELECT ?, id, {_PENDING} FROM pending WHERE thread = ?",
-                (copied, thread),
+                (copy, source),
             )
-        return count
 
-    def write(self, thread: int, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
-        """Keep what a task wrote; what is at its place already stays, unless its write says otherwise."""
+    def write_pending(self, thread: ThreadKey, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:
+        """Store what a task wrote; a write that is there already stays, unless the new one says that it replaces it."""
+        number = self._make_thread(thread)
         for each, replaces in writes:
             self._connection.execute(
                 f"INSERT OR {'REPLACE' if replaces else 'IGNORE'} INTO pending (thread, id, {_PENDING})"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (thread, id, *each),
+                (number, id, *each),
             )
-
-    def drop_pending(self, thread: int, ids: Sequence[str]) -> None:
-        """Forget what was written after these checkpoints."""
-        for each in ids:
-            self._connection.execute("DELETE FROM pending WHERE thread = ? AND id = ?", (thread, each))
 
     # Searching.
 
-    def space(self, thread: int) -> str:
-        """The space that a thread is in."""
-        return str(self._connection.execute("SELECT space FROM thread WHERE no = ?", (thread,)).get)
-
-    def unsought(self, space: str, limit: int) -> tuple[list[tuple[Link, str]], int]:
-        """The next checkpoints whose words were not taken in, each with its metadata, and how far one then is."""
-        upto = int(self._connection.execute("SELECT upto FROM checkpoint_sought WHERE space = ?", (space,)).get or 0)
+    def list_unindexed(self, space: str, limit: int) -> list[Link]:
+        """The oldest checkpoints of a space whose words were not indexed yet."""
+        upto = self._connection.execute("SELECT upto FROM checkpoint_sought WHERE space = ?", (space,)).get or 0
         rows = fetch(
             self._connection,
-            f"SELECT {_LINK}, metadata {_FROM} WHERE checkpoint.no > ? AND space = ? ORDER BY checkpoint.no LIMIT ?",
+            f"SELECT {_LINK} {_FROM} WHERE checkpoint.no > ? AND space = ? ORDER BY checkpoint.no LIMIT ?",
             (upto, space, limit),
         )
-        return [(Link._make(row[:-1]), row[-1]) for row in rows], rows[-1][0] if rows else upto
+        return [Link._make(row) for row in rows]
 
-    def take_in(self, space: str, words: Sequence[tuple[int, str]], upto: int | None) -> None:
-        """Keep the words of checkpoints, in place of those they had, in a space that is searched."""
-        searched = self._connection.execute("SELECT 1 FROM checkpoint_sought WHERE space = ?", (space,)).get
-        if upto is None and not searched:
-            return
-        for no, text in words:
-            self._connection.execute("INSERT OR REPLACE INTO checkpoint_word (rowid, words) VALUES (?, ?)", (no, text))
-        if upto is not None:
-            self._connection.execute(
-                "INSERT INTO checkpoint_sought (space, upto) VALUES (?, ?)"
-                " ON CONFLICT (space) DO UPDATE SET upto = max(upto, excluded.upto)",
-                (space, upto),
-            )
+    def index_words(self, space: str, words: Sequence[tuple[int, str]]) -> None:
+        """Store the words of the checkpoints that `list_unindexed` gave, by their rows."""
+        for row, text in words:
+            self._store_words(row, text)
+        self._connection.execute(
+            "INSERT INTO checkpoint_sought (space, upto) VALUES (?, ?)"
+            " ON CONFLICT (space) DO UPDATE SET upto = max(upto, excluded.upto)",
+            (space, max(row for row, _ in words)),
+        )
 
-    def bringing(self, space: str, word: str) -> list[tuple[int, int]]:
-        """Of each thread that has come to hold the word its number, and that of the first checkpoint that did."""
-        return fetch(
-            self._connection,
-            "SELECT thread.no, min(checkpoint.no) FROM checkpoint_word"
+    def replace_words(self, space: str, row: int, words: str) -> None:
+        """Store other words of a checkpoint, if its space has indexed words at all."""
+        if self._connection.execute("SELECT 1 FROM checkpoint_sought WHERE space = ?", (space,)).get:
+            self._store_words(row, words)
+
+    def first_mentions(self, space: str, word: str) -> list[tuple[int, CheckpointRow]]:
+        """For each thread that holds the word: the first checkpoint that did."""
+        rows = self._connection.execute(
+            # Beside min(), SQLite takes the other columns from the row that has the least.
+            f"SELECT thread.no, min(checkpoint.no), {_ROW} FROM checkpoint_word"
             " CROSS JOIN checkpoint ON checkpoint.no = checkpoint_word.rowid"
             " CROSS JOIN thread ON thread.no = checkpoint.thread"
             f" WHERE checkpoint_word MATCH ?2 AND space = ?3 AND {_ALIVE} GROUP BY thread.no",
             (self._now, '"' + word.replace('"', '""') + '"', space),
         )
+        return [(row[0], CheckpointRow._make(row[2:])) for row in rows]
 
-    def numbered(self, no: int) -> CheckpointRow | None:
-        """The checkpoint with this number."""
-        return self._one(f"SELECT {_ROW} {_FROM} WHERE checkpoint.no = ?2 AND {_ALIVE}", no)
+    def _store_words(self, row: int, words: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO checkpoint_word (rowid, words) VALUES (?, ?)", (row, words))
 
-    def every(self) -> Iterator[CheckpointRow]:
-        """Every checkpoint of every space, also what has expired, in the order of their numbers."""
-        for row in self._connection.execute(f"SELECT {_ROW} {_FROM} ORDER BY checkpoint.no"):
-            yield CheckpointRow._make(row)
+    def _find_thread(self, thread: ThreadKey) -> int | None:
+        number = self._threads.get(thread)
+        if number is None:
+            sql = "SELECT no FROM thread WHERE space = ? AND name = ? AND ns = ?"
+            number = self._connection.execute(sql, thread).get
+            if number is not None:
+                self._threads[thread] = number
+        return number
 
-    def _one(self, sql: str, *values: Any) -> CheckpointRow | None:
+    def _make_thread(self, thread: ThreadKey) -> int:
+        number = self._find_thread(thread)
+        if number is None:
+            self._connection.execute("INSERT INTO thread (space, name, ns) VALUES (?, ?, ?)", thread)
+            number = self._threads[thread] = self._connection.last_insert_rowid()
+        return number
+
+    def _parts(self, space: str, name: str) -> list[str]:
+        sql = "SELECT ns FROM thread WHERE space = ? AND name = ?"
+        return [ns for (ns,) in fetch(self._connection, sql, (space, name))]
+
+    def _fetch_one(self, sql: str, *values: Any) -> CheckpointRow | None:
         row = self._connection.execute(sql, (self._now, *values)).fetchone()
         return None if row is None else CheckpointRow._make(row)
 

@@ -1,4 +1,4 @@
-"""What can be said of a store as a whole: is it sound, how large is it, and a copy of it."""
+"""Whether a store is sound: the database, its counters and tags, and each derived part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import apsw
 
 from ..interface import Progress
 from .database import Database, fetch
-from .record_rows import moment, steady
+from .store_time import moment
 from .word_index import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
@@ -57,23 +57,6 @@ def recount(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM vector WHERE no NOT IN (SELECT no FROM record)")
 
 
-def copy(database: Database, target: Path, progress: Progress | None) -> None:
-    """Copy the database, page by page, while others read and write it."""
-    connection = apsw.Connection(str(target))
-    try:
-        target.chmod(0o600)
-        # A source with a snapshot of its own: else every write of another process would start the copy over.
-        with database.reading() as source, connection.backup("main", source, "main") as work:
-            while not work.done:
-                work.step(2000)
-                if progress:
-                    progress("copy", work.page_count - work.remaining, work.page_count)
-        # What the copy's own folder does not have must not be believed to be there.
-        connection.execute("UPDATE state SET index_name = '', indexed_seq = 0; DELETE FROM segment")
-    finally:
-        connection.close()
-
-
 def held_log(database: Database) -> str | None:
     """Move the log into the database; if much of it cannot be, because somebody still reads what was, a sentence."""
     held = database.checkpoint()
@@ -81,50 +64,6 @@ def held_log(database: Database) -> str | None:
         return None
     log = f"{database.path.name}-wal"
     return f"{log} grows, {held >> 20} MiB by now: some program has been reading for long and does not end; stop it"
-
-
-def stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
-    """Numbers about the store for people."""
-    with database.reading() as connection:
-        state = State.read(connection)
-        vectors = fetch(
-            connection,
-            "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
-        )
-        waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
-        expiring, expired = connection.execute(
-            "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
-            (steady(now, state.updated),),
-        ).get
-        checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
-        schema = connection.pragma("user_version")
-    numbers: dict[str, int | str] = {
-        "store": str(folder),
-        "records": state.records - expired,
-        "words": state.words,
-        "changes": state.seq,
-        "expiring": expiring - expired,
-        "expired": expired,
-        "waiting_for_index": waiting,
-        "checkpoints": checkpoints,
-        "threads": threads,
-        "schema": schema,
-        "sqlite": apsw.sqlite_lib_version(),
-        "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
-        "bytes_log": _size(folder / "memory.db-wal"),
-        "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
-        "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
-        "background_fault": state.fault,
-        "updated": moment(state.updated).isoformat() if state.updated else "",
-    }
-    return numbers | {f"vectors:{name}": count for name, count in vectors}
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size if file.is_file() else 0
-    except FileNotFoundError:
-        return 0  # an index in use removes files as it merges
 
 
 def _integrity(connection: apsw.Connection) -> Iterator[str]:

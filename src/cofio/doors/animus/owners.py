@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from ...values.errors import Conflict, NotFound, Unavailable
 from ...values.records import Json, Kind, Record, Scope
+from ...values.scopes import ANIMUS, ANIMUS_OWNERS
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
-ROOT = Scope("animus")
-REGISTRY = Scope("cofio", "animus")
 SOURCE = "animus"
 LONGEST_SEGMENT = 64
 TRIES = 20  # at an entry that others make and remove at the same time
@@ -72,7 +71,7 @@ class Place:
         Raises:
             Invalid: a name is too long, or holds what no name may.
         """
-        return Scope(*ROOT.names, *(name for name in (self.project, self.agent, self.task) if name is not None))
+        return Scope(*ANIMUS.names, *(name for name in (self.project, self.agent, self.task) if name is not None))
 
     @property
     def data(self) -> dict[str, Json]:
@@ -87,7 +86,7 @@ def known(engine: Engine, place: Place) -> Record | None:
     Raises:
         Collision: the id is another scope's.
     """
-    entry = engine.get(REGISTRY, place.id, kind=Kind.STATE)
+    entry = engine.get(ANIMUS_OWNERS, place.id, kind=Kind.STATE)
     if entry is not None and entry.data != place.data:
         raise Collision(place.id)
     return entry
@@ -103,7 +102,7 @@ def claim(engine: Engine, place: Place) -> None:
         if known(engine, place) is not None:
             return
         with suppress(Conflict):  # someone else was first: perhaps for the same scope
-            engine.put(REGISTRY, place.id, kind=Kind.STATE, data=place.data, source=SOURCE, if_version=0)
+            engine.put(ANIMUS_OWNERS, place.id, kind=Kind.STATE, data=place.data, source=SOURCE, if_version=0)
             return
     raise Unavailable(f"the entry of scope {place.id} is made and removed all the time; try again")
 
@@ -133,7 +132,7 @@ def listed(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
     wanted = normalize(project) if project else None
     offset = 0
     while True:
-        page = engine.list(REGISTRY, exact=True, kinds=(Kind.STATE,), limit=PAGE, offset=offset, newest=False)
+        page = engine.list(ANIMUS_OWNERS, exact=True, kinds=(Kind.STATE,), limit=PAGE, offset=offset, newest=False)
         for names in (entry.data for entry in page if isinstance(entry.data, dict)):
             if wanted is None or normalize(str(names.get("project_id"))) == wanted:
                 yield names

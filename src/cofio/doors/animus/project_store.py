@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.settings import Settings, find_store
+from ...config.settings import Settings
+from ...engine.opening import exists, resolve_store
 from ...values.errors import CofioError, Invalid, Unavailable
 
 if TYPE_CHECKING:
@@ -40,20 +41,20 @@ class Home:
             self.wrote |= make
             if self._engine is None:
                 try:
-                    self._engine = self._opened(make)
+                    self._engine = self._open(make)
                 except (Invalid, OSError) as error:  # a wrong setting or root: no fault of whoever asks
                     raise Unavailable(str(error)) from error
             return self._engine
 
-    def _opened(self, make: bool) -> Engine | None:
-        folder = find_store(self._store, start=self._root)
-        if not make and not (folder / "memory.db").exists():
+    def _open(self, make: bool) -> Engine | None:
+        address = resolve_store(self._store, start=self._root)
+        if not make and not exists(address):
             return None
         if not self._root.is_dir():
             raise Unavailable(f"the project root {self._root} is not a folder")
         from ...engine.engine import Engine
 
-        return Engine.open(folder, settings=Settings.load(folder), clock=self._clock)
+        return Engine.open(address, settings=Settings.load(address.home), clock=self._clock)
 
     def close(self) -> None:
         """Let go of the memory; where many short processes wrote and none stayed to index it, do that first."""

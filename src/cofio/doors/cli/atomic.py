@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from secrets import token_hex
 
-from ...system.disk import replace, sync, sync_path
+from ...system.atomic_files import replace_path
+from ...system.disk import set_mode
 from ...values.errors import Invalid
 
 
@@ -33,23 +33,10 @@ def put(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
     first = next((each for each in (kept, mode) if each is not None), 0o666)
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{token_hex(8)}.tmp")
-    try:
-        # Not a file of the tempfile module: those are for their owner alone, whatever the umask says.
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, first)) as file:
-            if kept is not None:
-                os.chmod(temporary, kept)
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            sync(file.fileno())
-        replace(temporary, target)
-    except BaseException as error:
-        if temporary.exists():
-            temporary.unlink()
-        if isinstance(error, OSError):
-            error.filename = str(target)  # a full disk names no file, and the temporary one means nothing to anybody
-        raise
-    sync_path(target.parent)
+    with replace_path(target, mode=first) as file:
+        if kept is not None:
+            set_mode(file.fileno(), kept)
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _mode(path: Path) -> int | None:

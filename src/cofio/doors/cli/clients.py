@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...config.installation import find_installation, join_words, start_command
-from ...config.settings import find_store
+from ...engine.opening import resolve_store
 from ...values.errors import Invalid
 from ...values.records import Json, check_text
 from .atomic import put, read
@@ -266,7 +266,7 @@ def _command(args: Namespace, client: Client, held: Mapping[str, object] | None 
     given = _given(_words(held))
     asked = any(map(os.environ.get, _STORES)) or not client.follows
     if args.store is not None or (asked and not _settled(held, given)):
-        given = _with_store(given, str(find_store(args.store).absolute()))
+        given = _with_store(given, resolve_store(args.store).spell())
     words += given
     for word in words:
         check_text("command", word, MAX_PATH)

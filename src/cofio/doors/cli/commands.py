@@ -14,7 +14,7 @@ from ...values.query import Page, Query
 from ...values.records import Kind
 from ..display import neutralise_line
 from . import chat_import, config, documents, editor, maintenance, memory_files, trust, vault_commands
-from .context import FEW, opened, place, scrub, settle, waiting
+from .context import FEW, count_waiting, load_settings, open_memory, scrub, settle
 from .explanations import explain
 from .identifiers import resolve, shorten
 from .parser import misused
@@ -37,7 +37,7 @@ def add(args: Namespace) -> int:
         return misused(args, "--dedupe and --similar do not go with --key: a key holds one record")
     text = _text(args)
     _refuse_secrets(args, text)
-    with opened(args, make=True) as engine:
+    with open_memory(args, make=True) as engine:
         if args.key is not None:
             record = engine.put(
                 args.scope, args.key, text=text, data=args.data, title=args.title, kind=args.kind or "item",
@@ -62,7 +62,7 @@ def add(args: Namespace) -> int:
 
 def _refuse_secrets(args: Namespace, text: str) -> None:
     """Refuse what looks like a secret, unless it is allowed; a key may say that what it holds is one."""
-    _, settings = place(args)
+    _, settings = load_settings(args)
     held = {"text": text, "data": args.data}
     if args.key is not None:
         held = {name: {args.key: value} for name, value in held.items()}
@@ -92,9 +92,9 @@ def search(args: Namespace) -> int:
         " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=asked_filter(args),
         mode=args.mode, limit=args.limit, floor=args.floor,
     )  # fmt: skip
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         page = engine.search(query)
-        without = waiting(engine) if page.degraded and query.mode != "keyword" else 0
+        without = count_waiting(engine) if page.degraded and query.mode != "keyword" else 0
         if 0 < without <= FEW and settle(engine, limit=FEW):
             page = engine.search(query)
         short = shorten(args, engine, [hit.record.id for hit in page])
@@ -126,7 +126,7 @@ def _nothing(query: Query, page: Page) -> str:
 def listing(args: Namespace) -> int:
     """List records, and say when there are more."""
     bounds = {"exact": args.exact, "kinds": visible_kinds(args), "filter": visible_filter(args)}
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         found = engine.list(args.scope, **bounds, limit=args.limit, offset=args.offset, newest=not args.oldest)
         after = args.offset + len(found)
         count = engine.count(args.scope, **bounds) if len(found) in (0, args.limit) else after
@@ -145,7 +145,7 @@ def show(args: Namespace) -> int:
     """Show one record, by its id or its key."""
     if (args.id is None) == (args.key is None):
         return misused(args, "give the id of a record, or its key with --key")
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         record = resolve(engine, args.id) if args.key is None else engine.get(args.scope, args.key, kind=args.kind)
     if record is None:
         note(f"{path(args.scope)} has no {args.kind} with the key {args.key!r}; `cofio list` shows what there is")
@@ -160,7 +160,7 @@ def rm(args: Namespace) -> int:
         return misused(args, "give the ids of records, or a scope with --scope")
     if args.scope is not None and not args.yes and not sys.stdin.isatty():
         return misused(args, "forgetting a scope needs --yes where nobody can be asked")
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         if args.scope is None:
             # All are found first: with a wrong one among them, nothing is forgotten.
             doomed = {record.id: record for record in [resolve(engine, each) for each in args.ids]}
@@ -191,7 +191,7 @@ def _agreed(question: str) -> bool:
 
 def scopes(args: Namespace) -> int:
     """Show the scopes with their numbers."""
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         counts = visible_scopes(args, engine)
     output(as_json=args.json).scopes(counts)
     return 0

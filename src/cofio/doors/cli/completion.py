@@ -16,6 +16,7 @@ from argcomplete.shell_integration import shellcode
 
 from ...values.errors import CofioError
 from ...values.records import Importance, Kind
+from ...values.scopes import MCP
 from ..display import neutralise_line
 
 if TYPE_CHECKING:
@@ -68,13 +69,14 @@ def _from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) 
 
     def candidates(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
         from ...engine.engine import Engine
-        from .context import exists, place
+        from ...engine.opening import exists
+        from .context import load_settings
 
         try:
-            folder, settings = place(parsed_args)
-            if not exists(folder):
+            address, settings = load_settings(parsed_args)
+            if not exists(address):
                 return {}
-            with Engine.open(folder, settings=replace(settings, background=False, embedder="none")) as engine:
+            with Engine.open(address, settings=replace(settings, background=False, embedder="none")) as engine:
                 return find(engine, prefix, parsed_args)
         except (CofioError, OSError):
             return {}
@@ -118,7 +120,7 @@ def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     from ...values.query import AllOf, Where
     from ...values.records import Scope
 
-    scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or "mcp")
+    scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or str(MCP))
     kind = Kind(args.kind or "item") if not isinstance(args.kind, list) else Kind.ITEM
     begins = AllOf(Where("key", ">=", prefix), Where("key", "<", prefix + chr(sys.maxunicode)))
     found = engine.headings(scope, exact=True, kinds=(kind,), filter=begins, limit=MOST)
@@ -133,13 +135,13 @@ def _names(values: Iterable[str]) -> Completer:
 
 
 def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
-    from ...config.settings import find_store
+    from ...engine.opening import resolve_store
     from ..web.tokens import Tokens
 
     if parsed_args.verb != "rm":
         return {}
     try:
-        return {each.name: each.made for each in Tokens(find_store(parsed_args.store)).all()}
+        return {each.name: each.made for each in Tokens(resolve_store(parsed_args.store).home).all()}
     except CofioError:
         return {}
 

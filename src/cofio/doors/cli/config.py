@@ -10,9 +10,10 @@ from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
 
-from ...config.settings import Gathered, Settings, find_store, gather
+from ...config.settings import Gathered, Settings, gather
 from ...config.toml_files import FILE
 from ...config.trust import sanitize
+from ...engine.opening import resolve_store
 from ...system.user_folders import find_config_folder
 from ...values.records import Json
 from .terminal import note, output
@@ -51,8 +52,9 @@ def config(args: Namespace) -> int:
     if args.sample:
         print_sample(args)
         return 0
-    folder = find_store(args.store)
-    settings, found = Settings.load(folder), gather(folder)
+    address = resolve_store(args.store)
+    home = address.home
+    settings, found = Settings.load(home), gather(home)
     shown = {
         each.name: (_mask(each.name, getattr(settings, each.name)), _origin(each.name, found))
         for each in fields(Settings)
@@ -61,15 +63,15 @@ def config(args: Namespace) -> int:
         {"name": name, "value": value, "from": origin, "ignored": found.ignored.get(name)}
         for name, (value, origin) in shown.items()
     ]
-    files: list[Json] = [str(path) for path in _files(folder)]
-    rows = {"store": (str(folder), _found(args))}
+    files: list[Json] = [str(path) for path in _files(home)]
+    rows = {"store": (str(address), _found(args))}
     for name, (value, origin) in shown.items():
         rows[name] = (_show(value), f"{origin}{' (another is ignored)' if name in found.ignored else ''}")
-    output(as_json=args.json).settings(rows, store=str(folder), found=_found(args), files=files, settings=entries)
+    output(as_json=args.json).settings(rows, store=str(address), found=_found(args), files=files, settings=entries)
     sys.stdout.flush()
     if args.json:
         return 0
-    read = [str(path) for path in _files(folder) if path.exists()]
+    read = [str(path) for path in _files(home) if path.exists()]
     note(
         f"{'read from ' + ' and '.join(read) if read else 'no file sets anything'}; `cofio config --sample` prints one"
     )
@@ -93,10 +95,10 @@ def _sample(default: object) -> str:
     return "true" if default is None else json.dumps(default)  # a switch that is unset
 
 
-def _files(folder: Path) -> list[Path]:
+def _files(home: Path) -> list[Path]:
     """The files that may set something, the one that wins last."""
     own = find_config_folder()
-    return [*([own / FILE] if own is not None else []), folder / FILE]
+    return [*([own / FILE] if own is not None else []), home / FILE]
 
 
 def _found(args: Namespace) -> str:

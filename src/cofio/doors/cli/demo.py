@@ -8,17 +8,18 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ...conversations.conversations import Conversations, Place
+from ...conversations.conversations import Conversations, Project
 from ...conversations.deletion import forget
 from ...extract.extractor import Message
 from ...files import Tree, dispatch, home
 from ...values.changes import Delete, Drop
 from ...values.errors import Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST
-from ...values.records import Draft, Importance, Json, Kind, Record, Scope
+from ...values.records import Draft, Importance, Json, Kind, Record
+from ...values.scopes import DEMO
 from ...vault.lifecycle import vaulted
 from . import vault_commands
-from .context import FEW, opened, place, scrub, settle
+from .context import FEW, load_settings, open_memory, scrub, settle
 from .terminal import counted, note, output, path
 from .visibility import VISIBLE
 
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     from ...vault.vault import Vault
 
 SOURCE = "demo"
-ROOT = Scope("demo")
 OWNER = "demo"
-TALKS = Place(app="demo", project="demo")
-SCOPES = (ROOT, TALKS.scope, home(OWNER))
+TALKS = Project(app="demo", name="demo")
+SCOPES = (DEMO, TALKS.scope, home(OWNER))
 """All that the demo ever writes to."""
 _LEDGER = "records"  # the key under which it keeps which records are its own
 
@@ -100,8 +100,8 @@ def demo(args: Namespace) -> int:
 
 
 def _fill(args: Namespace) -> int:
-    folder, settings = place(args)
-    with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
+    address, settings = load_settings(args)
+    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
         is_ours = _own(engine) is None and _claim(engine)
         if is_ours:
             _write(engine, Conversations(engine, zone=settings.zone, mirror=vault))
@@ -132,14 +132,14 @@ def _write(engine: Engine, conversations: Conversations) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     engine.write_many(
         Draft(
-            scope=ROOT / "harbour", title=title, text=text, tags=tuple(tags.split(",")), author=author,
+            scope=DEMO / "harbour", title=title, text=text, tags=tuple(tags.split(",")), author=author,
             importance=importance, source=SOURCE,
         )
         for title, text, tags, author, importance in NOTES
     )  # fmt: skip
-    engine.put(ROOT / "harbour", "branch", text="release/2.4", source=SOURCE)
+    engine.put(DEMO / "harbour", "branch", text="release/2.4", source=SOURCE)
     state: dict[str, Json] = {"version": "2.4", "phase": "testing", "open_bugs": 3}
-    engine.put(ROOT / "harbour", "release", data=state, title="Release 2.4", kind=Kind.STATE, source=SOURCE)
+    engine.put(DEMO / "harbour", "release", data=state, title="Release 2.4", kind=Kind.STATE, source=SOURCE)
     _note_own(engine)
     command = {"command": "create", "path": "/memories/runbook.md", "file_text": RUNBOOK}
     dispatch(engine, home(OWNER), command, source=SOURCE)
@@ -160,12 +160,12 @@ def _write(engine: Engine, conversations: Conversations) -> None:
 def _note_own(engine: Engine) -> None:
     """Remember which records are the demo's, so that it never takes away others."""
     ids: list[Json] = [record.id for record in _visible(engine)]
-    engine.put(ROOT, _LEDGER, data=ids, kind=Kind.LEDGER, source=SOURCE)
+    engine.put(DEMO, _LEDGER, data=ids, kind=Kind.LEDGER, source=SOURCE)
 
 
 def _own(engine: Engine) -> set[str] | None:
     """The ids of the demo's records; None when it is not here."""
-    kept = engine.get(ROOT, _LEDGER, kind=Kind.LEDGER)
+    kept = engine.get(DEMO, _LEDGER, kind=Kind.LEDGER)
     return None if kept is None or not isinstance(kept.data, list) else {str(each) for each in kept.data}
 
 
@@ -187,14 +187,14 @@ def _claim(engine: Engine) -> bool:
             " its own, with --store demo-memory"
         )
     try:
-        engine.put(ROOT, _LEDGER, data=[], kind=Kind.LEDGER, source=SOURCE, if_version=0)
+        engine.put(DEMO, _LEDGER, data=[], kind=Kind.LEDGER, source=SOURCE, if_version=0)
     except Conflict:
         return False
     return True
 
 
 def _remove(args: Namespace) -> int:
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         own = _own(engine)
         if own is None:
             raise Unavailable("the demo is not in this memory: nothing was taken away; `cofio demo` brings it")
@@ -219,7 +219,7 @@ def _forget(engine: Engine, vault: Vault | None, ids: Iterable[str], *, whole: b
         except NotFound:  # it went with another that it was made of
             continue
     if not whole:
-        kept = engine.get(ROOT, _LEDGER, kind=Kind.LEDGER)
+        kept = engine.get(DEMO, _LEDGER, kind=Kind.LEDGER)
         if kept is not None:
             engine.delete(kept.id)
         return

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...values.errors import Invalid, NotFound
-from .context import opened, scrub, settle
+from .context import open_memory, scrub, settle
 from .identifiers import LEAST
 from .parser import misused
 from .terminal import counted, note, output, print_json, printable
 
 if TYPE_CHECKING:
-    from ...conversations.conversations import Place
+    from ...conversations.conversations import Project
     from ...engine.engine import Engine
     from ...knowledge import Documents
     from ...values.records import Record
@@ -38,7 +38,7 @@ def _add(args: Namespace) -> int:
     if args.replace is not None and len(args.files) > 1:
         return misused(args, "--replace takes one file")
     failed = 0
-    with opened(args, make=True) as engine:
+    with open_memory(args, make=True) as engine:
         here, place = _documents(args, engine)
         old = None if args.replace is None else _resolve(place, here, args.replace)
         for name in args.files:
@@ -64,7 +64,7 @@ def _add(args: Namespace) -> int:
 
 
 def _list(args: Namespace) -> int:
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         here, place = _documents(args, engine)
         found, total = here.list(place, category=args.category, sort="title", newest=False, limit=PAGE)
         for record in found:
@@ -90,7 +90,7 @@ def _list(args: Namespace) -> int:
 def _show(args: Namespace) -> int:
     from ...knowledge import get_topic_path, summarise_topic
 
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         here, place = _documents(args, engine)
         record, topics = here.read_whole(place, _resolve(place, here, args.id).id)
     text = "".join(topic.text for topic in topics)
@@ -111,7 +111,7 @@ def _show(args: Namespace) -> int:
 
 
 def _remove(args: Namespace) -> int:
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         here, place = _documents(args, engine)
         # All are found first: with a wrong one among them, nothing is forgotten.
         doomed = [_resolve(place, here, each).id for each in args.ids]
@@ -121,14 +121,14 @@ def _remove(args: Namespace) -> int:
     return 0
 
 
-def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Place]:
-    from ...conversations.conversations import Place
+def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Project]:
+    from ...conversations.conversations import Project
     from ...knowledge import Documents
 
-    return Documents(engine, door="cli"), Place(app=args.app, project=args.project)
+    return Documents(engine, door="cli"), Project(app=args.app, name=args.project)
 
 
-def _resolve(place: Place, here: Documents, written: str) -> Record:
+def _resolve(place: Project, here: Documents, written: str) -> Record:
     """The document whose id this is, or begins with this if no other's does."""
     try:
         return here.read(place, written)

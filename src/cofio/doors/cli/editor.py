@@ -19,16 +19,16 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ...conversations.edits import edited
-from ...conversations.mirror import applied
-from ...conversations.projects import ROOT
+from ...conversations.edits import apply_edit
+from ...conversations.mirror import apply_mirrored
 from ...secrets.policy import admit
 from ...values.changes import Edit
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
 from ...values.records import Json, Kind, Record
+from ...values.scopes import CONVERSATIONS
 from . import vault_commands
 from .argument_values import split_tags
-from .context import FEW, opened, place, settle
+from .context import FEW, load_settings, open_memory, settle
 from .identifiers import resolve
 from .parser import misused
 from .terminal import headline, note, output, path
@@ -107,7 +107,7 @@ def edit(args: Namespace) -> int:
         return misused(args, "give the id of a record, or its key with --key")
     if (args.text is not None and args.stdin) or (args.tag and args.no_tags):
         return misused(args, "--text and --stdin do not go together, nor do --tag and --no-tags")
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         record = _find(args, engine)
     if record.kind in _REFUSALS:
         raise Invalid(record.kind, _REFUSALS[record.kind])
@@ -192,9 +192,9 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
 
 def _write(args: Namespace, record: Record, words: Words) -> Path:
     """The file that is edited, for nobody but its owner."""
-    folder, _ = place(args)
+    address, _ = load_settings(args)
     name = re.sub(r"[^a-zA-Z0-9-]", "_", record.id)[:40]
-    file = folder / FOLDER / f"{name}-{token_hex(3)}.md"
+    file = address.home / FOLDER / f"{name}-{token_hex(3)}.md"
     try:
         file.parent.mkdir(mode=0o700, exist_ok=True)
         with open(file, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as opened:
@@ -232,12 +232,12 @@ def _run(editor: list[str], file: Path) -> None:
 
 def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int:
     """Change the record if it is still as it was."""
-    _, settings = place(args)
+    _, settings = load_settings(args)
     admit("cli", changes, allow=settings.allow_secrets)
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         with vault_commands.followed(args, engine, left="the files of the vault may not say what was edited") as vault:
             change = Edit(id=record.id, fields=_fields(record, changes), if_version=record.version)
-            (answer,) = applied(engine, vault, [change])
+            (answer,) = apply_mirrored(engine, vault, [change])
         assert isinstance(answer, Record)
         short = engine.abbreviate([record.id])[record.id]
         said = f"edited {' and '.join(sorted(changes))} of {short}: {headline(answer)}"
@@ -252,11 +252,11 @@ def _fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
     fields: dict[str, object] = dict(changes)
     if isinstance(tags := changes.get("tags"), list):
         fields["tags"] = tuple(tags)
-    if record.scope.names[:1] != (ROOT,) or not isinstance(record.data, dict):
+    if record.scope not in CONVERSATIONS or not isinstance(record.data, dict):
         return fields
     if record.kind is Kind.FACT and "text" in changes:
-        return fields | edited(record, {"content": changes["text"]})
+        return fields | apply_edit(record, {"content": changes["text"]})
     if record.kind is Kind.EPISODE and changes.keys() & {"title", "text"}:
         said = {"subject": changes.get("title"), "episode": changes.get("text")}
-        return fields | edited(record, {name: value for name, value in said.items() if value})
+        return fields | apply_edit(record, {name: value for name, value in said.items() if value})
     return fields

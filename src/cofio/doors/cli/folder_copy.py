@@ -7,21 +7,18 @@ lead a copy elsewhere.
 from __future__ import annotations
 
 import errno
-import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from secrets import token_hex
 
 from ...backends.interface import Progress
 from ...files import Tree
 from ...files.paths import ROOT, BadPath, canonical, parents
 from ...files.tree import path_of
 from ...secrets.policy import admit
-from ...system.disk import is_link, sync
-from ...system.folders import OpenFolder, open_folder, walk
+from ...system.atomic_files import replace_file
+from ...system.folders import OpenFolder, descend, open_folder, walk
 from ...values.changes import Change
 from ...values.errors import Conflict, Invalid, NotFound, Unavailable
 from ...values.records import MAX_TEXT, Record, check_text
@@ -88,52 +85,20 @@ def _names(name: str, path: str) -> list[str]:
 
 def _put(root: OpenFolder, names: Sequence[str], content: bytes) -> bool:
     """Make a file under an open folder, with the folders that lead to it; whether it is another than before."""
-    with _descended(root, names[:-1]) as parent:
-        if _held(parent, names[-1]) == content:
+    with descend(root, names[:-1], make=0o777) as parent:
+        if _holds(parent, names[-1], content):
             return False
-        temporary = f".{token_hex(8)}.tmp"
-        try:
-            made = parent.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-            with open(made, "wb") as file:
-                file.write(content)
-                file.flush()
-                sync(file.fileno())
-            parent.replace(temporary, names[-1])
-        except BaseException:
-            with suppress(FileNotFoundError):
-                parent.remove(temporary)
-            raise
-        parent.sync()
+        with replace_file(parent, names[-1], mode=0o666) as file:
+            file.write(content)
     return True
 
 
-def _held(parent: OpenFolder, name: str) -> bytes | None:
-    """What a plain file of that name holds; a link is none, and is replaced itself."""
+def _holds(parent: OpenFolder, name: str, content: bytes) -> bool:
+    """Whether a plain file of that name has this content; a link is none, and is replaced itself."""
     try:
-        if not stat.S_ISREG(parent.stat(name).st_mode):
-            return None
-        with open(parent.open(name, os.O_RDONLY), "rb") as file:
-            return file.read()
-    except (FileNotFoundError, PermissionError):
-        return None
-
-
-@contextmanager
-def _descended(root: OpenFolder, names: Sequence[str]) -> Iterator[OpenFolder]:
-    """The open folder that the names lead to, made if need be."""
-    at = root
-    try:
-        for name in names:
-            with suppress(FileExistsError):
-                at.make(name, 0o777)
-            below = at.enter(name)
-            if at is not root:
-                at.close()
-            at = below
-        yield at
-    finally:
-        if at is not root:
-            at.close()
+        return parent.read(name, len(content))[0] == content
+    except (FileNotFoundError, PermissionError, Invalid):
+        return False
 
 
 # In.
@@ -237,16 +202,9 @@ def _read(
 
 def _text(parent: OpenFolder, name: str) -> str:
     """What a file of an open folder holds; raises Invalid when that is no text."""
-    found = parent.stat(name)
-    if is_link(found):  # where it leads could change while it is followed
-        raise Invalid("link", "is a link, and none is followed")
-    if not stat.S_ISREG(found.st_mode):
-        raise Invalid("file", "is no plain file")
-    if found.st_size > LARGEST:
+    content, _ = parent.read(name, LARGEST)
+    if len(content) > LARGEST:
         raise Invalid("file", f"is longer than {MAX_TEXT:,} characters")
-    # A pipe that takes the file's place is not waited for.
-    with open(parent.open(name, os.O_RDONLY), "rb") as opened:
-        content = opened.read(LARGEST + 1)
     try:
         text = content.decode()
         check_text("file", text, MAX_TEXT)

@@ -11,21 +11,23 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.lost_store import find_loss
 from ...config.suggestions import suggest
+from ...engine.opening import exists, find_loss
 from ...system.disk import has_permissions
 from ...text.jsonl import write_line
 from ...values.errors import Invalid, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
-from ...values.records import Kind, Scope, check_text
+from ...values.records import Kind, check_text
+from ...values.scopes import CONVERSATIONS
 from ..web.tokens import Tokens
 from . import transfer, vault_commands
-from .context import MAX_PATH, exists, opened, place, settle, waiting
+from .context import MAX_PATH, count_waiting, load_settings, open_memory, settle
 from .parser import misused
 from .terminal import Bar, Checkup, counted, note, output, printable_json, size
 from .visibility import count_internal
 
 if TYPE_CHECKING:
+    from ...config.address import StoreAddress
     from ...config.settings import Settings
     from ...engine.engine import Engine
 
@@ -35,7 +37,7 @@ LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the do
 
 def stats(args: Namespace) -> int:
     """Show the numbers."""
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         numbers = engine.stats()
         internal = count_internal(engine)
     output(as_json=args.json).numbers(numbers, _describe(numbers, internal))
@@ -89,14 +91,14 @@ def _number(count: int, noun: str) -> str:
 
 def reindex(args: Namespace) -> int:
     """Make anew what is derived."""
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         if args.vectors and engine.embedder() is None and engine.settings.embedder != "none":
             # Else every vector would be thrown away, with nothing to make new ones.
             raise Unavailable("there is no model to embed with, so nothing was changed: run `cofio model install`")
         count = engine.count()
-        with Bar("words", expect=count if args.vectors else waiting(engine)) as bar:
+        with Bar("words", expect=count if args.vectors else count_waiting(engine)) as bar:
             engine.reindex(bar, vectors=args.vectors)
-        left = waiting(engine)
+        left = count_waiting(engine)
     output(as_json=args.json).done(f"indexed {counted(count)}", records=count, waiting_for_vectors=left)
     return 0
 
@@ -106,24 +108,25 @@ def doctor(args: Namespace) -> int:
     from ...embed.provision import read_state
     from ...embed.runtime import find_telemetry
 
-    folder, settings = place(args)
-    facts = {"store": str(folder)}
+    address, settings = load_settings(args)
+    home = address.home
+    facts = {"store": str(address)}
     problems: list[str] = []
     warnings: list[str] = []
     mended: list[str] = []
     try:
-        with opened(args) as engine, Bar("checking") as bar:
+        with open_memory(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
-            problems = found = _around(folder) + vault_commands.find_faults(engine, folder) + within
+            problems = found = _find_faults_around(address) + vault_commands.find_faults(engine, home) + within
             fix = args.fix and not engine.read_only
             if args.fix and not fix:
                 warnings.append("nothing can be mended: the memory is read-only here")
             if found and fix:
-                folder.chmod(0o700)
-                Tokens(folder).make_private()
+                home.chmod(0o700)
+                Tokens(home).make_private()
                 if within:
                     engine.reindex(bar)
-                problems = _around(folder) + vault_commands.find_faults(engine, folder) + engine.check(bar)
+                problems = _find_faults_around(address) + vault_commands.find_faults(engine, home) + engine.check(bar)
                 mended = [fault for fault in found if fault not in problems]
             if fix:
                 engine.scrub()
@@ -139,15 +142,15 @@ def doctor(args: Namespace) -> int:
         if settings.embedder != "none" and numbers["meaning"] != "on":
             warnings.append(f"meaning is {numbers['meaning']}; until then records are found by their words only")
     except Unavailable as error:
-        if not exists(folder):
+        if not exists(address):
             raise
-        problems = [*(problems or _around(folder)), str(error)]
+        problems = [*(problems or _find_faults_around(address)), str(error)]
     state = read_state(settings.models_folder)
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
     words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
     facts["model"] = words[state.kind]
-    facts["permissions"] = f"{folder.stat().st_mode & 0o777:04o}"
-    facts["disk"] = f"{size(shutil.disk_usage(folder).free)} free"
+    facts["permissions"] = f"{home.stat().st_mode & 0o777:04o}"
+    facts["disk"] = f"{size(shutil.disk_usage(home).free)} free"
     if leftover := find_telemetry():
         facts["telemetry"] = (
             f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
@@ -167,10 +170,9 @@ def _deleted(engine: Engine) -> str:
 
 def _llm(engine: Engine, settings: Settings) -> str:
     """How the model that betters conversations is getting on: what waits for it, and why."""
-    from ...conversations.projects import ROOT
 
     waits = AllOf(Where("data.task", "=", "refine"), Where("data.status", "in", ("queued", "running", "waiting")))
-    jobs = engine.list(Scope(ROOT), kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
+    jobs = engine.list(CONVERSATIONS, kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
     if not jobs:
         return f"{settings.llm_model}, nothing waits for it"
     reasons = [job.data["error"] for job in jobs if isinstance(job.data, dict) and job.data.get("error")]
@@ -178,21 +180,21 @@ def _llm(engine: Engine, settings: Settings) -> str:
     return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
 
 
-def _around(folder: Path) -> list[str]:
+def _find_faults_around(address: StoreAddress) -> list[str]:
     """What is wrong around the memory rather than in it."""
-    faults = []
-    mode, free = folder.stat().st_mode & 0o777, shutil.disk_usage(folder).free
+    faults, home = [], address.home
+    mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
     if mode & 0o077 and has_permissions():
-        faults.append(f"others may look into {folder}: its permissions are {mode:04o}, not 0700")
+        faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
-        faults.append(f"the disk of {folder} has only {size(free)} left; free some space")
-    return [*faults, *filter(None, [find_loss(folder)]), *Tokens(folder).check()]
+        faults.append(f"the disk of {home} has only {size(free)} left; free some space")
+    return [*faults, *filter(None, [find_loss(address)]), *Tokens(home).check()]
 
 
 def backup(args: Namespace) -> int:
     """Copy the memory."""
     check_text("target", args.target, MAX_PATH, empty=False)
-    with opened(args) as engine, Bar("copy") as bar:
+    with open_memory(args) as engine, Bar("copy") as bar:
         target = engine.backup(Path(args.target).expanduser(), bar)
     output(as_json=args.json).done(f"copied the memory to {target}", backup=str(target))
     return 0
@@ -201,7 +203,7 @@ def backup(args: Namespace) -> int:
 def export(args: Namespace) -> int:
     """Write the records as lines."""
     aside = args.file != "-" or not sys.stdout.isatty()  # else the bar would stand among the lines
-    with opened(args) as engine, transfer.written(args.file) as file:
+    with open_memory(args) as engine, transfer.written(args.file) as file:
         count, total = 0, engine.count(args.scope)
         line = printable_json if args.file == "-" else str
         with Bar("exporting", expect=total) if aside else nullcontext() as bar:
@@ -231,7 +233,7 @@ def importing(args: Namespace) -> int:
     def skip(number: int, fault: Invalid) -> None:
         note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")
 
-    with transfer.opened(args.file) as source, opened(args, make=True) as engine:
+    with transfer.opened(args.file) as source, open_memory(args, make=True) as engine:
         intake = transfer.Intake(engine, source)
         try:
             with Bar("importing", expect=source.size) as bar:
@@ -268,7 +270,7 @@ def _take(args: Namespace) -> int:
     path = Path(args.path or os.environ.get("AGENT_STORE_PATH") or f"./.{PRODUCT}").expanduser()
     if not found(path):
         raise Unavailable(f"there is no memory of {PRODUCT} in {path}: name the folder that holds its store.db")
-    with opened(args, make=True) as engine:
+    with open_memory(args, make=True) as engine:
         try:
             with Bar("taking over") as bar:
                 taken = take(engine, path, progress=bar)
@@ -302,7 +304,7 @@ def model(args: Namespace) -> int:
     from ...embed.minilm import ID
     from ...embed.provision import follow, forget, read_state
 
-    _, settings = place(args)
+    _, settings = load_settings(args)
     models = settings.models_folder
     state = read_state(models)
     there = state.kind == "ready"

@@ -14,7 +14,7 @@ from ...files.tree import path_of, size_of
 from ...values.errors import Invalid, NotFound, Unavailable
 from ...values.records import Json, check_text
 from . import folder_copy
-from .context import FEW, MAX_PATH, opened, place, settle
+from .context import FEW, MAX_PATH, load_settings, open_memory, settle
 from .identifiers import resolve, shorten
 from .terminal import Bar, note, output, print_json, printable
 
@@ -31,7 +31,7 @@ def files(args: Namespace) -> int:
 
 def _ls(args: Namespace) -> int:
     path = _canonical(args.path)
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         tree = Tree(engine, home(args.owner))
         itself = tree.file(path)
         found = tree.under(path) if itself is None else [itself]
@@ -49,7 +49,7 @@ def _ls(args: Namespace) -> int:
 
 def _cat(args: Namespace) -> int:
     path = _canonical(args.path)
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         file = Tree(engine, home(args.owner)).file(path)
     if file is None:
         note(f"there is no file {path}; `cofio files ls` shows what there is")
@@ -110,7 +110,7 @@ def _dispatch(args: Namespace, engine: Engine, command: dict[str, str]) -> Resul
 
 def _changed(args: Namespace, said: str, run: Callable[[Engine], Result], *, make: bool = False) -> int:
     """Make one change, and say what came of it."""
-    with opened(args, make=make) as engine:
+    with open_memory(args, make=make) as engine:
         result = run(engine)
         if result.is_error:
             note(result.content.removeprefix("Error: "))
@@ -122,7 +122,7 @@ def _changed(args: Namespace, said: str, run: Callable[[Engine], Result], *, mak
 
 
 def _log(args: Namespace) -> int:
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         found = log(engine, home(args.owner), args.path)
         short = shorten(args, engine, [each.id for each in found])
     for each in found:
@@ -143,7 +143,7 @@ def _log(args: Namespace) -> int:
 
 def _pull(args: Namespace) -> int:
     path, folder = _canonical(args.path), _folder(args)
-    with opened(args) as engine:
+    with open_memory(args) as engine:
         tree = Tree(engine, home(args.owner))
         itself = tree.file(path)
         with Bar("copying out") as bar:
@@ -155,10 +155,11 @@ def _push(args: Namespace) -> int:
     path, folder = _canonical(args.path), _folder(args)
     if not folder.is_dir():
         raise Unavailable(f"there is no folder {folder}")
-    store, _ = place(args)
-    with opened(args, make=True) as engine:
+    address, _ = load_settings(args)
+    with open_memory(args, make=True) as engine:
         with Bar("copying in") as bar:
-            copied = folder_copy.push(Tree(engine, home(args.owner), source=SOURCE), path, folder, bar, without=store)
+            tree = Tree(engine, home(args.owner), source=SOURCE)
+            copied = folder_copy.push(tree, path, folder, bar, without=address.home)
         code = _copied(args, f"from {folder}", copied)
         sys.stdout.flush()
         settle(engine, limit=FEW)

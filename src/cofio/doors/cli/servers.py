@@ -9,9 +9,10 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
-from ...config.settings import Settings, find_store
+from ...config.address import StoreAddress
+from ...config.settings import Settings
+from ...engine.opening import resolve_store
 from ...values.errors import Unavailable
 
 
@@ -23,11 +24,11 @@ def mcp(args: Namespace) -> int:
         return config(args)
     from ..mcp.stdio import run
 
-    folder = find_store(args.store)
-    settings = Settings.load(folder)
+    address = resolve_store(args.store)
+    settings = Settings.load(address.home)
     if args.structured:
         settings = replace(settings, structured=True)
-    return run(folder, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
+    return run(address, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
 
 
 def serve(args: Namespace) -> int:
@@ -43,18 +44,18 @@ def serve(args: Namespace) -> int:
             f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
         ) from error
 
-    folder = find_store(args.store)
-    settings = Settings.load(folder)
+    address = resolve_store(args.store)
+    settings = Settings.load(address.home)
     try:
         code = run(
-            folder,
+            address,
             settings,
             host=args.host or settings.host,
             port=settings.port if args.port is None else args.port,
             names=tuple(args.allow_host),
             origins=tuple(args.allow_origin),
             allow_secrets=args.allow_secrets or settings.allow_secrets,
-            ready=lambda url: _ready(args, folder, url),
+            ready=lambda url: _ready(args, address, url),
         )
     except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
         _say_goodbye()
@@ -69,13 +70,13 @@ def _say_goodbye() -> None:
     note("stopped; all that was written is kept. Goodbye")
 
 
-def _ready(args: Namespace, folder: Path, url: str) -> None:
+def _ready(args: Namespace, address: StoreAddress, url: str) -> None:
     from .terminal import note, output
 
     rest = f"{url}/api/v2/memory"
-    output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(folder))
+    output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(address))
     sys.stdout.flush()
-    note(f"the memory in {folder} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
+    note(f"the memory in {address} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
 
 
 def animus(args: Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from ...config.settings import find_store
+from ...engine.opening import resolve_store
 from ...values.errors import Conflict, NotFound
 from ..web.tokens import FILE, Access, Tokens
 from .parser import misused
@@ -15,8 +15,8 @@ def token(args: Namespace) -> int:
     """Make, list or end tokens."""
     if args.verb == "add" and args.project is not None and args.app is None:
         return misused(args, "--project needs --app: the app that it is a project of")
-    folder = find_store(args.store)
-    tokens = Tokens(folder)
+    address = resolve_store(args.store)
+    tokens = Tokens(address.home)
     out = output(as_json=args.json)
     try:
         if args.verb == "add":
@@ -24,12 +24,13 @@ def token(args: Namespace) -> int:
             made = tokens.add(args.name, app=args.app, project=args.project, access=access)
             out.done(made, name=args.name, token=made, app=args.app, project=args.project, access=access)
             note("keep it now: it is stored as a hash and cannot be shown again")
-            note(f"from now on every client of a server on {folder} needs one")
+            note(f"from now on every client of a server on {address} needs one")
         elif args.verb == "rm":
             tokens.remove(args.name)
             out.done(f"ended the token {args.name}", removed=args.name)
             if not tokens.all():
-                note(f"it was the last: clients are let in again once there is another, or {folder / FILE} is removed")
+                file = address.home / FILE
+                note(f"it was the last: clients are let in again once there is another, or {file} is removed")
         else:
             found = tokens.all()
             if not found and not args.json:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
 
-from ...system.disk import replace, sync, sync_path
+from ...system.atomic_files import replace_path
 from ...text.jsonl import read_line
 from ...values.errors import Invalid
 from ...values.records import Draft
@@ -40,27 +38,8 @@ def written(name: str) -> Iterator[TextIO]:
         with target.open("wb") as special, _text(special, target.suffix) as text:
             yield text
         return
-    prefix = f".{target.name}."
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=prefix, delete=False) as file:
-            try:
-                with _text(file, target.suffix) as text:
-                    yield text
-                file.flush()
-                sync(file.fileno())
-                file.close()  # what is open takes no other name on Windows
-                replace(file.name, target)
-            except BaseException:
-                with suppress(OSError):  # a full disk again, for what is left to write
-                    file.close()
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        # A full disk names no file, and the temporary one means nothing to anybody.
-        if error.filename is None or Path(error.filename).name.startswith(prefix):
-            error.filename = str(target)
-        raise
-    sync_path(target.parent)
+    with replace_path(target) as file, _text(file, target.suffix) as text:
+        yield text
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import json
 from argparse import Namespace
 
 from ...config import trust as trusting
-from ...config.settings import find_store, read_claims
+from ...config.settings import read_claims
+from ...engine.opening import resolve_store
 from ...values.errors import Unavailable
 from ...values.records import Json
 from .terminal import note, output
@@ -14,19 +15,20 @@ from .terminal import note, output
 
 def trust(args: Namespace) -> int:
     """Trust the memory with what its files ask for now, or take that back."""
-    folder = find_store(args.store)
-    if not folder.is_dir():
-        raise Unavailable(f"there is no memory in {folder}: --store names another folder")
-    claims = read_claims(folder, asked=not args.revoke)
+    address = resolve_store(args.store)
+    home = address.home
+    if not home.is_dir():
+        raise Unavailable(f"there is no memory in {address}: --store names another folder")
+    claims = read_claims(home, asked=not args.revoke)
     asked = _describe(claims)
     if args.revoke:
-        had = trusting.revoke(folder)
-        said = f"{folder} is no longer trusted" if had else f"{folder} was not trusted"
+        had = trusting.revoke(home)
+        said = f"{address} is no longer trusted" if had else f"{address} was not trusted"
     else:
-        trusting.mark_trusted(folder, claims)
-        said = f"{folder} is trusted"
+        trusting.mark_trusted(home, claims)
+        said = f"{address} is trusted"
     facts: dict[str, Json] = {
-        "store": str(folder),
+        "store": str(address),
         "trusted": not args.revoke,
         "settings": [*sorted(claims.settings)],
         "prompts": [*sorted(claims.prompts)],

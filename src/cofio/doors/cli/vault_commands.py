@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.lost_store import settle_loss
+from ...engine.opening import resolve_store, settle_loss
 from ...values.errors import Unavailable
 from ...values.records import Json
-from .context import opened, place, settle
+from .context import load_settings, open_memory, settle
 from .terminal import Bar, counted, note, output
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def vault(args: Namespace) -> int:
         with Bar("looking at files") as bar:
             if args.verb == "adopt":
                 synced = syncing.adopt(bar)
-                settle_loss(vault.folder.parent)
+                settle_loss(resolve_store(args.store))
             else:
                 synced = (
                     syncing.rebuild(bar) if args.verb == "rebuild" else syncing.sync(force=args.force, progress=bar)
@@ -51,8 +51,8 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
     from ...conversations.conversations import Conversations
     from ...vault.lifecycle import vaulted
 
-    folder, settings = place(args)
-    with opened(args, make=make) as engine, vaulted(engine, folder, settings) as vault:
+    address, settings = load_settings(args)
+    with open_memory(args, make=make) as engine, vaulted(engine, address.home, settings) as vault:
         if vault is None:
             raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
@@ -69,11 +69,11 @@ def followed(
     from ...vault.lifecycle import open_vault
     from ...vault.vault import FOLDER
 
-    folder, settings = place(args)
+    address, settings = load_settings(args)
     vault, why = None, ""
-    if (folder / FOLDER).exists():
+    if (address.home / FOLDER).exists():
         try:
-            vault = open_vault(engine, folder, settings)
+            vault = open_vault(engine, address.home, settings)
             why = vault.detachment if vault is not None else ""
         except (Unavailable, sqlite3.Error) as error:
             why = str(error)
@@ -167,8 +167,8 @@ def take(args: Namespace) -> int:
     path = Path(args.path or os.environ.get("EVEROS_MEMORY__ROOT") or "~/.everos").expanduser()
     if not found(path):
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
-    folder, settings = place(args)
-    with opened(args, make=True) as engine, vaulted(engine, folder, settings) as vault:
+    address, settings = load_settings(args)
+    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
         own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
         # What the own vault holds need not be written there.
         mirror = None if own is not None and own.detachment else vault
@@ -180,7 +180,7 @@ def take(args: Namespace) -> int:
             note("stopped; what is in stays, and the same import again does the rest")
             raise
         if own is not None and not taken.refused:
-            _attach(own, Conversations(engine, zone=settings.zone, mirror=own))
+            _attach(args, own, Conversations(engine, zone=settings.zone, mirror=own))
         for what, why in taken.changed:
             note(f"{what}: {why}")
         for what, why in taken.refused:
@@ -206,14 +206,14 @@ def take(args: Namespace) -> int:
     return 1 if taken.refused else 0
 
 
-def _attach(vault: Vault, conversations: Conversations) -> None:
+def _attach(args: Namespace, vault: Vault, conversations: Conversations) -> None:
     """Have a vault follow this memory again, now that the memory has all of it."""
     from ...vault.sync import Syncing
 
     if vault.detachment and not vault.attachment.is_of_another():
         Syncing(vault, conversations).adopt()
         note("the vault follows this memory again")
-    settle_loss(vault.folder.parent)
+    settle_loss(resolve_store(args.store))
 
 
 def _number(count: int, noun: str, many: str = "") -> str:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from ...values.query import AllOf, AnyOf, Filter, Where
 from ...values.records import NOT_SEARCHABLE, Kind, Scope
+from ...values.scopes import INTERNAL, OWN
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
-OWN = Scope("cofio")
-"""Where cofio keeps what it has to know, as how far an import came."""
-_OWN_PARTS = tuple(OWN / name for name in ("imports", "animus", "llm"))
 VISIBLE = tuple(kind for kind in Kind if kind not in NOT_SEARCHABLE)
 
 
@@ -35,7 +33,7 @@ def visible_filter(args: Namespace) -> Filter | None:
     asked = asked_filter(args)
     if args.all or args.scope in OWN:
         return asked
-    foreign = [Where("scope", "!=", scope) for scope in _OWN_PARTS]
+    foreign = [Where("scope", "!=", scope) for scope in INTERNAL]
     return AllOf(*foreign, *([asked] if asked else []))
 
 

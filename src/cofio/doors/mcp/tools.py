@@ -14,6 +14,7 @@ from ...secrets.policy import admit
 from ...values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ...values.query import MAX_QUERY, AllOf, Filter, Hit, Mode, Page, Query, Where
 from ...values.records import Importance, Json, Kind, Record, Scope
+from ...values.scopes import CONVERSATIONS, MCP
 from . import renderer, structured
 from .structured import OUTPUTS, Schema
 from .validation import BadArguments, checked, refused
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 Arguments = dict[str, Json]
 
-HOME = Scope("mcp")
 TOP_K, LIMIT = 6, 100
 SHORTEST = 100  # characters that an answer may be held to
 SIFTED = 200  # hits that are weighed when a least score is asked for
@@ -119,7 +119,7 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     page = engine.search(
         Query(
             text,
-            scope=Scope() if everywhere else HOME,
+            scope=Scope() if everywhere else MCP,
             kinds=_SEARCHED_EVERYWHERE if everywhere else (Kind.NOTE,),
             filter=_filter(given),
             mode=_MODES[cast(str, given.get("search_mode", "hybrid"))],
@@ -174,11 +174,10 @@ def _explain_model(engine: Engine) -> str:
 
 def _fold(hits: Iterable[Hit]) -> list[Hit]:
     """One hit for each conversation, in place of its episode, facts and messages, which all say the same."""
-    from ...conversations.projects import ROOT  # not before it is needed: the package costs more than the whole door
 
-    conversations, families = Scope(ROOT), dict[str, list[Hit]]()
+    families = dict[str, list[Hit]]()
     for hit in hits:
-        of = hit.record.parent if hit.record.kind in _OF_EPISODES and hit.record.scope in conversations else None
+        of = hit.record.parent if hit.record.kind in _OF_EPISODES and hit.record.scope in CONVERSATIONS else None
         families.setdefault(of or hit.record.id, []).append(hit)
     folded: dict[str, Hit] = {}
     for name, family in families.items():
@@ -248,7 +247,7 @@ def _content(given: Arguments) -> dict[str, object]:
 
 def _new(engine: Engine, given: Arguments, ttl: float | None) -> Record:
     """Write a chunk under an id of ten hexadecimal digits, as agents know them."""
-    write = partial(engine.write, HOME, source="mcp", ttl=ttl, related=True)
+    write = partial(engine.write, MCP, source="mcp", ttl=ttl, related=True)
     for _ in range(TRIES):
         with suppress(Conflict):  # so few digits can come twice
             return write(id=os.urandom(5).hex(), **_content(given))  # type: ignore[arg-type]  # checked by the schema
@@ -260,7 +259,7 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
     if record is None:
         missing: dict[str, Json] = {"notice": "", "found": False, "chunk": None}
         return Answer(renderer.render_unknown(cast(str, given["id"])), lambda: missing)
-    elsewhere = record.kind is not Kind.NOTE or record.scope not in HOME
+    elsewhere = record.kind is not Kind.NOTE or record.scope not in MCP
     text, rest = renderer.cut(
         renderer.render_record(record, origin=elsewhere), cast("int | None", given.get("max_chars"))
     )
@@ -276,16 +275,16 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
 def _list_context(engine: Engine, given: Arguments) -> Answer:
     limit, offset = cast(int, given.get("limit", LIMIT)), cast(int, given.get("offset", 0))
     most, only = cast("int | None", given.get("max_chars")), _filter(given)
-    found = engine.headings(HOME, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
+    found = engine.headings(MCP, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
     lines = [renderer.render_heading(each) for each in found[:limit]]
     head = f"{len(lines)} chunk(s) found:\n\n"
     shown = renderer.fit(lines, None if most is None else most - len(head), "\n")
     more = shown < len(found)
     is_last = bool(found) and not more  # then all that there are have been passed over or are here
-    total = offset + len(found) if is_last else engine.count(HOME, kinds=(Kind.NOTE,), filter=only)
+    total = offset + len(found) if is_last else engine.count(MCP, kinds=(Kind.NOTE,), filter=only)
     text, notice = renderer.EMPTY, ""
     if not lines:
-        kept = total or engine.count(HOME, kinds=(Kind.NOTE,))
+        kept = total or engine.count(MCP, kinds=(Kind.NOTE,))
         notice = renderer.render_note(f"{kept} chunks are kept, but none of them is here" if kept else "")
     else:
         text, rest = renderer.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
@@ -312,7 +311,7 @@ def _delete_context(engine: Engine, given: Arguments) -> Answer:
 
 def _get_state(engine: Engine, given: Arguments) -> Answer:
     key = cast(str, given["key"])
-    record = engine.get(HOME, key, kind=Kind.STATE)
+    record = engine.get(MCP, key, kind=Kind.STATE)
     if record is None:
         missing: dict[str, Json] = {"notice": "", "key": key, "found": False, "value": None}
         return Answer(f'State key "{key}" not found.', lambda: missing)
@@ -324,7 +323,7 @@ def _get_state(engine: Engine, given: Arguments) -> Answer:
 
 def _set_state(engine: Engine, given: Arguments) -> Answer:
     key = cast(str, given["key"])
-    record = engine.put(HOME, key, data=given["value"], kind=Kind.STATE, source="mcp")
+    record = engine.put(MCP, key, data=given["value"], kind=Kind.STATE, source="mcp")
     at = renderer.format_moment(record.updated_at)
     return Answer(f'State "{key}" written at {at}.', lambda: {"key": key, "written": at})
 
@@ -341,7 +340,7 @@ def _any(engine: Engine, record_id: str) -> Record | None:
 def _mine(engine: Engine, record_id: str) -> Record | None:
     """The chunk with the id. What came through other doors can be read here, not changed."""
     record = _any(engine, record_id)
-    return record if record is not None and record.kind is Kind.NOTE and record.scope in HOME else None
+    return record if record is not None and record.kind is Kind.NOTE and record.scope in MCP else None
 
 
 def _input(*required: str, **properties: Schema) -> Schema:

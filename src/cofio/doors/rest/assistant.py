@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ...config.settings import Settings, read_claims
 from ...config.trust import PROMPTS, is_trusted, warn_once
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...knowledge import ModelSummariser
-from ...llm import Budget, Model, Prompts, Reader
+from ...llm import Budget, Model, ModelExtractor, Prompts
 
 
 class Assistant:
@@ -21,15 +21,14 @@ class Assistant:
 
         Raises:
             Invalid: a setting cannot be used, or a prompt of the store's own lacks what it needs.
-            Unavailable: the openai package is not installed.
         """
         prompts = Prompts(_own_prompts(folder))
-        self.spending = Spending(engine, Budget.parse(settings.llm_budget))
+        self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget))
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
             spend=self.spending.spend, allowed=self.spending.refusal,
         )  # fmt: skip
-        self.reader = Reader(self.model, prompts)
+        self.reader = ModelExtractor(self.model, prompts)
         self.summariser = ModelSummariser(self.model, prompts)
 
     def close(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import cast
 
 from ...values.query import AllOf, AnyOf, Filter, Operator, Value, Where
+from ...values.times import EPOCH
+from ..web.failures import RequestError
 
 RESERVED = ("owner_id", "owner_type", "app_id", "project_id")
 STRINGS = ("session_id", "parent_type", "parent_id")
@@ -18,11 +20,13 @@ SKILL_ARRAYS = {"sender_id": "senders", "session_id": "sessions"}  # a skill is 
 MAX_SESSION = 128
 MILLISECONDS = 10**12  # a number from here on is taken for milliseconds, a smaller one for seconds
 _FARTHEST = 10**18  # beyond any year, and still a number that every comparison can be made with
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class BadFilter(ValueError):
+class BadFilter(RequestError):
     """What is wrong with a filter, in a sentence for the client."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(422, problem)
 
 
 def compiled(node: Mapping[str, object], zone: tzinfo, arrays: Mapping[str, str] = ARRAYS) -> Filter | None:
@@ -60,7 +64,7 @@ def moment(value: object, field: str, zone: tzinfo) -> float:
     if isinstance(value, str):
         try:
             read = datetime.fromisoformat(value)
-            return ((read if read.tzinfo else read.replace(tzinfo=zone)) - _EPOCH) / timedelta(milliseconds=1)
+            return ((read if read.tzinfo else read.replace(tzinfo=zone)) - EPOCH) / timedelta(milliseconds=1)
         except (ValueError, OverflowError):
             pass
     raise BadFilter(f"timestamp value for {field!r} must be ms or ISO string")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from ...conversations.message_records import fields, message_of
+from ...conversations.message_records import decode_message, fields
 from ...conversations.projects import public_id
-from ...conversations.retrieval import Found, score
+from ...conversations.retrieval import MemoryHit, score
 from ...values.records import Json, Kind, Record
+from ...values.times import from_millis
 from .replies import Data
 
 
@@ -296,7 +297,7 @@ class Rendering:
             "content": record.text,
         }
 
-    def found_episode(self, found: Found) -> Data:
+    def found_episode(self, found: MemoryHit) -> Data:
         """An episode among the hits of a search."""
         facts = [{**self.fact(hit.record), "score": score(hit)} for hit in found.facts]
         return {**self.episode(found.record), "score": found.score, "atomic_facts": facts}
@@ -330,7 +331,7 @@ class Rendering:
 
     def message(self, record: Record) -> Data:
         """A message that waits."""
-        message = message_of(record)
+        message = decode_message(record)
         calls = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.calls
@@ -382,7 +383,7 @@ class Rendering:
         }[record.kind](record)  # fmt: skip
 
     def _at(self, data: Any) -> str:
-        return shown_time(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=data["at"]), self._zone)
+        return shown_time(from_millis(data["at"]), self._zone)
 
 
 def _owned(record: Record, owner: str) -> Data:

@@ -9,7 +9,6 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ...config.trust import is_new, mark_made
-from ...system.disk import has_permissions, is_link, replace, sync, sync_path
+from ...system.atomic_files import replace_path
+from ...system.disk import has_permissions, is_link
 from ...system.locks import lock_folder
 from ...system.safe_files import read_file
 from ...values.errors import Conflict, Invalid, NotFound, Unavailable
@@ -193,26 +193,8 @@ class Tokens:
         with lock_folder(self._folder, wait=True):
             tokens = list(self.all())
             yield tokens
-            self._write(json.dumps([asdict(token) for token in tokens], indent=1))
-            sync_path(self._folder)
-
-    def _write(self, kept: str) -> None:
-        """Put the file in place of the one before it; where that fails, the one before it stays, and nothing else."""
-        temporary = ""
-        try:
-            with tempfile.NamedTemporaryFile(dir=self._folder, prefix=f".{FILE}.", delete=False) as file:
-                temporary = file.name
-                file.write(kept.encode())
-                file.flush()
-                sync(file.fileno())
-            replace(temporary, self._path)
-        except BaseException as error:
-            if temporary:
-                with suppress(FileNotFoundError):
-                    os.unlink(temporary)
-            if isinstance(error, OSError):
-                error.filename = str(self._path)  # a full disk names no file, and the temporary one means nothing
-            raise
+            with replace_path(self._path) as file:
+                file.write(json.dumps([asdict(token) for token in tokens], indent=1).encode())
 
 
 def _check_place(field: str, name: str) -> None:

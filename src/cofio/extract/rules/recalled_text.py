@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ...text.fence import RECALL_TAG
 from ..extractor import Recalled
 
 LONGEST_FACT = 600  # no fact that the memory holds is longer
@@ -14,6 +15,7 @@ LONGEST_HEADING = 120
 _TAG = re.compile(
     r"<(/?)((?:relevant|user|long[_-]term|episodic|semantic|core|agent|past)[_-]memor(?:y|ies)|memor(?:y|ies)"
     r"|memory[_-](?:context|block|bank)|recall(?:ed)?(?:[_-]\w{1,30})?|retrieved(?:[_-]\w{1,30})?|remembered"
+    rf"|{re.escape(RECALL_TAG)}"
     r"|user[_-]profile|context|system-reminder)(?:\s[^<>]{0,200})?>",
     re.IGNORECASE,
 )

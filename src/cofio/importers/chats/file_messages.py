@@ -7,15 +7,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, tzinfo
 from typing import IO
 
 from ...extract.extractor import Call, Role
 from ...values.errors import Invalid, LimitExceeded
 from ...values.records import check_time
+from ...values.times import from_millis
 
 _MILLISECONDS = 100_000_000_000  # a number from here on, which in seconds would be the year 5138, is in milliseconds
-_SINCE = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def moment(where: str, value: object, zone: tzinfo) -> datetime | None:
             number = float(value)
             if not math.isfinite(number) or number < 0:
                 raise ValueError
-            read = _SINCE + timedelta(milliseconds=number if number >= _MILLISECONDS else number * 1000)
+            read = from_millis(number if number >= _MILLISECONDS else number * 1000)
         else:
             raise ValueError
         read = read.astimezone(UTC)

@@ -6,22 +6,22 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
-from ...system.disk import replace, sync, sync_path
+from ...system.atomic_files import TEMPORARY, replace_path
+from ...system.disk import sync_path
 from ...system.windows_names import make_folder_name
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
-from .named_files import NamesCheckpointer, spelled
-from .shelf import Clock
+from .document_checkpointer import Clock
+from .named_files import NamedFilesCheckpointer, encode_name
 
 __all__ = ["FileCheckpointer"]
 
-_PART = ".part"
+_UNFINISHED = (TEMPORARY, ".part")  # the second as earlier versions wrote them
 _PATIENCE = 100
 
 
-class FileCheckpointer(NamesCheckpointer):
+class FileCheckpointer(NamedFilesCheckpointer):
     """Keeps each checkpoint in a file of its own, `BASE_DIR/THREAD/TURN.ID.json`, which people can read too.
 
     A file is written elsewhere, brought to the disk and then named, so that it is there whole or not at all, also after
@@ -46,15 +46,7 @@ class FileCheckpointer(NamesCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities(
-            search=True,
-            metadata_query=True,
-            vacuum=True,
-            branching=True,
-            list_threads=True,
-            list_with_metadata=True,
-            persistent_checkpoint_ids=True,
-        )
+        return CheckpointerCapabilities.all_but("ttl")
 
     def get_storage_path(self) -> Path:
         """Get the folder of the checkpoints."""
@@ -62,7 +54,7 @@ class FileCheckpointer(NamesCheckpointer):
 
     async def get_disk_usage(self, thread_id: str | None = None) -> int:
         """Count the bytes of a thread's files, or of all."""
-        return await across(self._size, None if thread_id is None else spelled(thread_id))
+        return await across(self._size, None if thread_id is None else encode_name(thread_id))
 
     async def vacuum(self, older_than_days: int = 30) -> int:
         """Forget old checkpoints, and what writers that were stopped half way left behind."""
@@ -83,9 +75,9 @@ class FileCheckpointer(NamesCheckpointer):
         """Remove unfinished files that nobody has written to for a day, and folders without any."""
         day_ago = self._now().timestamp() - 86_400
         for folder in self._folders():
-            for path in self._place(folder).glob("*" + _PART):
+            for path in self._place(folder).glob("*"):
                 try:
-                    if path.stat().st_mtime < day_ago:
+                    if path.suffix in _UNFINISHED and path.stat().st_mtime < day_ago:
                         path.unlink()
                 except FileNotFoundError:
                     continue
@@ -117,25 +109,17 @@ class FileCheckpointer(NamesCheckpointer):
 
     def _write(self, folder: str, name: str, content: bytes) -> None:
         place = self._place(folder)
-        part = place / (uuid4().hex + _PART)
         for attempt in range(_PATIENCE):
             try:
                 changed = _make(place)
-                with open(part, "xb") as file:
+                with replace_path(place / name, mode=0o666) as file:
                     file.write(content)
-                    file.flush()
-                    sync(file.fileno())
-                replace(part, place / name)
                 break
             except FileNotFoundError:
                 # Another process removed the folder with the last of its files.
                 if attempt + 1 == _PATIENCE:
                     raise
-            except BaseException:
-                with suppress(OSError):
-                    part.unlink()
-                raise
-        for each in (place, *changed):
+        for each in changed:
             _sync(each)
 
     def _erase(self, folder: str, name: str) -> bool:

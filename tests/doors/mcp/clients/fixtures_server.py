@@ -15,7 +15,6 @@ import re
 import sys
 import warnings
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
@@ -33,6 +32,7 @@ from mcp.server.subscriptions import (
 )
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
+from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors.jsonrpc import MAX_FRAME
 from cofio.doors.mcp.http import Context, Handlers, server
@@ -429,11 +429,15 @@ def main() -> int:
     """Serve a store with the fixtures on a free port, and print the address."""
     # The suite still asks for what the newest revision advises against: sampling and logging.
     warnings.simplefilter("ignore", MCPDeprecationWarning)
-    folder = Path(sys.argv[1])
+    store = StoreAddress.parse(sys.argv[1])
     # Put in from outside, so that the product needs no switch for it; a name that is gone from there is an error here.
     with patch.multiple(web_server, server=mounted, sessions=streaming):
         return web_server.run(
-            folder, Settings.load(folder), host="127.0.0.1", port=0, ready=lambda url: print(f"{url}/mcp", flush=True)
+            store,
+            Settings.load(store.home),
+            host="127.0.0.1",
+            port=0,
+            ready=lambda url: print(f"{url}/mcp", flush=True),
         )
 
 

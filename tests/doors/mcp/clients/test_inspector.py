@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from cofio.config.address import StoreAddress
+
 from .conftest import Npm
 
 IS_ERROR = 5  # how the inspector ends when a tool answers with isError
@@ -57,12 +59,12 @@ class Inspector:
 
 
 @pytest.fixture(params=["stdio", "http"])
-def way(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def way(request: pytest.FixtureRequest, store: StoreAddress) -> list[str]:
     """How the inspector reaches the server: a command that it starts itself, or an address."""
     if request.param == "http":
         return [request.getfixturevalue("serve"), "--transport", "http"]
     # The inspector keeps the environment from what it starts, but for what it is told to hand on.
-    handed = {"COFIO_STORE": str(tmp_path / "store"), "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
+    handed = {"COFIO_STORE": store.spell(), "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
     options = [each for name, value in handed.items() for each in ("-e", f"{name}={value}")]
     return [str(Path(sys.executable).parent / "cofio"), "mcp", "--structured", *options]
 

@@ -11,7 +11,7 @@ Reason: TypeAlias = Literal["down", "slow", "busy", "refused", "budget", "nonsen
 
 
 class Failed(Unavailable):
-    """The model cannot be asked now. Neither what it was told nor the key stands in the message."""
+    """The model cannot be asked now. Neither what it was sent nor the key is in the message."""
 
     def __init__(self, reason: Reason, problem: str) -> None:
         super().__init__(problem)

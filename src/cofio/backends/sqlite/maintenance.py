@@ -1,0 +1,113 @@
+"""What people do with a store as a whole: check it, copy it, and see how large it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import apsw
+
+from ..interface import Progress
+from . import checks
+from .conditions import micros
+from .copy_target import Copy
+from .database import Database, fetch, translated
+from .store_time import moment, steady
+from .word_index import State, WordIndex
+
+
+class SqliteMaintenance:
+    """The checks, copies and numbers of one store."""
+
+    def __init__(self, folder: Path, database: Database, words: WordIndex, clock: Callable[[], datetime]) -> None:
+        self._folder = folder
+        self._database = database
+        self._words = words
+        self._clock = clock
+
+    def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
+        """What is wrong with the store and the work for this embedder, in sentences."""
+        return checks.check(self._database, self._words, self._folder, embedder, progress)
+
+    def backup(self, target: str, progress: Progress | None = None) -> None:
+        """Copy the store into a new folder while others go on writing."""
+        folder = Path(target)
+        with translated(folder), Copy(folder) as copy:
+            _copy_database(self._database, copy.database, progress)
+            settings = self._folder / "cofio.toml"
+            if settings.is_file() and not settings.is_symlink():
+                shutil.copyfile(settings, folder / "cofio.toml")
+                (folder / "cofio.toml").chmod(0o600)
+            database = Database(copy.database)
+            try:
+                WordIndex(folder / "index", database).rebuild(progress)
+            finally:
+                database.close()
+            copy.complete()
+
+    def stats(self) -> dict[str, int | str]:
+        """Numbers about the store for people."""
+        return _stats(self._database, self._folder, micros(self._clock()))
+
+
+def _copy_database(database: Database, target: Path, progress: Progress | None) -> None:
+    """Copy the database, page by page, while others read and write it."""
+    connection = apsw.Connection(str(target))
+    try:
+        target.chmod(0o600)
+        # A source with a snapshot of its own: else every write of another process would start the copy over.
+        with database.reading() as source, connection.backup("main", source, "main") as work:
+            while not work.done:
+                work.step(2000)
+                if progress:
+                    progress("copy", work.page_count - work.remaining, work.page_count)
+        # What the copy's own folder does not have must not be believed to be there.
+        connection.execute("UPDATE state SET index_name = '', indexed_seq = 0; DELETE FROM segment")
+    finally:
+        connection.close()
+
+
+def _stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
+    """Numbers about the store for people."""
+    with database.reading() as connection:
+        state = State.read(connection)
+        vectors = fetch(
+            connection,
+            "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
+        )
+        waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
+        expiring, expired = connection.execute(
+            "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
+            (steady(now, state.updated),),
+        ).get
+        checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
+        schema = connection.pragma("user_version")
+    numbers: dict[str, int | str] = {
+        "store": str(folder),
+        "records": state.records - expired,
+        "words": state.words,
+        "changes": state.seq,
+        "expiring": expiring - expired,
+        "expired": expired,
+        "waiting_for_index": waiting,
+        "checkpoints": checkpoints,
+        "threads": threads,
+        "schema": schema,
+        "sqlite": apsw.sqlite_lib_version(),
+        "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
+        "bytes_log": _size(folder / "memory.db-wal"),
+        "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
+        "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
+        "background_fault": state.fault,
+        "updated": moment(state.updated).isoformat() if state.updated else "",
+    }
+    return numbers | {f"vectors:{name}": count for name, count in vectors}
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size if file.is_file() else 0
+    except FileNotFoundError:
+        return 0  # an index in use removes files as it merges

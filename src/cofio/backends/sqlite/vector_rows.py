@@ -1,0 +1,119 @@
+"""Vectors as rows: the records that lack one, and how vectors are stored and dropped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import apsw
+
+from ...text.tokenizer import embed_text
+from ...values.records import NOT_SEARCHABLE
+from ..interface import EmbedBatch, ToEmbed
+from .database import fetch
+from .word_index import State
+
+if TYPE_CHECKING:
+    from ...values.changes import Vector
+
+_TEXT_ROW = (
+    "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
+    " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
+)
+_TextRow = tuple[int, int, int, str, str, str, str, str]
+
+
+def fetch_batch(connection: apsw.Connection, embedder: str, limit: int) -> EmbedBatch | None:
+    """Return the next records that need a vector, oldest change first; None when all have one."""
+    number, seen = _read_embedder(connection, embedder)
+    newest = State.read(connection).seq
+    if seen >= newest:
+        return None
+    rows: list[_TextRow] = fetch(
+        connection,
+        f"{_TEXT_ROW} WHERE seq > ? AND vector.text_seq IS NOT record.text_seq ORDER BY seq LIMIT ?",
+        (number, seen, limit),
+    )
+    upto = rows[-1][2] if len(rows) == limit else newest
+    return EmbedBatch(tuple(ToEmbed(row[0], row[1], _text(row)) for row in rows), upto, number)
+
+
+def store_batch(connection: apsw.Connection, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
+    """Store the vectors of a batch, but not those of records whose text changed meanwhile."""
+    data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
+    width = 0 if vectors is None else vectors.shape[1]
+    number, vseq, updated = _register(connection, embedder, width)
+    for item, blob in zip(batch.items, data, strict=True):
+        vseq += 1
+        connection.execute(
+            "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+            " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
+            (number, vseq, blob, item.no, item.text_seq),
+        )
+    connection.execute(
+        "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
+        (vseq, batch.upto if batch.embedder in (0, number) else 0, updated, number),
+    )
+
+
+def count_waiting(connection: apsw.Connection, embedder: str) -> int:
+    """Count the records that have no vector of their present text."""
+    return int(
+        connection.execute(
+            "SELECT count(*) FROM record LEFT JOIN vector ON vector.no = record.no"
+            " AND vector.embedder = (SELECT no FROM embedder WHERE name = ?1)"
+            " WHERE seq > ifnull((SELECT seen_seq FROM embedder WHERE name = ?1), 0)"
+            " AND vector.text_seq IS NOT record.text_seq",
+            (embedder,),
+        ).get
+    )
+
+
+def store_precomputed(connection: apsw.Connection, name: str, vectors: Mapping[str, Vector]) -> None:
+    """Store vectors, all of one size, by the ids of their records, where a record has none of its present text."""
+    number, vseq, _ = _register(connection, name, len(next(iter(vectors.values()))))
+    for record_id, vector in vectors.items():
+        vseq += 1
+        connection.execute(
+            "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+            " SELECT ?1, record.no, ?2, record.text_seq, ?3 FROM record"
+            " LEFT JOIN vector ON vector.embedder = ?1 AND vector.no = record.no"
+            " WHERE id = ?4 AND vector.text_seq IS NOT record.text_seq",
+            (number, vseq, vector.astype("<f2").tobytes(), record_id),
+        )
+    connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
+
+
+def drop_vectors(connection: apsw.Connection, where: str, *values: str | int) -> None:
+    """Drop the vectors of some embedders. Their numbers are never used again, so no process mistakes new for old."""
+    for (number,) in fetch(connection, f"SELECT no FROM embedder WHERE {where}", values):
+        for table in ("segment", "vector"):
+            connection.execute(f"DELETE FROM {table} WHERE embedder = ?", (number,))
+        connection.execute("DELETE FROM embedder WHERE no = ?", (number,))
+
+
+def _text(row: _TextRow) -> str:
+    """Return what a record's vector is made of; "" for one of a kind that is not searched."""
+    _, _, _, kind, title, text, tags, data = row
+    if kind in NOT_SEARCHABLE:
+        return ""
+    return embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
+
+
+def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """Return an embedder's number, and the change up to which every record has its vector."""
+    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
+
+
+def _register(connection: apsw.Connection, name: str, width: int) -> tuple[int, int, int]:
+    """Return an embedder's number, its newest vector's order, and the store's time; it is added if it is new.
+
+    Vectors of another width than before cannot be compared with those: then it starts afresh.
+    """
+    drop_vectors(connection, "name = ? AND ? NOT IN (0, dimensions) AND dimensions <> 0", name, width)
+    connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (name,))
+    if width:
+        connection.execute("UPDATE embedder SET dimensions = ? WHERE name = ? AND dimensions = 0", (width, name))
+    number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (name,)).get
+    return number, vseq, connection.execute("SELECT updated FROM state").get

@@ -1,0 +1,208 @@
+"""The names in the source keep to the rules and the words of CONTRIBUTING.md.
+
+Where a package still has names to mend, the number it may have stands here. It may only fall.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "cofio"
+TEXTS = {file.relative_to(SOURCE).as_posix(): file.read_text() for file in sorted(SOURCE.rglob("*.py"))}
+TREES = {name: ast.parse(text) for name, text in TEXTS.items()}
+
+SHARED_MODULES = {
+    "http": "the HTTP side of a door or a provider",
+    "renderer": "how records read for a person: MCP's answers, the vault's files",
+    "store": "locus's stores, and the one that LangGraph calls so",
+    "commands": "what a command does: the shell's, the memory tool's",
+    "documents": "the domain, and the shell's commands about it",
+    "tokens": "the domain, and the shell's commands about it",
+    "requests": "still two things: extract, rest",
+    "shapes": "still two things: llm, secrets",
+    "tasks": "still two things: extract, rest",
+    "trust": "the domain, and the shell's commands about it",
+}
+"""The names that several modules have, and what those have in common."""
+
+PARTICIPLES = re.compile(
+    "(?:un)?(?:told|kept|said|asked|given|made|taken|held|sought|seen|known|shown|found|laid|sent|spent|meant|brought|thought"
+    "|built|written|spoken|chosen|hidden|broken|drawn|gone|lost)|misshapen"
+)
+"""Participles that are not known by their ending, as those in -ed and -ing are."""
+
+WORDS = {"embed", "need", "feed", "seed", "string", "nothing", "everything", "heading", "embedding", "hamming"}
+"""Verbs and nouns that end like a participle."""
+
+API = {"Engine.given", "Draft.given", "Record.given", "NamespacedStore.scoped"}
+"""Names that the users of the engine or of a seed have in their programs."""
+
+AMBIGUOUS = {"Place", "Said", "Told", "Look", "Brief", "Made"}
+"""Classes of these names have meant too many things."""
+
+RIDDLES = re.compile(r"\b(anew|whoever|nobody|so many|let(?:s|ting)? go)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """How many findings of each sort a package may have."""
+
+    names: int = 0
+    fields: int = 0
+    classes: int = 0
+    rows: int = 0
+    riddles: int = 0
+
+
+LEFT = {
+    "backends": Left(names=52, fields=7, classes=3, rows=84, riddles=41),
+    "checkpoints": Left(names=14, rows=36, riddles=3),
+    "config": Left(names=1, fields=1, riddles=14),
+    "content": Left(names=17, fields=3, riddles=3),
+    "conversations": Left(names=31, fields=4, classes=1, riddles=7),
+    "doors": Left(names=105, fields=8, classes=1, riddles=59),
+    "embed": Left(names=3, fields=2, riddles=4),
+    "engine": Left(names=14, fields=1, classes=1, rows=50, riddles=15),
+    "extract": Left(names=60, fields=4, riddles=12),
+    "files": Left(names=14, fields=5, riddles=9),
+    "importers": Left(names=35, fields=6, classes=3, riddles=11),
+    "knowledge": Left(names=4, fields=1),
+    "library": Left(names=81, fields=10, classes=1, riddles=26),
+    "llm": Left(names=22, fields=2, classes=1, riddles=3),
+    "secrets": Left(names=5, riddles=1),
+    "system": Left(names=2, fields=1, riddles=13),
+    "text": Left(names=1, riddles=1),
+    "values": Left(names=2, fields=1, riddles=1),
+    "vault": Left(names=42, fields=14, classes=2, rows=10, riddles=21),
+}
+"""What is still to be mended, by package: these numbers only fall."""
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def test_no_two_modules_of_one_name_have_different_jobs() -> None:
+    stems = Counter(name.rpartition("/")[2] for name in TEXTS)
+    shared = {stem.removesuffix(".py") for stem, count in stems.items() if count > 1 and not stem.startswith("__")}
+    assert shared - set(SHARED_MODULES) == set()
+
+
+def test_no_function_and_no_class_is_called_by_a_participle_alone() -> None:
+    names = [(file, name) for file, name, _ in _definitions() if _is_bare(name) and name not in API]
+    _hold(names, "names")
+
+
+def test_no_field_is_called_by_a_participle_alone() -> None:
+    _hold(
+        [(file, name) for file, name in _fields() if PARTICIPLES.fullmatch(_word(name)) and name not in API], "fields"
+    )
+
+
+def test_no_class_has_a_name_that_meant_many_things() -> None:
+    classes = [(file, name) for file, name, node in _definitions() if isinstance(node, ast.ClassDef)]
+    _hold([(file, name) for file, name in classes if name.rpartition(".")[2].strip("_") in AMBIGUOUS], "classes")
+
+
+def test_no_row_is_called_no() -> None:
+    _hold([(file, f"line {line}") for file, line in _rows_called_no()], "rows")
+
+
+def test_no_docstring_and_no_comment_needs_a_second_reading() -> None:
+    _hold([(file, f"line {line}") for file, line, text in _prose() if RIDDLES.search(text)], "riddles")
+
+
+@pytest.mark.parametrize("name", ["told", "_Told", "Reader.listed", "_Taking", "misspelled", "unseen"])
+def test_a_participle_alone_is_no_name(name: str) -> None:
+    assert _is_bare(name)
+
+
+@pytest.mark.parametrize("name", ["__missing__", "embed", "_string", "PromptHeading", "is_listed", "read", "find_kept"])
+def test_what_only_ends_like_a_participle_is_a_name(name: str) -> None:
+    assert not _is_bare(name)
+
+
+def test_every_word_of_the_glossary_has_one_meaning() -> None:
+    section = (ROOT / "CONTRIBUTING.md").read_text().partition("## Words\n")[2].partition("\n## ")[0]
+    words = re.findall(r"^\| \*\*(.+?)\*\* \|", section, re.MULTILINE)
+    assert len(words) > 40
+    assert [word for word, count in Counter(words).items() if count > 1] == []
+
+
+def _hold(found: list[tuple[str, str]], sort: str) -> None:
+    """Fail with what was found in each package that has more of it than it may."""
+    by_package: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for file, name in found:
+        by_package[file.partition("/")[0]].append((file, name))
+    allowed = {package: asdict(left)[sort] for package, left in LEFT.items()}
+    assert {package: names for package, names in by_package.items() if len(names) > allowed.get(package, 0)} == {}
+
+
+def _word(name: str) -> str:
+    return name.rpartition(".")[2].strip("_").lower()
+
+
+def _is_bare(name: str) -> bool:
+    """Whether the whole name of a function or class is one past participle or gerund."""
+    last = name.rpartition(".")[2]
+    if last.startswith("__") or not re.fullmatch(r"_*[A-Z]?[a-z]+", last):
+        return False
+    word = _word(name)
+    return PARTICIPLES.fullmatch(word) is not None or (word.endswith(("ed", "ing")) and word not in WORDS)
+
+
+def _definitions() -> Iterator[tuple[str, str, Definition]]:
+    """The file, the name with its owner's before it, and the node of every function and class."""
+    for file, tree in TREES.items():
+        yield from ((file, name, node) for name, node in _defined_in(tree, ""))
+
+
+def _defined_in(tree: ast.AST, owner: str) -> Iterator[tuple[str, Definition]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Definition):
+            yield owner + node.name, node
+            yield from _defined_in(node, f"{owner}{node.name}.")
+        else:
+            yield from _defined_in(node, owner)
+
+
+def _fields() -> Iterator[tuple[str, str]]:
+    """The file and the name of every attribute that a class declares or its methods set."""
+    for file, owner, tree in _definitions():
+        if isinstance(tree, ast.ClassDef):
+            names = set()
+            for node in tree.body:
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    names.add(node.target.id)
+            for each in ast.walk(tree):
+                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                    names.add(each.attr)
+            yield from ((file, f"{owner}.{name}") for name in sorted(names))
+
+
+def _rows_called_no() -> Iterator[tuple[str, int]]:
+    for file, tree in TREES.items():
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name(id="no", ctx=ast.Store()) | ast.arg(arg="no") | ast.Attribute(attr="no"):
+                    yield file, node.lineno
+
+
+def _prose() -> Iterator[tuple[str, int, str]]:
+    """The file, the line and the text of every docstring and comment."""
+    for file, tree in TREES.items():
+        for node in ast.walk(tree):
+            # A text that stands alone is a docstring, whatever it stands under.
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                yield file, node.lineno, str(node.value.value)
+        for token in tokenize.generate_tokens(io.StringIO(TEXTS[file]).readline):
+            if token.type == tokenize.COMMENT:
+                yield file, token.start[0], token.string
