@@ -20,12 +20,12 @@ QUIET = Settings(background=False, embedder="none")
 
 
 @pytest.fixture
-def open_backend(store: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Callable[[], Backend]]:
+def open_backend(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Callable[[], Backend]]:
     """Opens the test's store, once more each time."""
     opened: list[Backend] = []
 
     def open_() -> Backend:
-        opened.append(opening.open_backend(store, Settings(sync="normal"), clock))
+        opened.append(opening.open_backend(store_address, Settings(sync="normal"), clock))
         return opened[-1]
 
     yield open_

@@ -18,7 +18,6 @@ from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message
 from ..extract.profiles import merged
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
-from ..values.times import to_micros
 from .case_records import decode_case, encode_case
 from .message_records import SOURCE, copy, distinct, fields, milliseconds
 from .mirror import Mirror, apply_mirrored
@@ -148,7 +147,7 @@ class _StretchWriter:
         context = {**self.context, "extractor": self.extractor.name}
         parent = self.stretch_id
         if found.episode is not None:
-            parent = new_id(to_micros(self.stretch.messages[-1].at))
+            parent = new_id(self.stretch.messages[-1].at)
             turns: Json = [turn.id for turn in self.stretch.turns]
             self._put(
                 home, Kind.EPISODE, numbers, id=parent, title=found.episode.subject[:MAX_TITLE],

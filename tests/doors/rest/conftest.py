@@ -264,8 +264,8 @@ def serving(
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, store.home, lambda: engine)
-        door = rest.Door(
-            lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=store.home
+        door = rest.Door.open(
+            engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=store.home
         )
         whole = app(
             server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
@@ -289,9 +289,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def api(store: StoreAddress) -> Iterator[Api]:
+def api(store_address: StoreAddress) -> Iterator[Api]:
     """The API on an empty memory, in UTC."""
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store_address, embedder=Hashed()) as (api, _):
         yield api
 
 
@@ -310,14 +310,14 @@ def bare(empty: Api) -> Iterator[Api]:
 
 
 @pytest.fixture
-def shanghai(store: StoreAddress) -> Iterator[Api]:
+def shanghai(store_address: StoreAddress) -> Iterator[Api]:
     """The API where it is eight hours later."""
-    with serving(store, ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
+    with serving(store_address, ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
         yield api
 
 
 @pytest.fixture
-def guarded(store: StoreAddress) -> Iterator[tuple[Api, Tokens]]:
+def guarded(store_address: StoreAddress) -> Iterator[tuple[Api, Tokens]]:
     """The API and the tokens that it asks for once there are any."""
-    with serving(store, embedder=Hashed()) as both:
+    with serving(store_address, embedder=Hashed()) as both:
         yield both

@@ -26,7 +26,8 @@ from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import micros, within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
-from .record_rows import JSON_COLUMNS, record_of, steady
+from .record_rows import JSON_COLUMNS, record_of
+from .store_time import steady
 from .word_index import Damaged, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
@@ -449,4 +450,5 @@ def _compare(
 
 def _bind_numbers(numbers: Iterable[int]) -> object:
     """Return a list of numbers as one bound value."""
-    return apsw.carray(array.array("q", numbers))
+    # The buffer of an empty array is nowhere, and may be refused for its alignment: no row has the number 0.
+    return apsw.carray(array.array("q", numbers) or array.array("q", [0]))

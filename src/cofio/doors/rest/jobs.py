@@ -26,8 +26,8 @@ from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Json, Kind, Record, Scope
 from ...values.scopes import CONVERSATIONS
+from ..web.failures import RequestError
 from . import tasks
-from .replies import RequestError
 
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
 AT_MODEL = WORKERS - 1  # of them, those that may wait for a model: there is always one for what clients wait for
@@ -70,7 +70,7 @@ class Jobs:
 
     def __init__(
         self,
-        conversations: Callable[[], Conversations],
+        conversations: Conversations,
         spending: ModelUsage | None = None,
         *,
         quiet: timedelta = timedelta(),
@@ -122,7 +122,7 @@ class Jobs:
 
     def count_waiting(self, place: Project, session: str) -> int:
         """How many tasks of a session are not finished, whichever server took them in."""
-        return tasks.count_waiting(self._conversations().engine, place, session)
+        return tasks.count_waiting(self._conversations.engine, place, session)
 
     def check_room(self, ahead: int) -> None:
         """Raise RequestError if no task can be taken in behind so many of its session."""
@@ -168,7 +168,7 @@ class Jobs:
     def spent(self, place: Project, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
         of_it = Where("data.session_id", "=", session)
-        jobs = self._conversations().engine.list(
+        jobs = self._conversations.engine.list(
             place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
         )
         total = Usage()
@@ -192,7 +192,7 @@ class Jobs:
             thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
     def _take_all(self, scope: Scope, wanted: AllOf | Where) -> None:
-        engine = self._conversations().engine
+        engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
                 _, app, project, *_ = record.scope.names
@@ -296,7 +296,7 @@ class Jobs:
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
-        conversations = self._conversations()
+        conversations = self._conversations
         for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
@@ -310,7 +310,7 @@ class Jobs:
 
     def _carry_out_all(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
-        engine, place = self._conversations().engine, (job.place, job.session)
+        engine, place = self._conversations.engine, (job.place, job.session)
         while not self._closing:
             with self._changed:
                 before = set(self._lines.get(place, ()))
@@ -338,7 +338,7 @@ class Jobs:
         Raises:
             Conflict, NotFound: the task is no longer what it was.
         """
-        conversations = self._conversations()
+        conversations = self._conversations
         engine = conversations.engine
         attempts = int(str(fields(task)["attempts"])) + 1
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
@@ -381,7 +381,7 @@ class Jobs:
         code: str | None = None,
     ) -> None:
         """Take down how a task went, unless another server, which was at it too, has done so."""
-        engine = self._conversations().engine
+        engine = self._conversations.engine
         for _ in range(TRIES):
             try:
                 engine.apply([tasks.mark_finished(place, task, result=result, error=error, code=code)])
@@ -410,7 +410,7 @@ class Jobs:
 
     def _do(self, job: _Job, id: str) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""
-        conversations = self._conversations()
+        conversations = self._conversations
         kept = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
         if kept is None or fields(kept)["status"] in ("done", "failed"):
             return None

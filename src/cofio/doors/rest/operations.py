@@ -25,10 +25,11 @@ from ...values.errors import Invalid, NotFound, Unavailable
 from ...values.query import AllOf, Filter, Mode, Where
 from ...values.records import Json, Kind, Record
 from ...values.times import from_millis
+from ..web.failures import RequestError
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
 from .jobs import Jobs
-from .replies import Caller, Data, Reply, RequestError
+from .replies import Caller, Data, Reply
 from .requests import (
     AddRequest,
     ContentItem,
@@ -71,7 +72,7 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class Verbs:
+class Operations:
     """What the API can do, on one store."""
 
     conversations: Conversations
@@ -158,7 +159,7 @@ class Verbs:
         data: Data = {"episodes": [], "profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": []}
         if asked.method == "vector" and engine.embedder() is None:
             raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
-        looking = _Looking(self, asked)
+        looking = _SearchRun(self, asked)
         if asked.user_id is not None:
             home = place.owner("user", asked.user_id)
             found = looking.among(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
@@ -333,10 +334,10 @@ class Verbs:
         return Reply({"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0})
 
 
-class _Looking:
+class _SearchRun:
     """One request's searches, and what there is to tell about them."""
 
-    def __init__(self, verbs: Verbs, asked: SearchRequest) -> None:
+    def __init__(self, verbs: Operations, asked: SearchRequest) -> None:
         self._verbs = verbs
         self._asked = asked
         self._reader = None if verbs.assistant is None else verbs.assistant.reader
