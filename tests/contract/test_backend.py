@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
 from cofio.backends.interface import Backend
 from cofio.backends.upkeep_interface import Index
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 DEMO = Scope("demo")
 
@@ -27,7 +27,7 @@ def test_what_one_has_claimed_nobody_else_gets_until_it_is_given_up(
         assert (mine.texts, mine.records, theirs) == (("walrus colony",), 1, None)
     with two.claim("hashed-384", 10) as theirs:
         assert theirs is not None
-        theirs.store(Hashed().embed(theirs.texts))
+        theirs.store(HashedEmbedder().embed(theirs.texts))
     with one.claim("hashed-384", 10) as mine:
         assert mine is None
 
@@ -77,7 +77,7 @@ def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(memory: Engi
     changed, deleted, kept = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(3)])
     with backend.claim("hashed-384", 10) as batch:
         assert batch is not None
-        vectors = Hashed().embed(batch.texts)
+        vectors = HashedEmbedder().embed(batch.texts)
         memory.edit(changed.id, text="something else by now")
         memory.delete(deleted.id)
         batch.store(vectors)
@@ -106,7 +106,7 @@ def test_a_backup_holds_what_the_store_held(memory: Engine, tmp_path_factory: py
     target = tmp_path_factory.mktemp("backup") / "copy"
     assert memory.backup(target) == target
     chosen = Settings(background=False, embedder="none")
-    with Engine.open(target, settings=chosen, embedder=Hashed()) as copy:
+    with Engine.open(target, settings=chosen, embedder=HashedEmbedder()) as copy:
         assert list(copy.export()) == list(memory.export())
         assert len(copy.search(Query("walrus", mode="keyword", limit=20))) == 11
         assert copy.check() == []
@@ -137,7 +137,7 @@ def test_threads_that_count_together_lose_no_step(memory: Engine, reopen: Callab
 
 
 def test_threads_find_what_they_have_just_written(memory: Engine, reopen: Callable[..., Engine]) -> None:
-    engines = [memory, reopen(embedder=Hashed())]
+    engines = [memory, reopen(embedder=HashedEmbedder())]
 
     def work(worker: int) -> None:
         engine = engines[worker % 2]
@@ -158,7 +158,7 @@ def test_threads_find_what_they_have_just_written(memory: Engine, reopen: Callab
 
 def test_the_background_work_is_done_without_being_asked(memory: Engine, reopen: Callable[..., Engine]) -> None:
     record = memory.write(DEMO, text="walrus colony")
-    worker = reopen(Settings(background=True, embedder="none"), Hashed())
+    worker = reopen(Settings(background=True, embedder="none"), HashedEmbedder())
     worker.write(DEMO, text="giraffe")
     wait_until(lambda: not memory.search(Query("walrus colony", mode="semantic")).degraded)
     assert worker.check() == []

@@ -1,0 +1,255 @@
+"""Cases by rules: what an agent was asked, the steps it took, what helped, and how well it went."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from datetime import tzinfo
+from itertools import groupby, islice
+
+from ...extractor import Case, Message, Step
+from ..lines import cut, flatten
+from .intents import CHANGES, OBJECTS, REPROACH, find_intent, list_sentences
+from .remedies import find_remedy
+from .results import NO_RESULT
+from .runs import Run, split_runs
+from .steps import find_program, find_steps, get_fields, has_worked, render_arguments, render_call
+
+MOST_CASES = 5  # of a stretch
+OUTCOME = 240  # characters of the last answer
+MAX_STEPS = 200  # of a longer run, the first and the last are kept
+LINES = 24  # of an approach
+_PLAIN = 12  # steps up to which each has a line of its own
+_SAID = 2_000  # characters of an answer or a remark that are judged
+UNANSWERED = "none, the run ended without an answer"
+
+QUALITY = {
+    "any run": 0.5,
+    "the last step worked": 0.15,
+    "the last step failed": -0.15,
+    "every step failed": -0.2,  # in proportion, where some did
+    "there is a final answer": 0.2,
+    "there is no final answer": -0.2,
+    "the answer admits failure": -0.35,
+    "the user is content": 0.15,
+    "the user is not": -0.35,
+}
+"""What a run's quality is the sum of, within 0 and 1."""
+
+_ADMITS = re.compile(
+    r"(?i)\b(?:i|we|it)(?: \w{1,12})? ?(?:could(?: not|n['’]t)|can(?:not|['’]t| not)|was(?: not|n['’]t) able"
+    r"|were(?: not|n['’]t) able|am unable|was unable|am not able|failed)\b"
+    r"|\bunable to\b|\b(?:is|are|was|were) (?:still )?(?:broken|failing|not (?:possible|working))\b"
+    r"|\bdid(?: not|n['’]t) (?:work|succeed)"
+    r"|\b(?:has|have) (?:not|failed)\b|\bdeploy(?:ment)? failed|\bsorry,? (?:but|i|we|the|there|that|this)\b"
+    r"|\bunfortunately\b|\bgive up\b|\bgave up\b"
+    r"|\bleider\b|\bkonnte (?:\w+ ){0,6}nicht\b|\bd[ée]sol[ée]|\blo siento\b|\bno (?:he podido|pude)\b"
+    r"|\bje n['’]ai pas pu\b|\bmalheureusement\b"
+)
+_WELCOME = re.compile(
+    r"(?i)\W{0,3}(?:you(?:['’]re| are) (?:very |most )?welcome|my pleasure|glad|any ?time|no problem|happy to"
+    r"|great|enjoy|gern|de rien|de nada)\b"
+)
+_REGRETS = re.compile(
+    r"(?i)(?:you(?:['’]re| are) right[,.!]? ?)?(?:i(?:['’]m| am) )?(?:very |so |really )?"
+    r"(?:sorry|my apologies|i apologi[sz]e)"
+    r"(?:[,.! ]+(?:about that|for that|i should(?: not|n['’]t)? have\b.{0,60}|i will .{1,60}|i['’]ll .{1,60}))?[.!]?"
+)
+_OFFER = re.compile(
+    r"(?i)(?:(?:is there|do you need|can i help(?: you)? with|would you like) )?"
+    r"(?:anything|something|what) else\b.{0,80}\?"
+    r"|(?:please )?(?:let me know if|feel free to)\b.{0,120}[.!]"
+)
+_INSTEAD = re.compile(r"(?i)\bso (?:i|we)\b|\binstead\b|\bdaher habe\b|\bstattdessen\b")
+_CONTENT = re.compile(
+    r"(?i)\b(?:thanks?|thank you|thx|ty|tysm|cheers|perfect|great|awesome|excellent|wonderful|lovely|nice|brilliant"
+    r"|works(?: now| fine| well)?|that did it|well done|good job"
+    r"|exactly|solved|danke|perfekt|super|merci|parfait|gracias|perfecto|grazie|tack|takk)\b|👍|🎉|❤"
+)
+_DISCONTENT = re.compile(
+    r"(?i)^\W{0,3}(?:no|nope|nein|non)\b(?! (?:problem|worries|rush|need|more|further))|\b(?:wrong|incorrect"
+    r"|still (?:broken|fail\w*|not|the same|doesn['’]?t|wrong)"
+    r"|(?:does|did)(?: not|n['’]?t) work|not (?:what i|right|correct|working|good)|that['’]?s not|useless"
+    r"|doesn['’]?t help|isn['’]?t (?:right|working)|broken|try again"
+    r"|undo|falsch|geht (?:immer noch )?nicht|ça ne marche pas|no funciona)\b|👎"
+)
+
+
+def find_cases(messages: Sequence[Message], zone: tzinfo) -> list[Case]:
+    """What became of each request, at most five: those for which a user asked and an assistant called a tool.
+
+    Nothing in a case depends on the hour, so that the zone makes no difference.
+    """
+    return list(islice((found for run in split_runs(messages) if (found := _build_case(run)) is not None), MOST_CASES))
+
+
+def _build_case(of: Run) -> Case | None:
+    run = of.messages
+    taken = find_steps(run)
+    asked = find_intent(run) if taken else ""
+    if not asked:
+        return None
+    answer = _find_answer(run)
+    outcome = _summarize_outcome(answer)
+    admits = _admits_failure(answer)
+    return Case(
+        intent=asked,
+        approach=_render_approach(taken, outcome),
+        insight=None if admits else _find_insight(run, taken),
+        quality=_rate_run(of, taken, answer, admits=admits),
+        steps=taken if len(taken) <= MAX_STEPS else taken[: MAX_STEPS // 2] + taken[-MAX_STEPS // 2 :],
+        outcome=outcome,
+        messages=tuple(message.id for message in run),
+    )
+
+
+def _find_answer(run: Sequence[Message]) -> str:
+    """The last words of an assistant after the last tool call; empty when there are none."""
+    for message in reversed(run):
+        if message.calls:
+            return ""
+        if message.role == "assistant" and message.text.strip() and not _is_pleasantry(message.text):
+            return message.text
+    return ""
+
+
+def _is_pleasantry(text: str) -> bool:
+    """Whether a text is only the reply to thanks or to a reproach."""
+    return len(text) <= 80 and (_WELCOME.match(text) is not None or _REGRETS.fullmatch(text.strip()) is not None)
+
+
+def _summarize_outcome(answer: str) -> str:
+    """The first sentences of an answer, as many as fit."""
+    told = ""
+    for sentence in list_sentences(answer):
+        if sentence.startswith("|"):  # a table
+            break
+        if told and _OFFER.fullmatch(sentence):
+            continue
+        plain = flatten(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
+        if told and len(told) + len(plain) + 1 > OUTCOME:
+            break
+        told = f"{told}{'' if not told or told[-1] in '.!?:…。！？' else '.'} {plain}".strip()
+    return told or flatten(answer, OUTCOME)
+
+
+def _render_approach(taken: Sequence[Step], outcome: str) -> str:
+    """A numbered line for each step, and how it ended."""
+    lines = _render_steps(taken) if len(taken) <= _PLAIN else _render_groups(taken)
+    return "\n".join([*lines, f"Outcome: {outcome or UNANSWERED}"])
+
+
+def _render_steps(taken: Sequence[Step]) -> list[str]:
+    return [f"{at}. {render_call(step)}: {_render_result(step)}" for at, step in enumerate(taken, 1)]
+
+
+def _render_result(step: Step) -> str:
+    return f"failed: {step.result}" if step.failed else step.result
+
+
+def _render_groups(taken: Sequence[Step]) -> list[str]:
+    """Lines for a long run: a tool that is called several times on end has one."""
+    lines: list[str] = []
+    spans: list[list[Step]] = []
+    at = 1
+    for _, group in groupby(taken, key=lambda step: step.tool):
+        span = list(group)
+        number = f"{at}-{at + len(span) - 1}" if len(span) > 1 else str(at)
+        lines.append(f"{number}. {_render_group(span)}")
+        spans.append(span)
+        at += len(span)
+    if len(lines) <= LINES:
+        return lines
+    left_out = Counter(step.tool for span in spans[LINES // 2 : -LINES // 2 + 1] for step in span)
+    named = ", ".join(f"{tool} ×{count}" for tool, count in left_out.most_common(4))
+    return [*lines[: LINES // 2], f"… {left_out.total()} more steps ({named})", *lines[-LINES // 2 + 1 :]]
+
+
+def _render_group(span: Sequence[Step]) -> str:
+    """Several calls of one tool on end, in one line."""
+    if len(span) == 1:
+        return f"{render_call(span[0])}: {_render_result(span[0])}"
+    failed = [step for step in span if step.failed]
+    silent = sum(step.result == NO_RESULT for step in span)
+    counts = [f"{len(span) - len(failed) - silent} worked"] if len(span) > len(failed) + silent else []
+    counts += [f"{silent} without result"] if silent else []
+    counts += [f"{len(failed)} failed: {failed[-1].result}"] if failed else []
+    return f"{span[0].tool} ×{len(span)}{_render_variants(span)}: {', '.join(counts)}"
+
+
+def _render_variants(span: Sequence[Step]) -> str:
+    """The first few values of the argument that differs between the calls."""
+    arguments = [get_fields(step) for step in span]
+    for key in arguments[0]:
+        values = list(dict.fromkeys(cut(each.get(key, "…"), 60) for each in arguments))
+        if len(values) > 1:
+            named = ", ".join(values[:3]) + (", …" if len(values) > 3 else "")
+            return f" ({key}={named})" if key else f" ({named})"
+    return f" ({render_arguments(arguments[0])})" if arguments[0] else ""
+
+
+def _find_insight(run: Sequence[Message], taken: Sequence[Step]) -> str | None:
+    """What turned failure into success: a user's word, or what was different about the call that worked."""
+    corrected = _find_correction(run, taken)
+    if corrected and has_worked(taken[-1]):
+        return f'The user\'s correction led to the result: "{corrected}"'
+    for at in range(len(taken) - 1, -1, -1):
+        if taken[at].failed and (helped := find_remedy(taken, at)):
+            what = (
+                render_call(taken[at], 80) if find_program(taken[at]) and " instead" not in helped else taken[at].tool
+            )
+            return f"{what} failed ({cut(taken[at].result, 100)}) and {helped}."
+    return None
+
+
+def _find_correction(run: Sequence[Message], taken: Sequence[Step]) -> str:
+    """The last thing that a user put right between two tool calls."""
+    found, before = "", 0
+    for message in run:
+        before += len(message.calls)
+        if message.role != "user" or not 0 < before < len(taken) or len(message.text) > 400:
+            continue
+        said = flatten(message.text, 160)
+        failed = any(step.failed for step in taken[before - 1 : before])
+        if "?" not in said and (OBJECTS.match(said) or (failed and CHANGES.search(said))):
+            found = said
+    return found
+
+
+def _admits_failure(answer: str) -> bool:
+    """Whether an answer says that it did not work, and nothing else was done for it."""
+    return any(
+        _ADMITS.search(part[:600]) and not _INSTEAD.search(part[:600]) for part in list_sentences(answer[:_SAID])[:6]
+    )
+
+
+def _rate_run(of: Run, taken: Sequence[Step], answer: str, *, admits: bool) -> float:
+    """The sum of the signals in `QUALITY` that the run shows."""
+    run = of.messages
+    after = max(at for at, message in enumerate(run) if message.calls)
+    said = [message.text for message in run[after:] if message.role == "user"]
+    content = _judge_contentment([*said, of.remark])
+    failed = sum(step.failed for step in taken) / len(taken)
+    signals = {
+        "any run": 1.0,
+        "the last step worked": has_worked(taken[-1]),
+        "the last step failed": taken[-1].failed,
+        "every step failed": failed,
+        "there is a final answer": bool(answer),
+        "there is no final answer": not answer,
+        "the answer admits failure": admits,
+        "the user is content": content is True,
+        "the user is not": content is False,
+    }
+    return round(min(1.0, max(0.0, sum(QUALITY[name] * share for name, share in signals.items()))), 2)
+
+
+def _judge_contentment(remarks: Sequence[str]) -> bool | None:
+    """Whether the user was content by the last remark that tells; None when none does."""
+    for remark in reversed(remarks):
+        if _DISCONTENT.search(remark[:_SAID]) or REPROACH.search(remark[:_SAID]):
+            return False
+        if _CONTENT.search(remark[:_SAID]):
+            return None if " but " in remark[:_SAID] else True
+    return None

@@ -1,0 +1,224 @@
+"""What kind of task a case is: the words of its request that say so, and its tools."""
+
+from __future__ import annotations
+
+import re
+
+from ....text.tokenizer import STOP_WORDS, words
+from ...extractor import Case
+from ..lines import only_reads, split_name
+from .intents import VERBS
+from .steps import DESTROYS, find_deed
+
+_SAME_VERBS = (
+    "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
+    "create make add generate build write draft compose",
+    "delete remove drop clear erase wipe purge destroy truncate prune", "buy order purchase",
+    "show list display print get fetch give tell see", "send email mail message", "update change edit modify adjust",
+    "check verify validate inspect review examine test", "deploy ship release publish roll redeploy", "turn switch",
+    "run execute launch start", "explain describe", "summarise summarize", "plan arrange organise organize schedule",
+    "analyse analyze evaluate investigate", "move reschedule shift postpone", "rename refactor rewrite",
+    "restart reboot bounce reload", "stop kill terminate shut disable", "revert undo restore",
+)  # fmt: skip
+_SAME_NOUNS = (
+    "holiday vacation trip", "picture image photo", "meeting appointment", "bug issue error problem failure",
+    "fail broken",
+)  # fmt: skip
+
+
+def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
+    """The stem of the first word of each group, by the stems of all of its words."""
+    return {stem: words(group)[0] for group in groups for stem in words(group)}
+
+
+_VERB = _index_by_first(_SAME_VERBS)
+_NOUN = _index_by_first(_SAME_NOUNS)
+_ORDER = re.compile(
+    r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )(?:[Pp]lease )?"
+    r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
+)
+_WEAK = frozenset(
+    re.findall(
+        r"\S+",
+        "find search look get check see show list fetch tell give help make use try take go keep",
+    )
+)
+_LOOKING = frozenset(
+    _VERB.get(stem, stem) for stem in words("find search look get check see show list fetch tell give")
+)
+_LIGHT = frozenset(re.findall(r"\S+", "set make create add do send write put get give schedule"))
+_DEEDS = {
+    "reminder": "remind", "booking": "book", "reservation": "book", "summary": "summarise", "refund": "refund",
+    "translation": "translate", "backup": "backup", "copy": "copy", "deployment": "deploy", "review": "review",
+}  # fmt: skip
+_MEANS = frozenset(re.findall(r"\S+", "use try take go help keep"))
+_TO = re.compile(r"\bto [a-z]+")
+_QUESTION = re.compile(r"(?i)(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|did|has|have)\b")
+_TIMES = frozenset(
+    re.findall(
+        r"\S+",
+        "today tonight tomorrow yesterday morning noon afternoon evening night midnight now later soon monday "
+        "tuesday wednesday thursday friday saturday sunday weekend week month year day hour minute january "
+        "february march april may june july august september october november december am pm o'clock next last "
+        "this one two three four five six seven eight nine ten eleven twelve dozen couple first second third",
+    )
+)
+_FILL = frozenset(
+    re.findall(
+        r"\S+",
+        "want need like help use way thing stuff mine kind sure good best via many much version wrong "
+        "following everything anything something since der die das den dem des ein eine einen einem einer und "
+        "oder für von mit im zu zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une du "
+        "et ou pour avec dans sur au aux ce cette est el los las una uno del y o para con en por es demain "
+        "mañana prod production staging live dev localhost",
+    )
+)
+_GENERIC = frozenset(
+    re.findall(
+        r"\S+",
+        "bash shell sh terminal run exec execute command cmd python code interpreter read write edit view cat "
+        "open file files search web browser browse fetch http request get post url page grep glob find list ls "
+        "think todo call api tool query sql replace str patch apply text editor based computer google click type "
+        "scroll screenshot navigate notebook data load save do invoke mcp function ssh remote cli script console "
+        "powershell process kubectl docker git aws gcloud az helm curl wget https rest client db database postgres "
+        "postgresql psql mysql sqlite statement bin program system subprocess output",
+    )
+)
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ASIDE = re.compile(  # what was changed later, and what is quoted
+    r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
+)
+_IDENTIFIER = re.compile(  # paths, addresses, names of hosts and of things in code: prod-1, src/a.py, readAll
+    r"\S{0,200}[^\W_][_/\\@=][^\W_]\S{0,200}|[^\W_]+\.[^\W_]\S{0,200}|\S{0,200}/(?=\s|$|[,.;])|(?<!\S)[/~]\S{1,200}"
+    r"|\b(?:[^\W_]{1,40}-){1,6}[^\W_]{0,40}\d[\w-]{0,40}|\b[^\W_]{0,40}\d[^\W_]{0,40}(?:-[^\W_]{1,40}){1,6}"
+    r"|\b[a-z]{1,40}[A-Z]\w{0,60}"
+)
+
+WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
+WORDS_WITH_TOOLS = 0.25
+WORDS_DESPITE_TOOLS = 0.7
+SAME_TOOLS = 0.5
+
+
+def is_alike(case: Case, other: Case) -> bool:
+    """Whether two requests want the same done to the same kind of thing, and the runs agree in what they did.
+
+    Names, numbers and times do not count, nor do tools that serve for everything. With the same telling tools a little
+    in common is enough; without, the requests must share half of their words; and most of them where the tools, or the
+    programs that a tool for everything was made to run, are others.
+    """
+    mine, theirs = find_kinds(case.intent), find_kinds(other.intent)
+    common = set(mine.values()) & set(theirs.values())
+    if not common or not _wants_the_same(case.intent, other.intent):
+        return False
+    likeness = 2 * len(common) / (len(set(mine.values())) + len(set(theirs.values())))
+    things = common - (_find_kind_verbs(case, mine) & _find_kind_verbs(other, theirs))
+    tools, their_tools = _find_telling_tools(case), _find_telling_tools(other)
+    least = WORDS_ALONE
+    if tools and their_tools:
+        least = WORDS_DESPITE_TOOLS
+        acting = {tool for tool in tools | their_tools if not only_reads(tool)}
+        if acting:  # many kinds of tasks begin by looking up the same thing
+            tools, their_tools = tools & acting, their_tools & acting
+        if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
+            return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
+    (acts, deeds), (they_act, their_deeds) = _collect_deeds(case), _collect_deeds(other)
+    if deeds and their_deeds and not deeds & their_deeds:
+        if acts != they_act or _destroys(deeds) != _destroys(their_deeds):
+            return False
+        least = WORDS_DESPITE_TOOLS
+    return bool(things) and likeness >= least
+
+
+def _wants_the_same(asked: str, other: str) -> bool:
+    """Whether two requests have a verb in common; one without a verb that is known may mean any.
+
+    What changes something is compared before what only looks: to find backups and delete them is to delete.
+    """
+    mine, theirs = _find_wanted_verbs(asked), _find_wanted_verbs(other)
+    if not (mine and theirs):
+        return True
+    acts, their_acts = mine - _LOOKING, theirs - _LOOKING
+    return bool(acts & their_acts) if acts or their_acts else True
+
+
+def _find_wanted_verbs(asked: str) -> set[str]:
+    """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
+    verbs = find_orders(_TO.sub(" ", asked[:1_000]))  # "Remind me to call mum" is no call
+    if not set(verbs) - _MEANS:
+        verbs = find_orders(asked)
+    found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in words(verb)[:1]}
+    if _LIGHT.intersection(verbs):
+        nouns = [_DEEDS[word] for word in _TOKEN.findall(asked[:1_000].lower()) if word in _DEEDS]
+        found |= {_VERB.get(stem, stem) for noun in nouns for stem in words(noun)[:1]}
+    if not found and _QUESTION.match(asked):
+        return set(sorted(_LOOKING)[:1])
+    return found
+
+
+def _find_kind_verbs(case: Case, kind: dict[str, str]) -> set[str]:
+    return {kind[word] for word in find_orders(case.intent) if word in kind}
+
+
+def find_kinds(intent: str) -> dict[str, str]:
+    """The telling words of a request, in order, and for each the stem that stands for all words of its meaning."""
+    verbs = find_orders(intent)
+    found: dict[str, str] = {}
+    for word in _find_telling_words(intent):
+        stem = words(word)[:1]
+        if stem:
+            found[word] = (_VERB if word in verbs else _NOUN).get(stem[0], stem[0])
+    return found
+
+
+def _find_telling_words(intent: str) -> list[str]:
+    """The words of a request without stop words, numbers, times and, as far as can be told, names."""
+    asked = _IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))
+    found: list[tuple[str, bool]] = []
+    start = True
+    for match in _TOKEN.finditer(asked):
+        named = not start and match[0][0].isupper() and not (match[0].isupper() and len(match[0]) > 1)
+        start = asked[match.end() : match.end() + 1] in tuple(".!?:;")
+        if not _is_idle(match[0].lower()):
+            found.append((match[0].lower(), named))
+    plain = [word for word, named in found if not named]
+    return plain if len(plain) >= 2 else [word for word, _ in found]
+
+
+def _is_idle(word: str) -> bool:
+    """Whether a word says nothing of the kind of a task."""
+    plain = word.replace("'", "").replace("’", "")
+    return (
+        plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in _TIMES or word in _FILL
+        or any(letter.isdigit() for letter in word)
+    )  # fmt: skip
+
+
+def find_orders(intent: str) -> list[str]:
+    """The verbs of a request that stand where something is told to be done, those that only ask about it last."""
+    found: list[str] = []
+    idle: list[str] = []
+    for match in _ORDER.finditer(_IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))):
+        if (verb := match[1].lower()) in VERBS:
+            (idle if match[2] or verb in _WEAK else found).append(verb)
+    return found + idle
+
+
+def is_generic(tool: str) -> bool:
+    """Whether a tool serves for tasks of every kind."""
+    return all(part in _GENERIC for part in split_name(tool))
+
+
+def _find_telling_tools(case: Case) -> frozenset[str]:
+    return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
+
+
+def _destroys(deeds: frozenset[str]) -> bool:
+    return any(DESTROYS.search(name) for name in deeds)
+
+
+def _collect_deeds(case: Case) -> tuple[bool, frozenset[str]]:
+    """Whether the tools for everything were made to act, and what they did then; else what they looked with."""
+    done = [find_deed(step) for step in case.steps if is_generic(step.tool)]
+    acting = frozenset(name for name, acts in done if name and acts)
+    return bool(acting), acting or frozenset(name for name, _ in done if name)
