@@ -126,7 +126,7 @@ def test_vectors_go_with_their_record(memory: Engine, backend: Any, clock: Any) 
     memory.drop(HERE)
     assert memory.nearest([1, 0]) == []
     assert memory.given(two.id) == {}
-    with backend._database.reading() as connection:
+    with backend._database.snapshot() as connection:
         assert connection.execute("SELECT count(*) FROM given").get == 0
 
 

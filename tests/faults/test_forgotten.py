@@ -315,7 +315,7 @@ def test_emptying_the_log_waits_for_nobody_and_is_done_when_it_can_be(tmp_path: 
         connection.execute("UPDATE state SET fault = fault || 'x'")
 
     database.write(write)
-    with database.reading():
+    with database.snapshot():
         database.write(write)
         assert not database.truncate_log()
         database.write(write)

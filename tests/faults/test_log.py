@@ -109,7 +109,7 @@ def test_background_work_notes_and_logs_a_log_that_is_kept(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(checks, "LARGE_LOG", 2**20)
     monkeypatch.setattr(cofio.engine.background, "PAUSE", 0.01)
-    monkeypatch.setattr(cofio.engine.background, "LOOK", 0.01)
+    monkeypatch.setattr(cofio.engine.background, "ROUND", 0.01)
     change_all(engine)
     with Engine.open(tmp_path / "store", settings=Settings(embedder="none", sync="normal")) as working:
 

@@ -71,7 +71,7 @@ class Store:
     def look(self, at: int) -> Iterator[Look]:
         """A look at the store by one of the backends."""
         backend = self.backends[at]
-        with backend._database.borrowed() as connection:
+        with backend._database.borrow() as connection:
             yield Look(connection, backend._indexes.open_snapshot(connection), backend.derived.open_vectors)
 
     def index(self, limit: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from datetime import datetime
 from typing import NamedTuple, Protocol, TypeVar
 
 from ..values.progress import Progress
@@ -37,11 +36,8 @@ class Backend(Protocol):
     def read_only(self) -> bool:
         """Whether it can be read and not be changed: then each change raises Unavailable, and no work is done on it."""
 
-    def now(self) -> datetime:
-        """The time by the store's clock."""
-
     def verify(self) -> None:
-        """See that what is written here is what whoever opens the store next will read.
+        """Verify that this is still the store that the next process to open it will find.
 
         Raises:
             Unavailable: the store was deleted, moved or replaced while it was open.
@@ -51,7 +47,7 @@ class Backend(Protocol):
         """Which store this is, and how far it has come."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """A consistent look at records and checkpoints, with every write acknowledged before it, by any process."""
+        """Open a snapshot of records and checkpoints, with every write acknowledged before it, by any process."""
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, run in a transaction: all that it changes, durably, or nothing if it raises.
@@ -76,7 +72,7 @@ class Backend(Protocol):
         """
 
     def upkeep(self, task: Task) -> Upkeep:
-        """Do a piece of the work that nobody waits for; what was done, and what is left.
+        """Do a piece of the background work; what was done, and what is left.
 
         Raises:
             Unavailable: the disk is full or failing, or the store is gone.
@@ -93,4 +89,4 @@ class Backend(Protocol):
         """What people do with the store as a whole."""
 
     def close(self) -> None:
-        """Let go of files and connections. Safe to call twice."""
+        """Close files and connections. Safe to call twice."""

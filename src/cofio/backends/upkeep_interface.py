@@ -1,4 +1,4 @@
-"""The work that nobody waits for: vectors, indexes, and what deleted and expired records leave behind.
+"""Background work on a store: vectors, indexes, and what deleted and expired records leave behind.
 
 Any process may do it, and nothing that a caller is promised depends on its being done.
 """

@@ -19,12 +19,12 @@ from ..values.errors import CofioError, Unavailable
 from ..values.progress import Progress
 
 PAUSE = 0.5  # seconds that new work is left to gather
-LOOK = 5.0  # seconds between looks for work that other processes left
+ROUND = 5.0  # seconds between two rounds, in which work that other processes left is found
 WORDS_BATCH = 2000
 EMBED_BATCH = 16  # a quarter of a second's work: then other processes may claim some, or the end may have come
 PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
 BUSY_PATIENCE = 60.0  # seconds that settling waits for another process that is at this work and does not end
-NICE = 10  # nobody waits for this work, and somebody may wait for the processor
+NICE = 10  # no caller waits for this work, and one may wait for the processor
 
 
 class BackgroundWork:
@@ -43,7 +43,7 @@ class BackgroundWork:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._tidied = time.monotonic()
-        self._next_tidy = self._tidied + LOOK
+        self._next_tidy = self._tidied + ROUND
 
     def start(self) -> None:
         """Work in the background from now on."""
@@ -65,14 +65,14 @@ class BackgroundWork:
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Do the work that there is by now, waiting for other processes that are at it; how many records were embedded.
 
-        With a `limit`, make no more than about so many vectors, and leave it all to another process that is at it.
+        With a `limit`, make about that many vectors at most, and leave it all to another process that is at it.
         """
         embedded = self._settle(progress, limit, wait=limit is None)
         self._backend.upkeep(ReportFault(""))
         return embedded
 
     def erase(self, seconds: float | None = None) -> bool:
-        """Make unreadable what was deleted, now; whether all of it is. It ends after about so many `seconds`."""
+        """Make unreadable what was deleted, now; whether all of it is. It ends after about `seconds`."""
         return not self._backend.upkeep(Erase(seconds=seconds)).more
 
     def _settle(self, progress: Progress | None, limit: int | None, *, wait: bool) -> int:
@@ -113,7 +113,7 @@ class BackgroundWork:
         with suppress(OSError):  # a system that does not let it
             lower_priority(NICE)
         while not self._stop.is_set():
-            self._wake.wait(min(LOOK, max(0.0, self._next_tidy - time.monotonic())))
+            self._wake.wait(min(ROUND, max(0.0, self._next_tidy - time.monotonic())))
             self._wake.clear()
             if self._stop.wait(PAUSE):
                 return
@@ -124,21 +124,21 @@ class BackgroundWork:
                     self._tidy()  # also where an embedder fails
                 self._backend.upkeep(ReportFault(""))
             except Exception as error:  # whatever an embedder raises: a thread that ended would do no more work
-                # The work stays to be done and the next look tries again; `doctor` and `stats` tell of it.
+                # The work stays to be done and the next round tries again; `doctor` and `stats` report it.
                 if not self._stop.is_set():
                     with suppress(CofioError):
                         self._backend.upkeep(ReportFault(f"{type(error).__name__}: {error}"))
 
     def _tidy_meanwhile(self, _stage: str, _done: int, _total: int) -> None:
         """Tidy also while there is no end of records to embed."""
-        if time.monotonic() - self._tidied >= LOOK:
+        if time.monotonic() - self._tidied >= ROUND:
             self._tidy()
 
     def _tidy(self) -> None:
         """Do what keeps the store small and rid of what was deleted or has expired."""
         self._tidied = time.monotonic()
         done = self._backend.upkeep(Tidy())
-        self._next_tidy = time.monotonic() + (LOOK if done.again_in is None else done.again_in)
+        self._next_tidy = time.monotonic() + (ROUND if done.again_in is None else done.again_in)
         if done.expired_before is not None:
             self._purge_checkpoints(done.expired_before)
         if done.problem:

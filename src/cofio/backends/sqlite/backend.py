@@ -84,25 +84,21 @@ class SqliteBackend:
         """Whether it can be read and not be changed."""
         return self._database.read_only
 
-    def now(self) -> datetime:
-        """The time by the store's clock."""
-        return self._clock()
-
     def verify(self) -> None:
-        """See that the store is still where it was opened."""
+        """Verify that the store is still where it was opened."""
         self._database.verify()
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             return Identity(*connection.execute("SELECT store, seq FROM state").get)
 
     # Reading and writing records.
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
-        """A consistent look that includes every write acknowledged before it was taken."""
-        with self._database.reading() as connection:
+        """Open a snapshot that includes every write acknowledged before it."""
+        with self._database.snapshot() as connection:
             yield RecordRows(connection, self._clock(), connection.execute("SELECT updated FROM state").get)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
@@ -122,13 +118,13 @@ class SqliteBackend:
     @contextmanager
     def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
         """A search within bounds."""
-        with self._database.borrowed() as connection:
+        with self._database.borrow() as connection:
             yield SqliteSearcher(connection, bounds, self._indexes, self._clock)
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.
 
-        They are put aside first: whoever takes one a minute must not keep the log of all who write meanwhile.
+        They are spooled first: a slow consumer must not keep a transaction open, and with it the log.
         """
         read = partial(self._read_export, bounds, self._clock())
         for row, given in read() if self.read_only else spool(read, self.folder):
@@ -137,7 +133,7 @@ class SqliteBackend:
 
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             at = steady(micros(now), State.read(connection).updated)
             condition = within(bounds, at, by_row=False)
             for row in connection.execute(
@@ -154,7 +150,7 @@ class SqliteBackend:
         return self.derived.claim(embedder, limit)
 
     def upkeep(self, task: Task) -> Upkeep:
-        """Do a piece of the work that nobody waits for."""
+        """Do a piece of the background work."""
         return self.derived.run(task)
 
     def rebuild(self, embedder: str | None, progress: Progress | None = None, *, vectors: bool = False) -> None:
@@ -162,5 +158,5 @@ class SqliteBackend:
         self.derived.rebuild(embedder, progress, vectors=vectors)
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         self._database.close()

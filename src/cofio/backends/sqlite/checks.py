@@ -24,7 +24,7 @@ def check(
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
     parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
     found = [sentence for sentence in [find_stuck_log(database)] if sentence]
-    with database.fresh() as connection:
+    with database.open_fresh() as connection:
         for number, part in enumerate(parts):
             found.extend(part(connection))
             if progress:
@@ -93,7 +93,7 @@ def _tags(connection: apsw.Connection) -> Iterator[str]:
 
 
 def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
-    """Derived work that nobody does: fine for a moment, a fault when the store has long been in use since."""
+    """Find derived work that no process does: fine for a moment, a fault when the store has long been in use since."""
     state = State.read(connection)
     works = [("the word index", state.indexed_seq, state.indexed_at)]
     works += fetch(connection, "SELECT 'vectors', seen_seq, seen_at FROM embedder WHERE name = ?", (embedder,))
@@ -109,7 +109,7 @@ def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
 
 def _index(database: Database, words: WordIndex) -> Iterator[str]:
     """The word index and the tail together must hold exactly the records, each once and as it is now."""
-    with database.borrowed() as connection:
+    with database.borrow() as connection:
         state, loaded, tail = words.open_snapshot(connection)
         try:
             entries = loaded.entries() if loaded else []
@@ -125,9 +125,9 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
         )
         gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
     waiting = {(seq, *tail.versions[seq][:2]) for seq in tail.records(b"", False, state.seq)}
-    held = dict(entries)
-    missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and seq <= state.tail_seq)
-    extra = sum(1 for no in held if no not in truth and no not in gone) + len(entries) - len(held)
+    indexed = dict(entries)
+    missing = sum(1 for no, seq in truth.items() if indexed.get(no) != seq and seq <= state.tail_seq)
+    extra = sum(1 for no in indexed if no not in truth and no not in gone) + len(entries) - len(indexed)
     if torn:
         yield f"the word index is damaged: {', '.join(torn)}"
     if missing:
@@ -140,7 +140,7 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
 
 def _codes(database: Database, folder: Path) -> Iterator[str]:
     """Each file of vector codes must hold what its vectors give; numpy is loaded only if there are any."""
-    with database.reading() as connection:
+    with database.snapshot() as connection:
         segments = fetch(connection, "SELECT embedder, low, high, name FROM segment")
         orphans = connection.execute("SELECT count(*) FROM vector WHERE no NOT IN (SELECT no FROM record)").get
         if orphans:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...values.errors import Unavailable
 from .checkpoint_rows import deleted_words, merge_words
-from .database import Database, fetch, translated
+from .database import Database, fetch, translate_errors
 from .upkeep_lock import UpkeepLock
 from .word_index import WordIndex
 
@@ -21,7 +21,8 @@ PIECE = 2000  # records that are rewritten at a time
 PATIENCE = 60.0  # seconds to wait for another process that does the derived work and does not end
 IDLE = 2.0  # seconds without a change, after which a piece is rewritten
 BUSY = 60.0  # seconds after which one is rewritten even so
-SHARE, LARGE_SHARE, LARGE = 5, 20, 20_000  # it takes a fifth of the time, or a twentieth where so many records are left
+SHARE, LARGE_SHARE = 5, 20  # it takes a fifth of the time, or a twentieth while there is much left
+LARGE = 20_000  # records that are much
 COMPACT_EVERY = 600.0  # seconds between two times that the database is rewritten
 COMPACT_MOST = 16 * 2**20  # bytes of a database that is: some tenths of a second, for which writers wait
 
@@ -88,7 +89,7 @@ class Erasure:
             self._removals = removals
 
     def erase(self, seconds: float | None) -> int:
-        """Rewrite all of it now, for about so many seconds at most; how many records are left in such files."""
+        """Rewrite all of it now, for about `seconds` at most; how many records are left in such files."""
         until = time.monotonic() + (PATIENCE if seconds is None else seconds)
         left = 1
         while left:
@@ -105,16 +106,16 @@ class Erasure:
         return left
 
     def erase_piece(self, limit: int) -> int:
-        """Rewrite a piece of about so many records; how many are left in files that hold deleted ones.
+        """Rewrite a piece of about `limit` records; how many are left in files that hold deleted ones.
 
         The lock must be held, and the word index must be up to date.
         """
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             has_words = deleted_words(connection)
         if has_words:
             self._database.write(merge_words)
         codes = self._folder / "vectors"
-        with translated(self._folder):
+        with translate_errors(self._folder):
             left = self._words.rewrite(limit) + sum(self._open_vectors(name).rewrite() for name in self._list_coded())
             if any(codes.glob("*.codes*")):
                 from .vector_codes import sweep
@@ -124,14 +125,14 @@ class Erasure:
 
     def count_remains(self) -> dict[str, int]:
         """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             remains = {"words of checkpoints": int(deleted_words(connection))}
         remains["words of records"] = self._words.remains()
         remains["vectors"] = sum(self._open_vectors(name).remains() for name in self._list_coded())
         return remains
 
     def compact(self, largest: int | None = None) -> bool:
-        """Rewrite the database and empty its log, unless it is larger than so many bytes; whether it was done.
+        """Rewrite the database and empty its log, unless it has more than `largest` bytes; whether it was done.
 
         Writers wait meanwhile.
         """
@@ -148,11 +149,11 @@ class Erasure:
 
     def _count_removals(self) -> int:
         """A number that rises whenever this process sees that something was deleted or replaced."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             return self._words.removals + int(connection.execute("SELECT no FROM checkpoint_gone").get)
 
     def _list_coded(self) -> list[str]:
         """List the embedders that have files of codes."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             sql = "SELECT DISTINCT embedder.name FROM segment JOIN embedder ON embedder.no = segment.embedder"
             return [name for (name,) in fetch(connection, sql)]

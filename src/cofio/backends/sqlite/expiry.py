@@ -1,4 +1,4 @@
-"""How expired records are removed, and how the store's time is kept when a clock is wrong."""
+"""How expired records are removed, and how the store's time is corrected when a clock was wrong."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Expiry:
         self._started = (read_steady_clock(), clock())
         self._ahead_since: float | None = None
         self._evidence: tuple[float, datetime] | None = None
-        """Since when, by a clock that cannot be set, every look has seen what expired before that time as expired."""
+        """Since when, by a clock that cannot be set, every check has found what expired before that time expired."""
 
     def purge(self, before: datetime | None = None) -> tuple[int, datetime]:
         """Remove the records that expired before then, or by now; how many, and that time."""
         until = self._clock() if before is None else before
         at = micros(until)
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (at,)).get:
                 return 0, until
         return self._database.write(lambda connection: RecordTransaction(connection, until).purge(at)), until
 
     def purge_proven(self) -> datetime | None:
-        """Remove what every look of an hour, which no change of the clock can fake, has seen expired.
+        """Remove what every check of an hour, which no change of the clock can fake, has found expired.
 
         Returns the time before which it expired; None while the hour is not over. A clock that was set ahead since
         this began does not count, unless it stays so for a day: then it had been behind, as on a machine that learns
@@ -65,7 +65,7 @@ class Expiry:
     def keep_time(self) -> None:
         """Move the store's time past what has expired, so that it stays so, or back when a clock was ahead."""
         at = micros(self._clock())
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             updated = State.read(connection).updated
             is_ahead = steady(at, updated) < updated
             has_expired = any(

@@ -13,8 +13,8 @@ from ...values.progress import Progress
 from ...values.stats import Stats
 from . import checks
 from .conditions import micros
-from .copy_target import Copy
-from .database import Database, fetch, translated
+from .copy_target import CopyTarget
+from .database import Database, fetch, translate_errors
 from .erasure import Erasure
 from .store_time import moment, steady
 from .vector_rows import count_waiting
@@ -40,7 +40,7 @@ class SqliteMaintenance:
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store into a new folder while others go on writing."""
         folder = Path(target)
-        with translated(folder), Copy(folder) as copy:
+        with translate_errors(folder), CopyTarget(folder) as copy:
             _copy_database(self._database, copy.database, progress)
             settings = self._folder / "cofio.toml"
             if settings.is_file() and not settings.is_symlink():
@@ -56,7 +56,7 @@ class SqliteMaintenance:
     def stats(self, embedder: str | None) -> Stats:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""
         folder = self._folder
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             state = State.read(connection)
             vectors: list[tuple[str, int]] = fetch(
                 connection,
@@ -99,7 +99,7 @@ def _copy_database(database: Database, target: Path, progress: Progress | None) 
     try:
         target.chmod(0o600)
         # A source with a snapshot of its own: else every write of another process would start the copy over.
-        with database.reading() as source, connection.backup("main", source, "main") as work:
+        with database.snapshot() as source, connection.backup("main", source, "main") as work:
             while not work.done:
                 work.step(2000)
                 if progress:

@@ -79,7 +79,7 @@ class SearchIndexes:
             try:
                 with self._try_lock() as is_locked:
                     if is_locked:
-                        self._words.take_in(1)
+                        self._words.index_changes(1)
             except Unavailable:
                 break
             if not is_locked:

@@ -15,7 +15,7 @@ import apsw
 from ...values.progress import Progress
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
 from . import checks
-from .database import Database, fetch, translated
+from .database import Database, fetch, translate_errors
 from .erasure import Erasure
 from .expiry import Expiry
 from .upkeep_lock import UpkeepLock
@@ -75,24 +75,24 @@ class DerivedWork:
     def index_words(self, limit: int) -> int:
         """Take changed records into the word index; how many, or at least `limit` if there are more. Needs the lock."""
         self.erasure.start()
-        with translated(self._folder / "index"):
-            taken = self._words.take_in(limit)
+        with translate_errors(self._folder / "index"):
+            taken = self._words.index_changes(limit)
         if taken:
             self.erasure.note_change()
         return taken
 
     def index_vectors(self, embedder: str) -> int:
         """Code the vectors that are in no file, when enough have gathered; how many. Needs the lock."""
-        with translated(self._folder / "vectors"):
-            return self.open_vectors(embedder).bring_up()
+        with translate_errors(self._folder / "vectors"):
+            return self.open_vectors(embedder).write_codes()
 
     def rebuild(self, embedder: str | None, progress: Progress | None, *, vectors: bool) -> None:
         """Rebuild everything derived, without what has expired and the vectors of any other embedder."""
         if vectors:
             self._database.write(lambda connection: drop_vectors(connection, "1"))
         self.expiry.purge()
-        with self.lock.acquire(), translated(self._folder):
-            with self._database.reading() as connection:
+        with self.lock.acquire(), translate_errors(self._folder):
+            with self._database.snapshot() as connection:
                 is_miscounted = checks.is_miscounted(connection)
 
             def reset(connection: apsw.Connection) -> None:
@@ -104,17 +104,17 @@ class DerivedWork:
 
             self._database.write(reset)
             self._words.rebuild(progress)
-            with self._database.reading() as connection:
+            with self._database.snapshot() as connection:
                 names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
             for number, name in enumerate(names):
-                self.open_vectors(name).bring_up()
+                self.open_vectors(name).write_codes()
                 if progress:
                     progress("vectors", number + 1, len(names))
 
     def _index(self, task: Index) -> Upkeep:
         waiting = 0
         if task.count and task.embedder is not None:
-            with self._database.reading() as connection:
+            with self._database.snapshot() as connection:
                 waiting = count_waiting(connection, task.embedder)
         with self.lock.try_acquire() as locked:
             if not locked:
@@ -138,7 +138,7 @@ class DerivedWork:
         return Upkeep(more=again_in is not None, again_in=again_in, expired_before=before, problem=problem)
 
     def _report(self, fault: str) -> Upkeep:
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             stored = connection.execute("SELECT fault FROM state").get
         if stored != fault:
             sql = "UPDATE state SET fault = ?"

@@ -12,7 +12,7 @@ from ...system.locks import try_lock
 from ...system.processes import run_after_fork
 from ...system.safe_files import open_file
 from ...values.errors import Unavailable
-from .database import Database, translated
+from .database import Database, translate_errors
 
 _open_handles: set[int] = set()
 
@@ -42,7 +42,7 @@ class UpkeepLock:
             yield False
             return
         self._database.verify()  # else this would be the lock of another store, or a file where there is none any more
-        with translated(self._folder):
+        with translate_errors(self._folder):
             handle = open_file(self._folder / "lease", os.O_CREAT | os.O_RDWR)
         _open_handles.add(handle)
         try:

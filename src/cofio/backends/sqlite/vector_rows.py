@@ -62,7 +62,7 @@ class SqliteEmbedBatch:
 
 def fetch_batch(database: Database, embedder: str, limit: int) -> SqliteEmbedBatch | None:
     """Return up to `limit` records that need a vector; None when all have one."""
-    with database.reading() as connection:
+    with database.snapshot() as connection:
         number, seen = _read_embedder(connection, embedder)
         newest = State.read(connection).seq
         if seen >= newest:
