@@ -28,7 +28,7 @@ from .maintenance import SqliteMaintenance
 from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
 from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
-from .store_time import steady
+from .store_time import compute_store_time
 from .upkeep import DerivedWork
 from .word_index import State, WordIndex
 
@@ -134,7 +134,7 @@ class SqliteBackend:
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""
         with self._database.snapshot() as connection:
-            at = steady(micros(now), State.read(connection).updated)
+            at = compute_store_time(micros(now), State.read(connection).updated)
             condition = within(bounds, at, by_row=False)
             for row in connection.execute(
                 f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM given WHERE given.no = record.no) FROM record"

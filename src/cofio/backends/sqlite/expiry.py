@@ -10,7 +10,7 @@ from ...system.processes import read_steady_clock
 from .conditions import micros
 from .database import Database
 from .record_rows import RecordTransaction
-from .store_time import correct_time, steady
+from .store_time import compute_store_time, correct_time
 from .word_index import State
 
 REBASE_AFTER = 86_400.0  # seconds that the clock must have been ahead of the time that passed, to be taken for right
@@ -67,7 +67,7 @@ class Expiry:
         at = micros(self._clock())
         with self._database.snapshot() as connection:
             updated = State.read(connection).updated
-            is_ahead = steady(at, updated) < updated
+            is_ahead = compute_store_time(at, updated) < updated
             has_expired = any(
                 connection.execute(
                     f"SELECT 1 FROM {table} WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)

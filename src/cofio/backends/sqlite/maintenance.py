@@ -16,7 +16,7 @@ from .conditions import micros
 from .copy_target import CopyTarget
 from .database import Database, fetch, translate_errors
 from .erasure import Erasure
-from .store_time import moment, steady
+from .store_time import compute_store_time, moment
 from .vector_rows import count_waiting
 from .word_index import State, WordIndex
 
@@ -65,7 +65,7 @@ class SqliteMaintenance:
             waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
             expiring, expired = connection.execute(
                 "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
-                (steady(micros(self._clock()), state.updated),),
+                (compute_store_time(micros(self._clock()), state.updated),),
             ).get
             checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
             schema = connection.pragma("user_version")
