@@ -21,7 +21,7 @@ from cofio.doors import threads
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.protocol import PROTOCOL
 from cofio.doors.cli import main
-from cofio.doors.jsonrpc import Refused
+from cofio.doors.jsonrpc import RpcError
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
@@ -73,7 +73,7 @@ def served(store: Path) -> Iterator[TestClient]:
     settings = Settings.load(store)
     memory = Memory(StoreAddress(folder=store), settings, say=lambda _: None)
     vault = Beside(store, settings)
-    door = rest.Door(lambda: memory.engine, UTC, mirror=vault.mirror)
+    door = rest.Door.open(memory.engine, UTC, mirror=vault.mirror(memory.engine))
     whole = app(
         server(Handlers(Surface(memory))), routes=memory_tool.routes(lambda: memory.engine), calls=door.routes(),
         under={threads.PREFIX: threads.Door(lambda: memory.engine, UTC)}, hosts={"localhost"},
@@ -111,7 +111,7 @@ def send_animus(store: Path, text: str) -> str:
     put: dict[str, Json] = {"scope": {"project_id": "p"}, "key": "k", "value": {"note": [text]}}
     try:
         plugin.request("memory/put", put)
-    except Refused as refused:
+    except RpcError as refused:
         return str(refused)
     finally:
         assert plugin.home is not None

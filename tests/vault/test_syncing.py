@@ -328,6 +328,6 @@ def test_a_vault_makes_a_fresh_memory_whose_vault_is_the_same(kept: Kept, tmp_pa
         assert take(fresh.conversations, kept.vault.folder).new == 0
         fresh.syncing.rebuild()
         assert fresh.tree() == kept.tree()
-        fresh.conversations.forgetting.memory(fresh.place, "alice_ep_20260528_00000001")
-        fresh.conversations.forgetting.memory(fresh.place, "fixer_ac_20260528_00000001")
+        fresh.conversations.deleter.delete_memory(fresh.place, "alice_ep_20260528_00000001")
+        fresh.conversations.deleter.delete_memory(fresh.place, "fixer_ac_20260528_00000001")
         assert quiet(fresh)

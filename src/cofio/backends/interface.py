@@ -6,17 +6,17 @@ anything is worded is decided above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ..values.changes import Change
 from ..values.query import Bounds
 from ..values.records import Record
 from .checkpoint_interface import CheckpointRows
-from .search_interface import Searcher, View
+from .record_interface import Snapshot, Transaction
+from .search_interface import Searcher
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
@@ -80,18 +80,18 @@ class Backend(Protocol):
     def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
         """What `work` returns, run in a transaction: all that it changes, durably, or nothing."""
 
-    def apply(self, changes: Sequence[Change]) -> list[Record | int]:
-        """Make all of the changes, durably, or none.
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """A consistent look at records and checkpoints, with every write acknowledged before it, by any process."""
 
-        The answer for each: the record as it now is, or for Delete, Drop, Vacant and Extend how many were forgotten.
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """What `work` returns, run in a transaction: all that it changes, durably, or nothing if it raises.
+
+        `work` may run again, if the backend could not have its transaction beside those of others: it must not
+        change anything but the transaction.
 
         Raises:
-            NotFound, Conflict, Invalid: a change cannot be made.
             Unavailable: the disk is full or failing, or another process holds the store for too long.
         """
-
-    def reading(self) -> AbstractContextManager[View]:
-        """A consistent look that includes every write acknowledged before it was taken, by any process."""
 
     def search(self, bounds: Bounds) -> AbstractContextManager[Searcher]:
         """A search that sees nothing outside the bounds."""

@@ -223,12 +223,14 @@ class Checkpoints:
         ns: str | None = None,
         where: Mapping[str, Any] | None = None,
         before: str | None = None,
+        upto: str | None = None,
         by_id: bool = False,
         limit: int | None = 10,
     ) -> list[Checkpoint]:
         """Checkpoints without their states, newest first; `where` is what their metadata must hold.
 
-        `before` leaves those with a lower id, and `by_id` puts the highest id first.
+        `before` leaves those with a lower id, `upto` those with this id or a lower one, and `by_id` puts the highest id
+        first.
         """
         if limit is not None:
             check_int("limit", limit, 0, 2**53)
@@ -238,7 +240,7 @@ class Checkpoints:
             encode_metadata(where)
         page: list[Checkpoint] = []
         with self._backend.checkpoints() as rows:
-            for row in rows.list_rows(space, thread, ns, by_id=by_id, before=before):
+            for row in rows.list_rows(space, thread, ns, by_id=by_id, before=before, upto=upto):
                 if limit is not None and len(page) >= limit:
                     break
                 checkpoint = _checkpoint(row)

@@ -23,7 +23,7 @@ from typing import BinaryIO, Protocol, TypeAlias
 
 from ..text.jsonl import escape_breaks
 from ..values.records import MAX_DIGITS, Json
-from .web.json_limits import JsonLimits, TooComplex
+from .web.json_limits import JsonLimits, TooComplex, refuse_constant
 
 Id: TypeAlias = str | int
 Params: TypeAlias = "dict[str, Json]"
@@ -48,7 +48,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
-class Refused(Exception):
+class RpcError(Exception):
     """A request that is answered with a JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: Json = None) -> None:
@@ -61,11 +61,11 @@ class Refused(Exception):
 class Lane(Enum):
     """How a request is run."""
 
-    AT_ONCE = auto()
+    INLINE = auto()
     """Before the next message is read: it takes no time."""
-    LOOK = auto()
+    READ = auto()
     """Beside others, after the changes that were asked for before it."""
-    CHANGE = auto()
+    WRITE = auto()
     """After the changes that were asked for before it."""
 
 
@@ -231,7 +231,7 @@ class Connection:
             if len(line) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
                 LIMITS.check(line)
             message: Json = json.loads(
-                line.decode("utf-8-sig"), parse_constant=_no_number, parse_float=_finite, parse_int=_whole
+                line.decode("utf-8-sig"), parse_constant=refuse_constant, parse_float=_finite, parse_int=_whole
             )
         except (TooComplex, _TooLarge) as error:
             known = _id_of(line[:200], line[-200:])
@@ -277,7 +277,7 @@ class Connection:
         if method is None and ("result" in message or "error" in message):
             answer(None)  # it answers a question that was never asked
             return
-        lenient, known = self._dropped is not None, as_id(given)
+        lenient, known = self._dropped is not None, parse_id(given)
         params = {} if lenient and params is None else params
         if message.get("jsonrpc") != "2.0":
             self._refuse(known, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', answer)
@@ -294,7 +294,7 @@ class Connection:
             answer(_error(given, INVALID_PARAMS, "params is an object"))
         else:
             lane = self._server.lane(method, params)
-            if lane is Lane.AT_ONCE:
+            if lane is Lane.INLINE:
                 answer(self._result(given, method, params))
             elif len(self._calls) >= BUSY:
                 answer(_error(given, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
@@ -304,7 +304,7 @@ class Connection:
     def _call(self, lane: Lane, call: _Call) -> _Call:
         """The call, which those after it now know of."""
         self._calls.add(call)
-        if lane is Lane.CHANGE:
+        if lane is Lane.WRITE:
             self._last_change = call.done
         return call
 
@@ -325,7 +325,7 @@ class Connection:
     def _result(self, given: Json, method: str, params: Params) -> Json:
         try:
             return {"jsonrpc": "2.0", "id": given, "result": self._server.request(method, params)}
-        except Refused as error:
+        except RpcError as error:
             return _error(given, error.code, error.message, error.data)
         except Exception as error:  # a fault of ours: the client gets an answer, and the connection lives on
             return _error(given, INTERNAL_ERROR, f"cofio has a fault: {type(error).__name__}: {error}")
@@ -372,7 +372,7 @@ def _error(given: Json, code: int, message: str, data: Json = None) -> Json:
     return {"jsonrpc": "2.0", "id": given, "error": error}
 
 
-def private_stdout() -> BinaryIO:
+def claim_stdout() -> BinaryIO:
     """The stream to the client, and to nobody else: what any library prints goes to stderr from now on."""
     sys.stdout.flush()
     mine = os.dup(sys.stdout.fileno())
@@ -380,7 +380,7 @@ def private_stdout() -> BinaryIO:
     return os.fdopen(mine, "wb")
 
 
-def leave(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
+def shut_down(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
     """End a door after its client has gone: `close` what it used, and give `left` calls up; the exit code."""
 
     def end() -> None:
@@ -398,13 +398,9 @@ def leave(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
     return 0
 
 
-def as_id(value: Json) -> Id | None:
+def parse_id(value: Json) -> Id | None:
     """The value as the id of a request; None when it cannot be one."""
     return value if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)) else None
-
-
-def _no_number(name: str) -> Json:
-    raise ValueError(f"{name} is not JSON")
 
 
 class _TooLarge(ValueError):
@@ -427,4 +423,4 @@ def _whole(written: str) -> int:
 def _id_of(start: bytes, end: bytes) -> Id | None:
     """The id of a message that cannot be read as a whole, if it stands where clients put it."""
     found = _ID_FIRST.match(start) or _ID_LAST.search(end)
-    return as_id(json.loads(found[1])) if found else None
+    return parse_id(json.loads(found[1])) if found else None

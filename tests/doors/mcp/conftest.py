@@ -161,7 +161,7 @@ def served(
 
     mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
     application = web_server.app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
-    with web_server._listening("127.0.0.1", 0) as listening:
+    with web_server._listen("127.0.0.1", 0) as listening:
         started = threading.Event()
 
         class Running(uvicorn.Server):

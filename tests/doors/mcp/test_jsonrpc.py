@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cofio.doors import jsonrpc
-from cofio.doors.jsonrpc import Connection, Id, Lane, Params, Refused
+from cofio.doors.jsonrpc import Connection, Id, Lane, Params, RpcError
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import HANDSHAKE
 from cofio.doors.mcp.surface import STATELESS
@@ -277,10 +277,10 @@ class Stuck:
         return of.setdefault(name, threading.Event())
 
     def lane(self, method: str, params: Params) -> Lane:
-        return {"look": Lane.LOOK, "change": Lane.CHANGE}.get(method, Lane.AT_ONCE)
+        return {"look": Lane.READ, "change": Lane.WRITE}.get(method, Lane.INLINE)
 
     def notification(self, method: str, params: Params) -> Id | None:
-        return jsonrpc.as_id(params.get("requestId"))
+        return jsonrpc.parse_id(params.get("requestId"))
 
     def request(self, method: str, params: Params) -> Json:
         name = str(params.get("name", ""))
@@ -291,7 +291,7 @@ class Stuck:
         if method == "fault":
             raise ZeroDivisionError("oops")
         if method == "refuse":
-            raise Refused(-32000, "no", {"why": 1})
+            raise RpcError(-32000, "no", {"why": 1})
         return {"name": name}
 
 

@@ -264,8 +264,8 @@ def serving(
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, store.home, lambda: engine)
-        door = rest.Door(
-            lambda: engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=store.home
+        door = rest.Door.open(
+            engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=store.home
         )
         whole = app(
             server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),

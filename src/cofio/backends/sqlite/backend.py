@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,23 +14,22 @@ import apsw
 
 from ...config.lost_store import check_whole, follow_up_loss, note_loss
 from ...system.safe_files import check_entries
-from ...values.changes import Change, Put
 from ...values.errors import Invalid, Unavailable
 from ...values.query import Bounds
 from ...values.records import Record
 from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress
+from ..record_interface import Snapshot, Transaction
 from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
-from .record_rows import COLUMNS, Changing, Row, given_with, prepare, record_of, steady
+from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
 from .searcher import SearchIndexes, SqliteSearcher
-from .snapshot import SqliteView
 from .spool import spool
+from .store_time import steady
 from .upkeep import DerivedWork
-from .vector_rows import store_precomputed
 from .word_index import State, WordIndex
 
 if TYPE_CHECKING:
@@ -100,26 +99,25 @@ class SqliteBackend:
 
     # Reading and writing records.
 
-    def apply(self, changes: Sequence[Change]) -> list[Record | int]:
-        """Make all of the changes, durably, or none."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """A consistent look that includes every write acknowledged before it was taken."""
+        with self._database.reading() as connection:
+            yield RecordRows(connection, self._clock(), connection.execute("SELECT updated FROM state").get)
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""
         if not self._aligned:
             self._words.align()
             self._aligned = True
-        # The slow part of a write, taking the text apart, is done before the store is locked.
-        prepared = {id(change.draft): prepare(change.draft) for change in changes if isinstance(change, Put)}
 
-        def change(connection: apsw.Connection) -> list[Record | int]:
-            answers = Changing(connection, self._clock(), prepared).apply(changes)
-            store_precomputed(connection, changes)
-            return answers
+        def run(connection: apsw.Connection) -> T:
+            transaction = RecordTransaction(connection, self._clock())
+            result = work(transaction)
+            transaction.finish()
+            return result
 
-        return self._database.write(change)
-
-    @contextmanager
-    def reading(self) -> Iterator[SqliteView]:
-        """A consistent look that includes every write acknowledged before it was taken."""
-        with self._database.reading() as connection:
-            yield SqliteView(connection, self._clock())
+        return self._database.write(run)
 
     @contextmanager
     def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:
@@ -147,7 +145,7 @@ class SqliteBackend:
                 f" WHERE {condition.sql} ORDER BY seq",
                 condition.values,
             ):
-                yield row[:-1], given_with(connection, row[0]) if row[-1] else {}
+                yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
 
     # Checkpoints.
 

@@ -11,7 +11,7 @@ import apsw
 
 from ..interface import Progress
 from .database import Database, fetch
-from .record_rows import moment
+from .store_time import moment
 from .word_index import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000

@@ -14,7 +14,7 @@ from . import checks
 from .conditions import micros
 from .copy_target import Copy
 from .database import Database, fetch, translated
-from .record_rows import moment, steady
+from .store_time import moment, steady
 from .word_index import State, WordIndex
 
 

@@ -26,7 +26,8 @@ from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import micros, within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
-from .record_rows import JSON_COLUMNS, record_of, steady
+from .record_rows import JSON_COLUMNS, record_of
+from .store_time import steady
 from .word_index import Damaged, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:

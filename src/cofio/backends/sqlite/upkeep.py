@@ -19,7 +19,8 @@ from . import checks
 from .checkpoint_rows import deleted_words, merge_words
 from .conditions import micros
 from .database import Database, fetch, translated
-from .record_rows import Changing, correct_time, steady
+from .record_rows import RecordTransaction
+from .store_time import correct_time, steady
 from .upkeep_lock import UpkeepLock
 from .vector_rows import count_waiting, drop_vectors, fetch_batch, store_batch
 from .word_index import State, WordIndex
@@ -87,7 +88,7 @@ class DerivedWork:
         with self._database.reading() as connection:
             if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
                 return 0
-        return self._database.write(lambda connection: Changing(connection, before).purge(micros(before)))
+        return self._database.write(lambda connection: RecordTransaction(connection, before).purge(micros(before)))
 
     def waiting(self, embedder: str) -> int:
         """How many records have no vector of their present text."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import apsw
 
 from ...text.tokenizer import embed_text
-from ...values.changes import Change, Made, Put
-from ...values.records import NOT_SEARCHABLE, Draft
+from ...values.records import NOT_SEARCHABLE
 from ..interface import EmbedBatch, ToEmbed
 from .database import fetch
 from .word_index import State
@@ -71,15 +70,19 @@ def count_waiting(connection: apsw.Connection, embedder: str) -> int:
     )
 
 
-def store_precomputed(connection: apsw.Connection, changes: Sequence[Change]) -> None:
-    """Store the vectors that came with drafts."""
-    made = [(each.draft, each.vector) for each in changes if isinstance(each, Put) and each.vector is not None]
-    for name, width in {(vector.embedder, len(vector.vector)) for _, vector in made}:
-        number, vseq, _ = _register(connection, name, width)
-        for draft, vector in made:
-            if vector.embedder == name and _store_one(connection, number, vseq + 1, draft, vector):
-                vseq += 1
-        connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
+def store_precomputed(connection: apsw.Connection, name: str, vectors: Mapping[str, Vector]) -> None:
+    """Store vectors, all of one size, by the ids of their records, where a record has none of its present text."""
+    number, vseq, _ = _register(connection, name, len(next(iter(vectors.values()))))
+    for record_id, vector in vectors.items():
+        vseq += 1
+        connection.execute(
+            "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+            " SELECT ?1, record.no, ?2, record.text_seq, ?3 FROM record"
+            " LEFT JOIN vector ON vector.embedder = ?1 AND vector.no = record.no"
+            " WHERE id = ?4 AND vector.text_seq IS NOT record.text_seq",
+            (number, vseq, vector.astype("<f2").tobytes(), record_id),
+        )
+    connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
 
 
 def drop_vectors(connection: apsw.Connection, where: str, *values: str | int) -> None:
@@ -98,6 +101,11 @@ def _text(row: _TextRow) -> str:
     return embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
 
 
+def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
+    """Return an embedder's number, and the change up to which every record has its vector."""
+    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)
+
+
 def _register(connection: apsw.Connection, name: str, width: int) -> tuple[int, int, int]:
     """Return an embedder's number, its newest vector's order, and the store's time; it is added if it is new.
 
@@ -109,23 +117,3 @@ def _register(connection: apsw.Connection, name: str, width: int) -> tuple[int, 
         connection.execute("UPDATE embedder SET dimensions = ? WHERE name = ? AND dimensions = 0", (width, name))
     number, vseq = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (name,)).get
     return number, vseq, connection.execute("SELECT updated FROM state").get
-
-
-def _store_one(connection: apsw.Connection, number: int, vseq: int, draft: Draft, made: Made) -> bool:
-    """Store one vector if the draft's record now has the draft's text and no vector of it; whether it was stored."""
-    row: _TextRow | None = connection.execute(
-        f"{_TEXT_ROW} WHERE id = ? AND vector.text_seq IS NOT record.text_seq", (number, draft.id)
-    ).get
-    text = embed_text(title=draft.title, text=draft.text, tags=draft.tags, data=draft.data)
-    if row is None or not text or _text(row) != text:
-        return False
-    connection.execute(
-        "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data) VALUES (?, ?, ?, ?, ?)",
-        (number, row[0], vseq, row[1], made.vector.astype("<f2").tobytes()),
-    )
-    return True
-
-
-def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:
-    """An embedder's number, and the change up to which every record has its vector."""
-    return connection.execute("SELECT no, seen_seq FROM embedder WHERE name = ?", (name,)).get or (0, 0)

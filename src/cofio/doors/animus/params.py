@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import cast
 
 from ...values.records import Json
-from ..jsonrpc import INVALID_PARAMS, Params, Refused
+from ..jsonrpc import INVALID_PARAMS, Params, RpcError
 from .owners import Place
 
 LONGEST_TTL = 365_000 * 86_400  # seconds; what is to last longer than this never ends
 SHORTEST_TTL = 1e-6
 
 
-def refused(code: int, category: str, message: str, **data: Json) -> Refused:
+def refused(code: int, category: str, message: str, **data: Json) -> RpcError:
     """An error of that code; its data names the category, which is the same whatever the code is."""
-    return Refused(code, message, {"category": category, **data})
+    return RpcError(code, message, {"category": category, **data})
 
 
-def invalid(message: str) -> Refused:
+def invalid(message: str) -> RpcError:
     """The error of a parameter that is wrong."""
     return refused(INVALID_PARAMS, "invalid_params", message)
 

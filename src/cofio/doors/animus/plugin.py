@@ -15,7 +15,7 @@ from ...secrets.policy import admit
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
 from ...values.records import Draft, Json, Kind, encode_json
 from ..display import neutralise_line
-from ..jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Connection, Id, Lane, Params, Refused, leave, private_stdout
+from ..jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Connection, Id, Lane, Params, RpcError, claim_stdout, shut_down
 from . import owners
 from .owners import Collision, Place
 from .params import invalid, read_page, read_place, read_root, read_text, read_ttl, refused
@@ -75,8 +75,8 @@ class Server:
     def lane(self, method: str, params: Params) -> Lane:
         """How a request is run: what needs the memory, beside the reader."""
         if method in _CHANGES:
-            return Lane.CHANGE
-        return Lane.LOOK if method in MEMORY_METHODS else Lane.AT_ONCE
+            return Lane.WRITE
+        return Lane.READ if method in MEMORY_METHODS else Lane.INLINE
 
     def notification(self, method: str, params: Params) -> Id | None:
         """Take note of `exit`; all else may be ignored, and cancelling is not offered."""
@@ -111,7 +111,7 @@ class Server:
         self._last_error = None
         return result
 
-    def _fault(self, error: str, message: str, **data: Json) -> Refused:
+    def _fault(self, error: str, message: str, **data: Json) -> RpcError:
         return refused(code_of(error, self._codes), error.lower(), message, **data)
 
     def _initialize(self, params: Params) -> dict[str, Json]:
@@ -247,7 +247,7 @@ def _fitting(page: Page) -> list[Json]:
 
 def run(*, codes: str, store: str | None = None) -> int:
     """Serve the host on stdin and stdout until it says `exit` or closes its end; the exit code."""
-    reads, writes = sys.stdin.buffer, private_stdout()
+    reads, writes = sys.stdin.buffer, claim_stdout()
     server = Server(codes=codes, store=store)
     lost = Connection(server, reads, writes, dropped=_say, over=lambda: server.left, grace=DRAIN).run()
     if lost:
@@ -257,7 +257,7 @@ def run(*, codes: str, store: str | None = None) -> int:
         if server.home is not None:
             server.home.close()
 
-    return leave(writes, close, lost)
+    return shut_down(writes, close, lost)
 
 
 def _say(line: str) -> None:

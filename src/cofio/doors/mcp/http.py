@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import mcp_types as types
-from anyio import CapacityLimiter, to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -17,12 +16,14 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ...values.errors import CofioError, Invalid, NotFound
+from ...values.errors import CofioError
 from ...values.records import Json
-from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MAX_FRAME
-from ..web.http import NotJson, TooLong, read_body
+from ..jsonrpc import INVALID_REQUEST, MAX_FRAME
+from ..web.bodies import read_body
+from ..web.failures import RequestError
 from ..web.json_limits import JsonLimits, TooComplex
-from .surface import INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
+from ..web.workers import Workers
+from .surface import INFO, INSTRUCTIONS, STATELESS, Surface, describe_error
 
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
@@ -36,49 +37,41 @@ class Handlers:
 
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
-        self._limiter: CapacityLimiter | None = None
+        self._workers = Workers(THREADS, "cofio-mcp")
 
     async def tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult.model_validate(self._surface.tools())
 
-    async def call(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        asked = partial(self._surface.call, params.name, params.arguments or {})
-        return types.CallToolResult.model_validate(await self._aside(asked))
+    async def call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        work = partial(self._surface.call, params.name, params.arguments or {})
+        return types.CallToolResult.model_validate(await self._run(context, "tools/call", work))
 
-    async def resources(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        asked = partial(self._surface.resources, params.cursor if params else None)
-        try:
-            return types.ListResourcesResult.model_validate(await self._aside(asked))
-        except CofioError as error:
-            code = INVALID_PARAMS if isinstance(error, Invalid) else INTERNAL_ERROR
-            raise MCPError(code, str(error)) from None
+    async def resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        work = partial(self._surface.resources, params.cursor if params else None)
+        return types.ListResourcesResult.model_validate(await self._run(context, "resources/list", work))
 
     async def templates(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult.model_validate(self._surface.templates())
 
     async def read(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        try:
-            return types.ReadResourceResult.model_validate(await self._aside(partial(self._surface.read, uri)))
-        except NotFound:
-            code = INVALID_PARAMS if context.protocol_version == STATELESS else RESOURCE_NOT_FOUND
-            raise MCPError(code, f"there is no {uri}", {"uri": uri}) from None
-        except CofioError as error:
-            raise MCPError(INTERNAL_ERROR, str(error)) from None
+        work = partial(self._surface.read, str(params.uri))
+        return types.ReadResourceResult.model_validate(await self._run(context, "resources/read", work))
 
     async def prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         return types.ListPromptsResult.model_validate(self._surface.prompts())
 
-    async def prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        try:
-            return types.GetPromptResult.model_validate(self._surface.prompt(params.name))
-        except NotFound as error:
-            raise MCPError(INVALID_PARAMS, f"there is no {error.what}") from None
+    async def prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        work = partial(self._surface.prompt, params.name)
+        return types.GetPromptResult.model_validate(await self._run(context, "prompts/get", work))
 
-    async def _aside(self, asked: Callable[[], dict[str, Json]]) -> dict[str, Json]:
-        if self._limiter is None:  # made within the loop that it limits
-            self._limiter = CapacityLimiter(THREADS)
-        return await to_thread.run_sync(asked, limiter=self._limiter)
+    async def _run(self, context: Context, method: str, work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
+        try:
+            return await self._workers.run(work)
+        except CofioError as error:
+            failure = describe_error(error, method=method, stateless=context.protocol_version == STATELESS)
+        raise MCPError(failure.code, failure.message, failure.data)
 
 
 def server(on: Handlers) -> Server[Any]:
@@ -111,6 +104,7 @@ class Door:
         self._streams: dict[str, int] = {}
         """How many streams of each session stand open, if any does."""
         self._opening = 0
+        self._workers = Workers(THREADS, "cofio-mcp-measure")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -118,9 +112,9 @@ class Door:
         if scope["method"] == "POST":
             try:
                 body = bytes(await read_body(scope, receive, MAX_FRAME))
-                await _check(body)
-            except (NotJson, TooLong, TooComplex) as error:
-                await _refusal(error)(scope, receive, send)
+                await self._check(body)
+            except RequestError as error:
+                await _render_refusal(error)(scope, receive, send)
                 return
             receive = _replay(body, receive)
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
@@ -128,6 +122,13 @@ class Door:
             await self._open(body, scope, receive, send)
         else:
             await self._continue(session, scope, receive, send)
+
+    async def _check(self, body: bytes) -> None:
+        """Raise RequestError for a body that would be costly to parse."""
+        if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+            problem = await self._workers.run(partial(_measure, body))
+            if problem is not None:
+                raise RequestError(400, problem)
 
     async def _continue(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a session, which is not idle meanwhile."""
@@ -187,7 +188,7 @@ class Door:
 
     async def _end(self, session: str) -> None:
         """End a session, as its client does."""
-        asked = [(MCP_SESSION_ID_HEADER.encode(), session.encode()), (b"accept", b"application/json")]
+        headers = [(MCP_SESSION_ID_HEADER.encode(), session.encode()), (b"accept", b"application/json")]
 
         async def receive() -> Message:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -195,7 +196,7 @@ class Door:
         async def send(_: Message) -> None:
             pass
 
-        scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": asked}
+        scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
         await self._manager.handle_request(scope, receive, send)
 
 
@@ -214,14 +215,6 @@ class _Answer:
         await self._send(message)
 
 
-async def _check(body: bytes) -> None:
-    """Raise TooComplex for a body that would be costly to parse."""
-    if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
-        problem = await to_thread.run_sync(_measure, body)
-        if problem is not None:
-            raise TooComplex(problem)
-
-
 def _measure(body: bytes) -> str | None:
     """What is wrong with a body; not raised, for what leaves a thread keeps the body in memory for long."""
     try:
@@ -232,7 +225,7 @@ def _measure(body: bytes) -> str | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read already to whoever reads next."""
+    """Return a `receive` that gives the body, which was read already, before anything else."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -241,11 +234,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _refusal(error: NotJson | TooLong | TooComplex) -> JSONResponse:
-    status, problem = 400, str(error)
-    if isinstance(error, NotJson):
-        status = 415
-    elif isinstance(error, TooLong):
-        status, problem = 413, f"the body is longer than {MAX_FRAME:,} bytes"
-    failure = {"code": INVALID_REQUEST, "message": problem}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, status)
+def _render_refusal(error: RequestError) -> JSONResponse:
+    failure = {"code": INVALID_REQUEST, "message": str(error)}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, error.status)

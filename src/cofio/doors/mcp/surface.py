@@ -8,9 +8,10 @@ from __future__ import annotations
 from urllib.parse import quote, unquote
 
 from ... import __version__
-from ...values.errors import Invalid, NotFound
+from ...values.errors import CofioError, Invalid, NotFound
 from ...values.records import Json, Kind
 from ...values.scopes import MCP
+from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from ..lazy_memory import Memory
 from . import renderer, skill
 from .tools import TOOLS, call
@@ -33,6 +34,16 @@ RESOURCES = 100  # notes on a page of resources
 MARKDOWN = "text/markdown"
 STATELESS = "2026-07-28"  # the revision without a handshake
 RESOURCE_NOT_FOUND = -32002  # in the revisions before it
+
+
+def describe_error(error: CofioError, *, method: str, stateless: bool) -> RpcError:
+    """Return how an error is answered, in the revision that the client speaks."""
+    if not isinstance(error, NotFound):
+        return RpcError(INVALID_PARAMS if isinstance(error, Invalid) else INTERNAL_ERROR, str(error))
+    if method != "resources/read":
+        return RpcError(INVALID_PARAMS, f"there is no {error.what}")
+    code = INVALID_PARAMS if stateless else RESOURCE_NOT_FOUND
+    return RpcError(code, f"there is no {error.what}", {"uri": error.what})
 
 
 class Surface:

@@ -8,6 +8,7 @@ from typing import cast
 
 from ...values.query import AllOf, AnyOf, Filter, Operator, Value, Where
 from ...values.times import EPOCH
+from ..web.failures import RequestError
 
 RESERVED = ("owner_id", "owner_type", "app_id", "project_id")
 STRINGS = ("session_id", "parent_type", "parent_id")
@@ -21,8 +22,11 @@ MILLISECONDS = 10**12  # a number from here on is taken for milliseconds, a smal
 _FARTHEST = 10**18  # beyond any year, and still a number that every comparison can be made with
 
 
-class BadFilter(ValueError):
+class BadFilter(RequestError):
     """What is wrong with a filter, in a sentence for the client."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(422, problem)
 
 
 def compiled(node: Mapping[str, object], zone: tzinfo, arrays: Mapping[str, str] = ARRAYS) -> Filter | None:

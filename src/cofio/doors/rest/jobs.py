@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from ...conversations.conversations import Conversations, Place
+from ...conversations.conversations import Conversations, Project
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Json, Kind, Record, Scope
 from ...values.scopes import CONVERSATIONS
+from ..web.failures import RequestError
 from . import tasks
-from .replies import RequestError
 
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
 AT_MODEL = WORKERS - 1  # of them, those that may wait for a model: there is always one for what clients wait for
@@ -44,7 +44,7 @@ UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    place: Place
+    place: Project
     session: str
     id: str | None
     """The key of a job's record; None for the tasks of the session, in their order."""
@@ -70,8 +70,8 @@ class Jobs:
 
     def __init__(
         self,
-        conversations: Callable[[], Conversations],
-        spending: Spending | None = None,
+        conversations: Conversations,
+        spending: ModelUsage | None = None,
         *,
         quiet: timedelta = timedelta(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -90,8 +90,8 @@ class Jobs:
         self._numbers = count()
         self._known: set[_Job] = set()
         self._again: set[_Job] = set()
-        self._open: Counter[tuple[Place, str]] = Counter()
-        self._lines: dict[tuple[Place, str], dict[str, datetime]] = {}
+        self._open: Counter[tuple[Project, str]] = Counter()
+        self._lines: dict[tuple[Project, str], dict[str, datetime]] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
@@ -120,9 +120,9 @@ class Jobs:
                 failed=self._failed, faulted_at=self._faulted_at,
             )  # fmt: skip
 
-    def count_waiting(self, place: Place, session: str) -> int:
+    def count_waiting(self, place: Project, session: str) -> int:
         """How many tasks of a session are not finished, whichever server took them in."""
-        return tasks.count_waiting(self._conversations().engine, place, session)
+        return tasks.count_waiting(self._conversations.engine, place, session)
 
     def check_room(self, ahead: int) -> None:
         """Raise RequestError if no task can be taken in behind so many of its session."""
@@ -141,13 +141,13 @@ class Jobs:
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
 
-    def carry_out(self, place: Place, session: str, task: str) -> None:
+    def carry_out(self, place: Project, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
         with self._changed:
             self._lines.setdefault((place, session), {})[task] = self._clock()
         self._take(_Job(place, session, None))
 
-    def take_up(self, place: Place, session: str) -> None:
+    def take_up(self, place: Project, session: str) -> None:
         """Take up what a session's carving left to do."""
         wanted = AllOf(Where("data.session_id", "=", session), UNFINISHED)
         self._take_all(place.scope / "job", wanted)
@@ -159,16 +159,16 @@ class Jobs:
             if not self._threads and not self._closing:
                 self._start()
 
-    def settled(self, place: Place, session: str, seconds: float) -> bool:
+    def settled(self, place: Project, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
             return not self._open[(place, session)]
 
-    def spent(self, place: Place, session: str) -> Usage:
+    def spent(self, place: Project, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
         of_it = Where("data.session_id", "=", session)
-        jobs = self._conversations().engine.list(
+        jobs = self._conversations.engine.list(
             place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
         )
         total = Usage()
@@ -192,11 +192,11 @@ class Jobs:
             thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
     def _take_all(self, scope: Scope, wanted: AllOf | Where) -> None:
-        engine = self._conversations().engine
+        engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
                 _, app, project, *_ = record.scope.names
-                place, session = Place(app=app, project=project), str(fields(record)["session_id"])
+                place, session = Project(app=app, name=project), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
                 if is_task:
                     with self._changed:
@@ -296,7 +296,7 @@ class Jobs:
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
-        conversations = self._conversations()
+        conversations = self._conversations
         for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
@@ -310,7 +310,7 @@ class Jobs:
 
     def _carry_out_all(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
-        engine, place = self._conversations().engine, (job.place, job.session)
+        engine, place = self._conversations.engine, (job.place, job.session)
         while not self._closing:
             with self._changed:
                 before = set(self._lines.get(place, ()))
@@ -332,13 +332,13 @@ class Jobs:
                 return again
         return None
 
-    def _carry_out_one(self, place: Place, session: str, task: Record) -> float | None:
+    def _carry_out_one(self, place: Project, session: str, task: Record) -> float | None:
         """Carry out a task; in how many seconds it is to be tried again, if it is.
 
         Raises:
             Conflict, NotFound: the task is no longer what it was.
         """
-        conversations = self._conversations()
+        conversations = self._conversations
         engine = conversations.engine
         attempts = int(str(fields(task)["attempts"])) + 1
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
@@ -366,14 +366,14 @@ class Jobs:
             self._finish(place, begun, result=result)
         return None
 
-    def _fail(self, place: Place, task: Record, error: str, code: str) -> None:
+    def _fail(self, place: Project, task: Record, error: str, code: str) -> None:
         self._finish(place, task, error=error[:1000], code=code)
         with self._changed:
             self._failed += 1
 
     def _finish(
         self,
-        place: Place,
+        place: Project,
         task: Record,
         *,
         result: str | None = None,
@@ -381,7 +381,7 @@ class Jobs:
         code: str | None = None,
     ) -> None:
         """Take down how a task went, unless another server, which was at it too, has done so."""
-        engine = self._conversations().engine
+        engine = self._conversations.engine
         for _ in range(TRIES):
             try:
                 engine.apply([tasks.mark_finished(place, task, result=result, error=error, code=code)])
@@ -393,7 +393,7 @@ class Jobs:
                 return
         raise Conflict(task.id)
 
-    def _carve_for(self, conversations: Conversations, place: Place, session: str, task: Record) -> str:
+    def _carve_for(self, conversations: Conversations, place: Project, session: str, task: Record) -> str:
         """Carve what a task is about; what came of it."""
         asked = fields(task)
         if asked["task"] == "memory_flush":
@@ -410,7 +410,7 @@ class Jobs:
 
     def _do(self, job: _Job, id: str) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""
-        conversations = self._conversations()
+        conversations = self._conversations
         kept = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
         if kept is None or fields(kept)["status"] in ("done", "failed"):
             return None

@@ -13,15 +13,16 @@ from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from ...content import NoText
-from ...conversations.conversations import Place
+from ...conversations.conversations import Project
 from ...conversations.message_records import fields
-from ...conversations.retrieval import Asked
-from ...conversations.rounds import in_rounds
+from ...conversations.retrieval import MemoryQuery
+from ...conversations.rounds import search_in_rounds
 from ...knowledge import Documents, Stored, Upload, get_topic_path, make_topic_id, summarise_topic
 from ...knowledge.uploads import PATH
 from ...values.errors import Invalid, NotFound
 from ...values.query import Mode
 from ...values.records import Record
+from ..web.failures import RequestError
 from .calls import FORM, VERSIONS, Call, read_query
 from .forms import read_upload
 from .knowledge_models import (
@@ -43,8 +44,8 @@ from .knowledge_models import (
     TopicRequest,
     UploadRequest,
 )
-from .operations import FAR, Verbs
-from .replies import Caller, Data, File, Reply, RequestError
+from .operations import FAR, Operations
+from .replies import Caller, Data, File, Reply
 from .requests import Placed
 from .responses import shown_time
 
@@ -55,23 +56,23 @@ MODES: dict[str, Mode] = {
 _MIME = re.compile(r"[a-z0-9.+-]{1,100}/[a-z0-9.+-]{1,100}")
 
 
-def add_document(verbs: Verbs, asked: UploadRequest, _: Caller) -> Reply:
+def add_document(verbs: Operations, asked: UploadRequest, _: Caller) -> Reply:
     """Take in a file as a new document."""
     return _store(verbs, asked, 201, lambda documents, upload: documents.add(_place(asked), upload))
 
 
-def replace_document(verbs: Verbs, asked: ReplaceRequest, _: Caller) -> Reply:
+def replace_document(verbs: Operations, asked: ReplaceRequest, _: Caller) -> Reply:
     """Put a file in a document's place, under its id."""
     return _store(verbs, asked, 200, lambda documents, upload: documents.replace(_place(asked), asked.doc_id, upload))
 
 
-def patch_document(verbs: Verbs, asked: PatchRequest, _: Caller) -> Reply:
+def patch_document(verbs: Operations, asked: PatchRequest, _: Caller) -> Reply:
     """Give a document another title or category."""
     record, changed = _documents(verbs).edit(_place(asked), asked.doc_id, title=asked.title, category=asked.category_id)
     return Reply({"doc_id": record.id, "updated_fields": changed, "updated_at": _time(verbs, record, "updated_at")})
 
 
-def delete_document(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+def delete_document(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
     """Forget a document, with its topics and its file; 204 when there is none."""
     deleted = _documents(verbs).delete(_place(asked), asked.doc_id)
     if deleted is None:
@@ -79,7 +80,7 @@ def delete_document(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
     return Reply({"doc_id": asked.doc_id, "deleted_topics": deleted})
 
 
-def list_documents(verbs: Verbs, asked: DocumentsRequest, _: Caller) -> Reply:
+def list_documents(verbs: Operations, asked: DocumentsRequest, _: Caller) -> Reply:
     """List the documents of a project."""
     found, total = _documents(verbs).list(
         _place(asked), category=asked.category_id or None, sort=asked.sort_by, newest=asked.sort_order == "desc",
@@ -95,7 +96,7 @@ def list_documents(verbs: Verbs, asked: DocumentsRequest, _: Caller) -> Reply:
     return Reply({"documents": listed, "total": total, "page": asked.page, "page_size": asked.page_size})
 
 
-def get_document(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+def get_document(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
     """Tell of a document and its topics."""
     record, topics = _documents(verbs).read_whole(_place(asked), asked.doc_id)
     data = fields(record)
@@ -110,21 +111,21 @@ def get_document(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
     )  # fmt: skip
 
 
-def get_markdown(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+def get_markdown(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
     """Give the text of a document, as Markdown."""
     record, topics = _documents(verbs).read_whole(_place(asked), asked.doc_id)
     text = "".join(topic.text for topic in topics) + "\n"
     return Reply({}, file=_download(text.encode(), f"{record.id}.md", "text/markdown; charset=utf-8"))
 
 
-def get_original(verbs: Verbs, asked: DocumentRequest, _: Caller) -> Reply:
+def get_original(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
     """Give the file that a document was made of, as it was sent."""
     original = _documents(verbs).read_original(_place(asked), asked.doc_id)
     mime = original.mime if _MIME.fullmatch(original.mime) else "application/octet-stream"
     return Reply({}, file=_download(original.data, original.name, mime))
 
 
-def get_topic(verbs: Verbs, asked: TopicRequest, _: Caller) -> Reply:
+def get_topic(verbs: Operations, asked: TopicRequest, _: Caller) -> Reply:
     """Tell of a topic, with what it says; the number 0 is the document itself."""
     known, number = asked.topic_id.rsplit("_", 1)
     documents = _documents(verbs)
@@ -150,7 +151,7 @@ def get_topic(verbs: Verbs, asked: TopicRequest, _: Caller) -> Reply:
     )  # fmt: skip
 
 
-def search_knowledge(verbs: Verbs, asked: KnowledgeSearchRequest, _: Caller) -> Reply:
+def search_knowledge(verbs: Operations, asked: KnowledgeSearchRequest, _: Caller) -> Reply:
     """Find the topics that answer a query, in all documents of a project."""
     started = perf_counter()
     if asked.method == "vector" and verbs.engine.embedder() is None:
@@ -163,7 +164,7 @@ def search_knowledge(verbs: Verbs, asked: KnowledgeSearchRequest, _: Caller) -> 
     return replace(reply, data={**reply.data, "took_ms": took}, usage=usage)
 
 
-def list_categories(verbs: Verbs, asked: CategoriesRequest, _: Caller) -> Reply:
+def list_categories(verbs: Operations, asked: CategoriesRequest, _: Caller) -> Reply:
     """List the categories, each with the number of its documents."""
     counted = _documents(verbs).count_categories(_place(asked))
     listed = [
@@ -173,18 +174,18 @@ def list_categories(verbs: Verbs, asked: CategoriesRequest, _: Caller) -> Reply:
     return Reply({"categories": listed})
 
 
-def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
+def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
     documents, place = _documents(verbs), _place(asked)
     # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
     chosen = asked.model_fields_set & {"top_k", "score_threshold"}
-    question = Asked(
+    question = MemoryQuery(
         text=asked.query, mode=MODES[asked.method], limit=asked.top_k,
         floor=0.0 if chosen else None,
     )  # fmt: skip
     notes: list[str] = []
     search = partial(documents.search, place)
     if asked.method in ("agentic", "llm_multiround"):
-        answer, how = in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
+        answer, how = search_in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
         notes.append(f"method {asked.method!r} was answered {how}")
     else:
         answer = search(question)
@@ -215,7 +216,7 @@ def _search(verbs: Verbs, asked: KnowledgeSearchRequest) -> Reply:
     return Reply({"hits": hits, "total": len(hits)}, notes=tuple(notes), degraded=answer.degraded)
 
 
-def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]) -> Reply:
+def _store(verbs: Operations, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]) -> Reply:
     """Store a file with `does`."""
     part = asked.file
     upload = Upload(
@@ -240,13 +241,13 @@ def _store(verbs: Verbs, asked: UploadRequest, status: int, does: Callable[[Docu
     )  # fmt: skip
 
 
-def _documents(verbs: Verbs) -> Documents:
+def _documents(verbs: Operations) -> Documents:
     summariser = None if verbs.assistant is None else verbs.assistant.summariser
     return Documents(verbs.engine, verbs.reading, door="rest", summariser=summariser)
 
 
-def _place(asked: Placed) -> Place:
-    return Place(app=asked.app_id, project=asked.project_id)
+def _place(asked: Placed) -> Project:
+    return Project(app=asked.app_id, name=asked.project_id)
 
 
 def _overview(document: Record, topic: Record) -> Data:
@@ -282,12 +283,12 @@ def _download(data: bytes, name: str, mime: str) -> File:
     return File(data, mime, headers)
 
 
-def _time(verbs: Verbs, record: Record, which: Literal["created_at", "updated_at"]) -> str:
+def _time(verbs: Operations, record: Record, which: Literal["created_at", "updated_at"]) -> str:
     zone: tzinfo = verbs.zone
     return shown_time(record.created_at if which == "created_at" else record.updated_at, zone)
 
 
-def _times(verbs: Verbs, record: Record) -> Data:
+def _times(verbs: Operations, record: Record) -> Data:
     return {"created_at": _time(verbs, record, "created_at"), "updated_at": _time(verbs, record, "updated_at")}
 
 

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from ...system.processes import count_files, raise_file_limit
-from .http import LogThrottle
+from .failures import LogThrottle
 
 MAX_CONNECTIONS = 4096
 MAX_HEAD = 65_536  # bytes; one read may bring more, and is parsed first

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -17,14 +18,14 @@ from prometheus_client import (
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...values.errors import Unavailable
+from .workers import Workers
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -33,7 +34,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(self, engine: Callable[[], Engine], spending: Spending | None = None) -> None:
+    def __init__(self, engine: Callable[[], Engine], spending: ModelUsage | None = None) -> None:
         """`spending` counts what a model costs, where there is one."""
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -49,6 +50,7 @@ class Metrics:
             "cofio_http_request_duration_seconds", "How long requests took.", ("method", "path"),
             buckets=BUCKETS, registry=self._registry,
         )  # fmt: skip
+        self._workers = Workers(1, "cofio-metrics")
         self._paths: frozenset[str] = frozenset()
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._under: tuple[str, ...] = ()
@@ -75,7 +77,8 @@ class Metrics:
 
     async def answer(self, _: Request) -> Response:
         """The numbers, in Prometheus' own format."""
-        return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
+        content = await self._workers.run(partial(generate_latest, self._registry))
+        return Response(content, media_type=CONTENT_TYPE_LATEST)
 
 
 class _Store(Collector):
@@ -99,7 +102,7 @@ class _Store(Collector):
 class _Spent(Collector):
     """What the model has been asked."""
 
-    def __init__(self, spending: Spending) -> None:
+    def __init__(self, spending: ModelUsage) -> None:
         self._spending = spending
 
     def collect(self) -> Iterable[CounterMetricFamily]:
