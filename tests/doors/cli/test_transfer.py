@@ -308,7 +308,7 @@ def test_the_bytes_read_of_a_file_are_known_on_the_way(folder: Path, memory: Eng
         drafts.write(transfer_line(record.id))
     (folder / "lines").write_text(drafts.getvalue())
     seen: list[tuple[str, int, int]] = []
-    with transfer.opened("lines") as source, Engine.open(folder / "other", settings=memory.settings) as other:
+    with transfer.open_source("lines") as source, Engine.open(folder / "other", settings=memory.settings) as other:
         transfer.Intake(other, source).run(lambda *told: seen.append(told), None)
         size = source.size
     assert seen == [("importing", size, size)]
