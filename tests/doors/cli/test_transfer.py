@@ -98,7 +98,7 @@ def test_an_export_is_private_and_replaces_a_file_only_when_it_is_whole(
     assert stat.S_IMODE((folder / "file.jsonl").stat().st_mode) == 0o600
     cofio("add", "y")
 
-    def fail(source: str, target: Path) -> None:
+    def fail(source: str, target: str, **_: int) -> None:
         raise OSError(28, "No space left on device", source)
 
     with monkeypatch.context() as patch:
