@@ -166,7 +166,7 @@ class Inside(Host):
         self.dropped: list[str] = []
         server = self.server
         self.connection = Connection(
-            server, self.theirs, self.ours, dropped=self.dropped.append, over=lambda: server.left
+            server, self.theirs, self.ours, on_malformed=self.dropped.append, is_finished=lambda: server.left
         )
         self.running = threading.Thread(target=self.connection.run, daemon=True)
         self.running.start()

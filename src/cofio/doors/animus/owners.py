@@ -47,7 +47,7 @@ class Collision(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Owner:
     """A scope as the host names it."""
 
     project: str
@@ -80,7 +80,7 @@ class Place:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def known(engine: Engine, place: Place) -> Record | None:
+def find_entry(engine: Engine, place: Owner) -> Record | None:
     """The entry of the scope; None when nothing was put there yet.
 
     Raises:
@@ -92,14 +92,14 @@ def known(engine: Engine, place: Place) -> Record | None:
     return entry
 
 
-def claim(engine: Engine, place: Place) -> None:
+def claim(engine: Engine, place: Owner) -> None:
     """Make sure that the scope has its id.
 
     Raises:
         Collision: the id is another scope's.
     """
     for _ in range(TRIES):
-        if known(engine, place) is not None:
+        if find_entry(engine, place) is not None:
             return
         with suppress(Conflict):  # someone else was first: perhaps for the same scope
             engine.put(ANIMUS_OWNERS, place.id, kind=Kind.STATE, data=place.data, source=SOURCE, if_version=0)
@@ -107,7 +107,7 @@ def claim(engine: Engine, place: Place) -> None:
     raise Unavailable(f"the entry of scope {place.id} is made and removed all the time; try again")
 
 
-def delete(engine: Engine, place: Place) -> None:
+def delete(engine: Engine, place: Owner) -> None:
     """Forget what the scope itself holds, not what its agents and tasks do, and give up its id.
 
     Raises:
@@ -115,7 +115,7 @@ def delete(engine: Engine, place: Place) -> None:
     """
     from ...values.changes import Delete
 
-    entry = known(engine, place)
+    entry = find_entry(engine, place)
     while page := engine.headings(place.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE):
         with suppress(NotFound):  # another process deletes them, too: look again
             engine.apply([Delete(id=each.id) for each in page])
@@ -127,7 +127,7 @@ def delete(engine: Engine, place: Place) -> None:
             claim(engine, place)
 
 
-def listed(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
+def list_owners(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
     """Every scope, or those of a project, in the order in which they came."""
     wanted = normalize(project) if project else None
     offset = 0

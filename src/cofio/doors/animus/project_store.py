@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GATHERED = 50  # records outside of the word index after which a process that wrote takes them in before it ends
 
 
-class Home:
+class ProjectStore:
     """The memory of a project: opened when first needed, and made when something is first put there."""
 
     def __init__(self, root: str, store: str | None = None, *, clock: Callable[[], datetime] | None = None) -> None:

@@ -49,13 +49,13 @@ class Server:
         self._surface = surface = Surface(memory, allow_secrets=allow_secrets, structured=structured)
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "ping": lambda _: {},
-            "tools/list": lambda _: surface.tools(),
+            "tools/list": lambda _: surface.list_tools(),
             "tools/call": self._call,
-            "resources/list": lambda params: surface.resources(_cursor(params)),
-            "resources/templates/list": lambda _: surface.templates(),
-            "resources/read": lambda params: surface.read(_text(params, "uri")),
-            "prompts/list": lambda _: surface.prompts(),
-            "prompts/get": lambda params: surface.prompt(_text(params, "name")),
+            "resources/list": lambda params: surface.list_resources(_get_cursor(params)),
+            "resources/templates/list": lambda _: surface.list_templates(),
+            "resources/read": lambda params: surface.read_resource(_get_text(params, "uri")),
+            "prompts/list": lambda _: surface.list_prompts(),
+            "prompts/get": lambda params: surface.get_prompt(_get_text(params, "name")),
         }
         self._agreed: str | None = None
         """The revision of the handshake."""
@@ -133,18 +133,18 @@ class Server:
         arguments = params.get("arguments")
         if not isinstance(arguments, dict | None):
             raise RpcError(INVALID_PARAMS, "arguments is an object")
-        return self._surface.call(_text(params, "name"), arguments or {})
+        return self._surface.call_tool(_get_text(params, "name"), arguments or {})
 
 
-def _text(params: Params, name: str) -> str:
+def _get_text(params: Params, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"{name} is a string")
     return value
 
 
-def _cursor(params: Params) -> str | None:
-    return None if params.get("cursor") is None else _text(params, "cursor")
+def _get_cursor(params: Params) -> str | None:
+    return None if params.get("cursor") is None else _get_text(params, "cursor")
 
 
 def _check_envelope(meta: Json) -> None:

@@ -11,7 +11,7 @@ from ... import __version__
 from ...engine.engine import Engine
 from .jobs import Jobs
 from .replies import Data
-from .responses import shown_time
+from .responses import render_time
 
 
 class Capabilities(BaseModel):
@@ -111,5 +111,5 @@ def _describe_queue(jobs: Jobs, zone: tzinfo) -> Data:
         "oldest_pending_age_s": age,
         "failed": state.failed,
         "loop_restarts": 0,
-        "last_loop_error_at": None if state.faulted_at is None else shown_time(state.faulted_at, zone),
+        "last_loop_error_at": None if state.faulted_at is None else render_time(state.faulted_at, zone),
     }

@@ -141,32 +141,32 @@ class Jobs:
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
 
-    def carry_out(self, place: Place, session: str, task: str) -> None:
+    def enqueue_task(self, place: Place, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
         with self._changed:
             self._lines.setdefault((place, session), {})[task] = self._clock()
-        self._take(_Job(place, session, None))
+        self._enqueue(_Job(place, session, None))
 
-    def take_up(self, place: Place, session: str) -> None:
+    def enqueue_jobs(self, place: Place, session: str) -> None:
         """Take up what a session's carving left to do."""
         wanted = AllOf(Where("data.session_id", "=", session), UNFINISHED)
-        self._take_all(place.scope / "job", wanted)
+        self._enqueue_all(place.scope / "job", wanted)
 
     def resume(self) -> None:
         """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
-        self._take_all(CONVERSATIONS, UNFINISHED)
+        self._enqueue_all(CONVERSATIONS, UNFINISHED)
         with self._changed:
             if not self._threads and not self._closing:
                 self._start()
 
-    def settled(self, place: Place, session: str, seconds: float) -> bool:
+    def wait_until_settled(self, place: Place, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
             return not self._open[(place, session)]
 
-    def spent(self, place: Place, session: str) -> Usage:
-        """What the model was asked for a session's records, as far as their jobs are still kept."""
+    def sum_usage(self, place: Place, session: str) -> Usage:
+        """What the model was asked for a session's records, as far as their jobs are still stored."""
         of_it = Where("data.session_id", "=", session)
         jobs = self._conversations.engine.list(
             place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
@@ -191,7 +191,7 @@ class Jobs:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
-    def _take_all(self, scope: Scope, wanted: AllOf | Where) -> None:
+    def _enqueue_all(self, scope: Scope, wanted: AllOf | Where) -> None:
         engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
@@ -201,9 +201,9 @@ class Jobs:
                 if is_task:
                     with self._changed:
                         self._lines.setdefault((place, session), {}).setdefault(record.key, record.created_at)
-                self._take(_Job(place, session, None if is_task else record.key))
+                self._enqueue(_Job(place, session, None if is_task else record.key))
 
-    def _take(self, job: _Job, after: float = 0.0) -> None:
+    def _enqueue(self, job: _Job, after: float = 0.0) -> None:
         with self._changed:
             if job in self._known:
                 if job.id is None:
@@ -233,7 +233,7 @@ class Jobs:
         while (job := self._next()) is not None:
             again: float | None = None
             try:
-                again = self._carry_out_all(job) if job.id is None else self._do(job, job.id)
+                again = self._run_tasks(job) if job.id is None else self._run_job(job, job.id)
             except CofioError:  # the store cannot be used: the job is taken up again by the next server
                 pass
             except Exception as error:  # a thread that ended would do no more jobs
@@ -246,7 +246,7 @@ class Jobs:
                 if again is None:
                     self._known.discard(job)
                     self._open[(job.place, job.session)] -= 1
-                    self._open += Counter()  # what is at 0 is not kept
+                    self._open += Counter()  # what is at 0 is dropped
                 else:
                     self._push(job, again)
                 self._changed.notify_all()
@@ -292,7 +292,7 @@ class Jobs:
         return None
 
     def _look_for_jobs(self) -> None:
-        self._take_all(CONVERSATIONS, UNFINISHED)
+        self._enqueue_all(CONVERSATIONS, UNFINISHED)
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
@@ -302,13 +302,13 @@ class Jobs:
                 return
             try:
                 if conversations.carve(place, session, whole=True) and self._spending is not None:
-                    self.take_up(place, session)
+                    self.enqueue_jobs(place, session)
             except CofioError:  # it is looked at again later
                 continue
             except Exception as error:  # one that cannot be carved must not keep the others, nor end the thread
                 _log.error("a session that has fallen silent could not be carved: %s", type(error).__name__)
 
-    def _carry_out_all(self, job: _Job) -> float | None:
+    def _run_tasks(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
         engine, place = self._conversations.engine, (job.place, job.session)
         while not self._closing:
@@ -325,14 +325,14 @@ class Jobs:
             if not waiting:
                 return None
             try:
-                again = self._carry_out_one(job.place, job.session, waiting[0])
+                again = self._run_task(job.place, job.session, waiting[0])
             except (Conflict, NotFound):  # another server is at it, or it was deleted: look again
                 continue
             if again is not None:
                 return again
         return None
 
-    def _carry_out_one(self, place: Place, session: str, task: Record) -> float | None:
+    def _run_task(self, place: Place, session: str, task: Record) -> float | None:
         """Carry out a task; in how many seconds it is to be tried again, if it is.
 
         Raises:
@@ -405,47 +405,47 @@ class Jobs:
             carved = 0 if asked["defers"] else conversations.carve(place, session)
             nothing = "accumulated"
         if carved and self._spending is not None:
-            self.take_up(place, session)
+            self.enqueue_jobs(place, session)
         return "extracted" if carved else nothing
 
-    def _do(self, job: _Job, id: str) -> float | None:
+    def _run_job(self, job: _Job, id: str) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""
         conversations = self._conversations
-        kept = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
-        if kept is None or fields(kept)["status"] in ("done", "failed"):
+        job_record = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
+        if job_record is None or fields(job_record)["status"] in ("done", "failed"):
             return None
-        attempts = int(str(fields(kept)["attempts"])) + 1
-        kept = _marked(conversations, kept, status="running", attempts=attempts)
+        attempts = int(str(fields(job_record)["attempts"])) + 1
+        job_record = _mark(conversations, job_record, status="running", attempts=attempts)
         usage: Json = None
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
-            if fields(kept)["task"] == "refine" and self._spending is not None:
+            if fields(job_record)["task"] == "refine" and self._spending is not None:
                 with self._spending.counting() as spent:
-                    done = conversations.refine(job.place, fields(kept))
+                    done = conversations.refine(job.place, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
                 usage = {"calls": spent().calls, "tokens": spent().tokens}
             else:
                 result = "extracted" if conversations.carve(job.place, job.session) else "accumulated"
         except (Conflict, NotFound):  # a record changed meanwhile: look again
-            _marked(conversations, kept, status="queued")
+            _mark(conversations, job_record, status="queued")
             return pause
         except Unavailable as error:
             if conversations.engine.closed:
                 raise
             if self._closing:  # the next server asks, and does not begin with a failure
-                _marked(conversations, kept, status="queued")
+                _mark(conversations, job_record, status="queued")
                 return None
             self.trouble = str(error)
-            _marked(conversations, kept, status="waiting", error=str(error)[:1000])
+            _mark(conversations, job_record, status="waiting", error=str(error)[:1000])
             return pause
         except CofioError as error:
-            _marked(conversations, kept, status="failed", error=str(error)[:1000])
+            _mark(conversations, job_record, status="failed", error=str(error)[:1000])
             return None
-        _marked(conversations, kept, status="done", result=result, error=None, usage=usage)
+        _mark(conversations, job_record, status="done", result=result, error=None, usage=usage)
         return None
 
 
-def _marked(conversations: Conversations, job: Record, **changed: Json) -> Record:
+def _mark(conversations: Conversations, job: Record, **changed: Json) -> Record:
     try:
         return conversations.engine.edit(job.id, data={**fields(job), **changed})
     except NotFound:  # it was deleted with its session

@@ -81,14 +81,14 @@ class ErrorEnvelope(BaseModel):
     error: ErrorBody = Field(description="What went wrong.")
 
 
-def routes(*, shown: bool = True) -> list[Route]:
+def make_routes(*, shown: bool = True) -> list[Route]:
     """The addresses of the description; where it is not `shown`, they say how it could be."""
 
     async def schema(_: Request) -> Response:
-        return JSONResponse(document())
+        return JSONResponse(build_document())
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(_render(), headers={"Content-Security-Policy": POLICY})
+        return HTMLResponse(_render_description(), headers={"Content-Security-Policy": POLICY})
 
     async def off(_: Request) -> Response:
         raise HTTPException(404, OFF)
@@ -97,12 +97,12 @@ def routes(*, shown: bool = True) -> list[Route]:
 
 
 @lru_cache(maxsize=1)
-def _render() -> str:
-    return render_page(document(), SCHEMA)
+def _render_description() -> str:
+    return render_page(build_document(), SCHEMA)
 
 
 @lru_cache(maxsize=1)
-def document() -> dict[str, Any]:
+def build_document() -> dict[str, Any]:
     """The API as an OpenAPI document."""
     taken = [(call.takes, "validation") for call in CALLS]
     given = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]

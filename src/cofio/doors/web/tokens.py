@@ -28,11 +28,11 @@ FILE = "tokens.json"
 PREFIX = "cofio_"
 LONGEST = 16 * 2**20  # bytes of the file
 MAX_NAME = 100
-MAX_PLACE = 128  # characters of an app's or a project's name
+MAX_SCOPE_NAME = 128  # characters of an app's or a project's name
 
 Access = Literal["all", "read"]
 
-_PLACE = re.compile(r"[a-zA-Z0-9_.@+-]+")
+_SCOPE_NAME = re.compile(r"[a-zA-Z0-9_.@+-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,9 @@ class Token:
         check_text("made", self.made, MAX_NAME)
         check_text("hash", self.hash, MAX_NAME)
         if self.app is not None:
-            _check_place("app", self.app)
+            _check_name("app", self.app)
         if self.project is not None:
-            _check_place("project", self.project)
+            _check_name("project", self.project)
             if self.app is None:
                 raise Invalid("project", "needs the app that it is a project of")
         if self.access not in get_args(Access):
@@ -132,7 +132,7 @@ class Tokens:
         shown = PREFIX + secrets.token_urlsafe(32)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         token = Token(name=name, made=made, hash=_hash(shown), app=app, project=project, access=access)
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             if any(each.name == name for each in tokens):
                 raise Conflict(f"the token {name}")
             tokens.append(token)
@@ -144,7 +144,7 @@ class Tokens:
         Raises:
             NotFound: there is none of this name.
         """
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             kept = [each for each in tokens if each.name != name]
             if len(kept) == len(tokens):
                 raise NotFound(name)
@@ -184,7 +184,7 @@ class Tokens:
             raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
 
     @contextmanager
-    def _changing(self) -> Iterator[list[Token]]:
+    def _edit(self) -> Iterator[list[Token]]:
         """The tokens, to be changed in place and then kept; one process at a time."""
         new = is_new(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -197,9 +197,9 @@ class Tokens:
                 file.write(json.dumps([asdict(token) for token in tokens], indent=1).encode())
 
 
-def _check_place(field: str, name: str) -> None:
-    check_text(field, name, MAX_PLACE, empty=False)
-    if not _PLACE.fullmatch(name) or name in (".", ".."):
+def _check_name(field: str, name: str) -> None:
+    check_text(field, name, MAX_SCOPE_NAME, empty=False)
+    if not _SCOPE_NAME.fullmatch(name) or name in (".", ".."):
         raise Invalid(field, "takes the letters a-z and A-Z, digits and _ . @ + - only, and cannot be . or ..")
 
 
