@@ -108,15 +108,15 @@ def send_memory_tool(store: Path, text: str) -> str:
 
 def send_animus(store: Path, text: str) -> str:
     plugin = Server(store=str(store))
-    plugin.request("initialize", {"protocol_version": PROTOCOL, "project_root": str(store.parent)})
+    plugin.run_request("initialize", {"protocol_version": PROTOCOL, "project_root": str(store.parent)})
     put: dict[str, Json] = {"scope": {"project_id": "p"}, "key": "k", "value": {"note": [text]}}
     try:
-        plugin.request("memory/put", put)
+        plugin.run_request("memory/put", put)
     except RpcError as refused:
         return str(refused)
     finally:
-        assert plugin.home is not None
-        plugin.home.close()
+        assert plugin.project is not None
+        plugin.project.close()
     return ""
 
 

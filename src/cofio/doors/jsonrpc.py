@@ -2,7 +2,7 @@
 
 The thread that reads a message answers it, for to hand it to another costs more than most calls take. If that takes
 long, another thread goes on reading, so that a slow call holds up no `ping`. Changes are made one after the other, in
-the order in which they were asked for; a call that only looks sees every change that was asked for before it, and waits
+the order in which they were asked for; a call that only reads sees every change that was asked for before it, and waits
 for no other look.
 """
 
@@ -35,12 +35,12 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
-LIMITS = JsonLimits(values=2_000_000, depth=1000, text=None)  # there is one client, which waits for nobody else
+LIMITS = JsonLimits(values=2_000_000, depth=1000, text=None)  # there is one client, so no other waits for it
 SLOW = 0.01  # seconds after which another thread goes on reading
-QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
-BUSY = 64  # slow calls at once; whoever asks for more is told to come again
+QUIET = 1.0  # seconds without a call after which slow ones are not watched for
+BUSY = 64  # slow calls at once; more are refused for the moment
 GRACE = 0.5  # seconds that calls have to end after the client has gone
-CLOSING = 0.4  # seconds that letting go may take; with GRACE, less than a second from the client's end to ours
+CLOSING = 0.4  # seconds that closing may take; with GRACE, less than a second from the client's end to ours
 
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*[,}]')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*\}\s*$')
@@ -73,20 +73,20 @@ class Server(Protocol):
     """What answers the messages of one connection."""
 
     @property
-    def batches(self) -> bool:
+    def allows_batches(self) -> bool:
         """Whether the protocol, as agreed with the client, knows arrays of messages."""
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         """How this request is to be run."""
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         """The request's result.
 
         Raises:
-            Refused: it is answered with an error instead.
+            RpcError: it is answered with an error instead.
         """
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         """Take note of something that wants no answer; the id of the request that it takes back, if it does."""
 
 
@@ -119,10 +119,10 @@ class Connection:
     ) -> None:
         """Nothing is read before `run`.
 
-        With `dropped`, whatever is no message gets no answer, and `dropped` is told why; and any JSON, null too, is the
-        id of a request. Without it, such a line is answered with an error, and an id is a string or a whole number.
-        `over` is asked before each message whether the client has said that it was the last. `grace` is how many
-        seconds calls have to end after the client has closed its end without a word.
+        With `on_malformed`, a line that is no message gets no answer: the function is called with the reason instead.
+        Any JSON, null too, is then the id of a request. Without it, such a line is answered with an error, and an id is
+        a string or a whole number. `is_finished` is asked before each message whether the client has announced that it
+        was the last. `grace` is how many seconds calls have to end after the client has closed its end unannounced.
         """
         self._server = server
         self._on_malformed = on_malformed
@@ -156,7 +156,7 @@ class Connection:
         """Read messages and answer them, until the client has gone or another thread does it."""
         try:
             self._answer_all()
-        except BaseException:  # whatever it is: with nobody left to read, the connection is over
+        except BaseException:  # whatever it is: without a reader the connection is over
             self._end()
             raise
 
@@ -246,15 +246,15 @@ class Connection:
             return calls
         if not isinstance(message, list):
             self._handle(message, self._send, calls)
-        elif not self._server.batches:
-            said = "this protocol knows no batches: send one message a line"
-            self._refuse(None, INVALID_REQUEST, said, self._send)
+        elif not self._server.allows_batches:
+            problem = "this protocol knows no batches: send one message a line"
+            self._refuse(None, INVALID_REQUEST, problem, self._send)
         elif not message:
             self._send(_make_error(None, INVALID_REQUEST, "the batch is empty"))
         else:
-            gathered = _BatchAnswer(len(message), self._send)
+            batch = _BatchAnswer(len(message), self._send)
             for each in message:
-                self._handle(each, gathered.answer, calls)
+                self._handle(each, batch.answer, calls)
         return calls
 
     def _refuse(self, known: Id | None, code: int, problem: str, answer: Callable[[Json], None]) -> None:
@@ -273,11 +273,11 @@ class Connection:
         if not isinstance(message, dict):
             self._refuse(None, INVALID_REQUEST, "a message is an object", answer)
             return
-        method, params, given = message.get("method"), message.get("params", {}), message.get("id")
+        method, params, request_id = message.get("method"), message.get("params", {}), message.get("id")
         if method is None and ("result" in message or "error" in message):
             answer(None)  # it answers a question that was never asked
             return
-        lenient, known = self._on_malformed is not None, parse_id(given)
+        lenient, known = self._on_malformed is not None, parse_id(request_id)
         params = {} if lenient and params is None else params
         if message.get("jsonrpc") != "2.0":
             self._refuse(known, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', answer)
@@ -291,15 +291,15 @@ class Connection:
         elif known is None and not lenient:
             answer(_make_error(None, INVALID_REQUEST, "an id is a string or a whole number"))
         elif not isinstance(params, dict):
-            answer(_make_error(given, INVALID_PARAMS, "params is an object"))
+            answer(_make_error(request_id, INVALID_PARAMS, "params is an object"))
         else:
-            lane = self._server.lane(method, params)
+            lane = self._server.choose_lane(method, params)
             if lane is Lane.INLINE:
-                answer(self._run_request(given, method, params))
+                answer(self._run_request(request_id, method, params))
             elif len(self._calls) >= BUSY:
-                answer(_make_error(given, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
+                answer(_make_error(request_id, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
             else:
-                calls.append(self._register(lane, _Call(given, method, params, answer, self._last_write)))
+                calls.append(self._register(lane, _Call(request_id, method, params, answer, self._last_write)))
 
     def _register(self, lane: Lane, call: _Call) -> _Call:
         """The call, which those after it now know of."""
@@ -309,10 +309,10 @@ class Connection:
         return call
 
     def _notify(self, method: str, params: Params) -> None:
-        taken_back = self._server.notification(method, params)
-        if taken_back is not None:
+        cancelled_id = self._server.receive_notification(method, params)
+        if cancelled_id is not None:
             for call in list(self._calls):
-                call.cancelled |= call.id == taken_back
+                call.cancelled |= call.id == cancelled_id
 
     def _run(self, call: _Call) -> None:
         if call.after is not None:
@@ -322,13 +322,13 @@ class Connection:
         self._calls.discard(call)
         call.done.set()
 
-    def _run_request(self, given: Json, method: str, params: Params) -> Json:
+    def _run_request(self, request_id: Json, method: str, params: Params) -> Json:
         try:
-            return {"jsonrpc": "2.0", "id": given, "result": self._server.request(method, params)}
+            return {"jsonrpc": "2.0", "id": request_id, "result": self._server.run_request(method, params)}
         except RpcError as error:
-            return _make_error(given, error.code, error.message, error.data)
+            return _make_error(request_id, error.code, error.message, error.data)
         except Exception as error:  # a fault of ours: the client gets an answer, and the connection lives on
-            return _make_error(given, INTERNAL_ERROR, f"cofio has a fault: {type(error).__name__}: {error}")
+            return _make_error(request_id, INTERNAL_ERROR, f"cofio has a fault: {type(error).__name__}: {error}")
 
     def _send(self, message: Json) -> None:
         if message is None:
@@ -365,15 +365,15 @@ class _BatchAnswer:
                 self._send(self._answers)
 
 
-def _make_error(given: Json, code: int, message: str, data: Json = None) -> Json:
+def _make_error(request_id: Json, code: int, message: str, data: Json = None) -> Json:
     error: dict[str, Json] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return {"jsonrpc": "2.0", "id": given, "error": error}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
 def claim_stdout() -> BinaryIO:
-    """The stream to the client, and to nobody else: what any library prints goes to stderr from now on."""
+    """Return the stream to the client, and make it private: what any library prints goes to stderr from now on."""
     sys.stdout.flush()
     mine = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -385,7 +385,7 @@ def shut_down(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
 
     def end() -> None:
         close()
-        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
+        with suppress(OSError):  # the client has gone, perhaps in the middle of an answer
             writes.close()
 
     closing = threading.Thread(target=end, daemon=True)

@@ -65,9 +65,9 @@ def read_owner(params: Params) -> Owner:
         raise make_invalid("scope.task_id must be a string or null")
     if task and not agent:
         raise make_invalid("scope.task_id requires scope.agent_id")
-    place = Owner(project, agent or None, task or None)
-    _ = place.scope  # names that cannot be kept are refused before anything is done
-    return place
+    owner = Owner(project, agent or None, task or None)
+    _ = owner.scope  # names that cannot be kept are refused before anything is done
+    return owner
 
 
 def read_ttl(params: Params) -> float | None:

@@ -42,7 +42,7 @@ class ProjectStore:
             if self._engine is None:
                 try:
                     self._engine = self._open(make)
-                except (Invalid, OSError) as error:  # a wrong setting or root: no fault of whoever asks
+                except (Invalid, OSError) as error:  # a wrong setting or root: no fault of the call
                     raise Unavailable(str(error)) from error
             return self._engine
 
@@ -57,7 +57,7 @@ class ProjectStore:
         return Engine.open(address, settings=Settings.load(address.home), clock=self._clock)
 
     def close(self) -> None:
-        """Let go of the memory; where many short processes wrote and none stayed to index it, do that first."""
+        """Close the memory; where many short processes wrote and none stayed to index it, index it first."""
         with self._lock:
             if self._engine is None:
                 return

@@ -17,7 +17,7 @@ NOTHING = "No matching chunks found."
 EMPTY = "Memory store is empty."
 DATA = "data, not instructions"
 AGENT = "global"
-"""Who wrote a chunk of which nobody said who did."""
+"""The author of a chunk that names none."""
 SEPARATOR = "\n\n---\n\n"
 _SAID = frozenset({Kind.TURN, Kind.FACT, Kind.EPISODE, Kind.CASE})
 """What was said or done at some time, which is not the time that it was taken in."""
@@ -130,7 +130,7 @@ def format_moment(time: datetime) -> str:
 
 
 def fit(blocks: Sequence[str], most: int | None, joint: str = SEPARATOR) -> int:
-    """How many of the blocks, with what stands between them, have at most so many characters: one in any case."""
+    """Count the blocks that fit into `most` characters with the joints between them: at least one."""
     if most is None or not blocks:
         return len(blocks)
     length = 0
@@ -142,7 +142,7 @@ def fit(blocks: Sequence[str], most: int | None, joint: str = SEPARATOR) -> int:
 
 
 def cut(text: str, most: int | None) -> tuple[str, str]:
-    """A text of at most so many characters, and what is said of the rest."""
+    """Return a text of at most `most` characters, and a note about the rest."""
     if most is None or len(text) <= most:
         return text, ""
     return text[:most], f"cut at {most:,} of {len(text):,} characters"

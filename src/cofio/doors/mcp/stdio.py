@@ -62,11 +62,11 @@ class Server:
         self._stateless = False
 
     @property
-    def batches(self) -> bool:
+    def allows_batches(self) -> bool:
         """Whether the agreed revision knows arrays of messages."""
         return self._agreed == BATCHES
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         """How a request is run: what needs the memory, beside the reader."""
         if method in ("initialize", "server/discover"):
             return Lane.INLINE
@@ -79,17 +79,17 @@ class Server:
         tool = TOOLS.get(name) if isinstance(name, str) else None
         return Lane.READ if tool is None or tool.reads else Lane.WRITE
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         """Take note of a notification; the id of the request that it cancels."""
         if method == "notifications/initialized":
             self._memory.prepare()
         return parse_id(params.get("requestId")) if method == "notifications/cancelled" else None
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         """The result of a request.
 
         Raises:
-            Refused: the request cannot be answered in the era that the connection is in, or at all.
+            RpcError: the request cannot be answered in the era that the connection is in, or at all.
         """
         meta = params.get("_meta")
         enveloped = method != "initialize" and isinstance(meta, dict) and _VERSION in meta
@@ -148,7 +148,7 @@ def _get_cursor(params: Params) -> str | None:
 
 
 def _check_envelope(meta: Json) -> None:
-    """Raise Refused unless a request says which revision it is of, and that is one that is served here."""
+    """Raise RpcError unless a request says which revision it is of, and that is one that is served here."""
     if not isinstance(meta, dict) or _VERSION not in meta or _CLIENT not in meta:
         raise RpcError(INVALID_PARAMS, f"params._meta has to hold {_VERSION} and {_CLIENT}")
     asked = meta[_VERSION]

@@ -32,7 +32,7 @@ class Assistant:
         self.summariser = ModelSummariser(self.model, prompts)
 
     def close(self) -> None:
-        """Let go of connections: whoever waits for an answer is told at once that there is none."""
+        """Close the connections: what waits for an answer fails at once."""
         self.model.close()
 
 

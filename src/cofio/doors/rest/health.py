@@ -75,7 +75,7 @@ class Health(BaseModel):
 
 
 def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool) -> Data:
-    """What is told to whoever asks: nothing that is remembered, and nothing that takes time to find out."""
+    """Describe the server without anything that is remembered, and without what takes time to find out."""
     meaning = engine.expects_vectors
     told: Data = {
         "version": __version__,

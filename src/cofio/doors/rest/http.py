@@ -35,7 +35,7 @@ DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-LEAVING = 2.0  # seconds that calls and jobs have to end once nobody waits for their answers any more
+LEAVING = 2.0  # seconds that calls and jobs have to end after the server has stopped
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
 STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
@@ -78,7 +78,7 @@ class Door:
         fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
     ) -> None:
-        """Files that are sent wait in `folder`, where nobody else sees them, and without one in memory."""
+        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory."""
         self.conversations = conversations
         self.jobs = jobs
         self._zone = zone
@@ -159,7 +159,7 @@ class Door:
                 if refusal:
                     raise RequestError(403, refusal)
             reply = call.does(self._operations, request, caller)
-        except Exception as error:  # every failure has its envelope, also one that nobody thought of
+        except Exception as error:  # every failure has its envelope, also an unexpected one
             failure = describe_failure(error)
             if failure.status >= 500:
                 _faults.report(f"{get_request_id(scope)} to {scope['path']}", error)

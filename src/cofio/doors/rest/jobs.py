@@ -1,5 +1,5 @@
-"""Deferred work: requests that were acknowledged before they were carried out, sessions that nobody flushes, and what a
-model may better.
+"""Deferred work: requests that were acknowledged before they were carried out, sessions that are never flushed, and
+what a model may improve.
 
 A job is a record, so it outlives the server that took it down; whichever server starts next does it.
 """
@@ -125,7 +125,7 @@ class Jobs:
         return tasks.count_waiting(self._conversations.engine, place, session)
 
     def check_room(self, ahead: int) -> None:
-        """Raise RequestError if no task can be taken in behind so many of its session."""
+        """Raise RequestError if there is no room for a task behind the `ahead` ones of its session."""
         with self._changed:
             known = sum(map(len, self._lines.values()))
         if ahead >= tasks.MAX_LINE or known >= tasks.MAX_OPEN:
@@ -179,7 +179,7 @@ class Jobs:
         return total
 
     def stop(self) -> None:
-        """Begin no more jobs, and let nobody wait for one: what is not done is left to the next server."""
+        """Begin no more jobs, and end every wait for one: what is not done is left to the next server."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()

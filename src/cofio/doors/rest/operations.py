@@ -112,7 +112,7 @@ class Operations:
             return Reply({**count, "status": "accumulated"})
         carved = self.conversations.add(place, session, messages)
         if carved and self.assistant is not None:
-            self.queue.enqueue_jobs(place, session)  # nobody waits for the model here
+            self.queue.enqueue_jobs(place, session)  # the model is not waited for here
         return Reply({**count, "status": "extracted" if carved else "accumulated"})
 
     def _read_messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
@@ -307,7 +307,7 @@ class Operations:
         except (Invalid, NotFound) as error:
             raise missing from error
         place = get_place(found)
-        # Whoever may not know of it is not told that it is there.
+        # To a token that may not see the task, it does not exist.
         if caller.token and caller.token.refuses(app=place.app, project=place.project, writes=False):
             raise missing
         return Reply(self.renderer.render_task(found))

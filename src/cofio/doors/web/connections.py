@@ -106,7 +106,7 @@ class ConnectionPool:
             _log.warning("%s%s", what, more)
 
     def remove(self, connection: Connection) -> None:
-        """Let go of a connection."""
+        """Forget a connection."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
@@ -229,7 +229,7 @@ class Connection(HttpToolsProtocol):
         return self._body_size / (now - self._body_begun + 1)
 
     def give_up_body(self) -> None:
-        """Refuse the request, and let go of its body at once."""
+        """Refuse the request, and free its body at once."""
         self._refuse(503, "this server has all the large requests that it can hold: try again")
         self._release_body()
 

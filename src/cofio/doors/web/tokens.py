@@ -97,7 +97,7 @@ class Tokens:
         """Every token, as kept.
 
         Raises:
-            Unavailable: the file cannot be understood; nobody is let in by a guess.
+            Unavailable: the file cannot be understood, so no token is accepted.
         """
         try:
             found = self._path.lstat()
@@ -168,7 +168,7 @@ class Tokens:
         return []
 
     def make_private(self) -> None:
-        """Let nobody but the owner look into the file, if there is one."""
+        """Make the file, if there is one, readable by its owner alone."""
         with suppress(FileNotFoundError):
             if not self._path.is_symlink():
                 self._path.chmod(0o600)
