@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from ...conversations.conversations import Conversations, Place
+from ...conversations.conversations import Conversations, Project
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
@@ -44,7 +44,7 @@ UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    place: Place
+    project: Project
     session: str
     id: str | None
     """The key of a job's record; None for the tasks of the session, in their order."""
@@ -71,7 +71,7 @@ class Jobs:
     def __init__(
         self,
         conversations: Conversations,
-        spending: Spending | None = None,
+        spending: ModelUsage | None = None,
         *,
         quiet: timedelta = timedelta(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -90,8 +90,8 @@ class Jobs:
         self._numbers = count()
         self._known: set[_Job] = set()
         self._again: set[_Job] = set()
-        self._open: Counter[tuple[Place, str]] = Counter()
-        self._lines: dict[tuple[Place, str], dict[str, datetime]] = {}
+        self._open: Counter[tuple[Project, str]] = Counter()
+        self._lines: dict[tuple[Project, str], dict[str, datetime]] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
@@ -120,9 +120,9 @@ class Jobs:
                 failed=self._failed, faulted_at=self._faulted_at,
             )  # fmt: skip
 
-    def count_waiting(self, place: Place, session: str) -> int:
+    def count_waiting(self, project: Project, session: str) -> int:
         """How many tasks of a session are not finished, whichever server took them in."""
-        return tasks.count_waiting(self._conversations.engine, place, session)
+        return tasks.count_waiting(self._conversations.engine, project, session)
 
     def check_room(self, ahead: int) -> None:
         """Raise RequestError if there is no room for a task behind the `ahead` ones of its session."""
@@ -141,16 +141,16 @@ class Jobs:
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
 
-    def enqueue_task(self, place: Place, session: str, task: str) -> None:
+    def enqueue_task(self, project: Project, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
         with self._changed:
-            self._lines.setdefault((place, session), {})[task] = self._clock()
-        self._enqueue(_Job(place, session, None))
+            self._lines.setdefault((project, session), {})[task] = self._clock()
+        self._enqueue(_Job(project, session, None))
 
-    def enqueue_jobs(self, place: Place, session: str) -> None:
+    def enqueue_jobs(self, project: Project, session: str) -> None:
         """Take up what a session's carving left to do."""
         wanted = AllOf(Where("data.session_id", "=", session), UNFINISHED)
-        self._enqueue_all(place.scope / "job", wanted)
+        self._enqueue_all(project.scope / "job", wanted)
 
     def resume(self) -> None:
         """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
@@ -159,17 +159,17 @@ class Jobs:
             if not self._threads and not self._closing:
                 self._start()
 
-    def wait_until_settled(self, place: Place, session: str, seconds: float) -> bool:
+    def wait_until_settled(self, project: Project, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
-            return not self._open[(place, session)]
+            self._changed.wait_for(lambda: self._closing or not self._open[(project, session)], seconds)
+            return not self._open[(project, session)]
 
-    def sum_usage(self, place: Place, session: str) -> Usage:
+    def sum_usage(self, project: Project, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still stored."""
         of_it = Where("data.session_id", "=", session)
         jobs = self._conversations.engine.list(
-            place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
+            project.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
         )
         total = Usage()
         for job in jobs:
@@ -195,13 +195,12 @@ class Jobs:
         engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
-                _, app, project, *_ = record.scope.names
-                place, session = Place(app=app, project=project), str(fields(record)["session_id"])
+                project, session = tasks.get_project(record), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
                 if is_task:
                     with self._changed:
-                        self._lines.setdefault((place, session), {}).setdefault(record.key, record.created_at)
-                self._enqueue(_Job(place, session, None if is_task else record.key))
+                        self._lines.setdefault((project, session), {}).setdefault(record.key, record.created_at)
+                self._enqueue(_Job(project, session, None if is_task else record.key))
 
     def _enqueue(self, job: _Job, after: float = 0.0) -> None:
         with self._changed:
@@ -210,7 +209,7 @@ class Jobs:
                     self._again.add(job)  # it may have looked for the last time
                 return
             self._known.add(job)
-            self._open[(job.place, job.session)] += 1
+            self._open[(job.project, job.session)] += 1
             self._push(job, after)
             self._start_if_needed()
 
@@ -245,7 +244,7 @@ class Jobs:
                 self._again.discard(job)
                 if again is None:
                     self._known.discard(job)
-                    self._open[(job.place, job.session)] -= 1
+                    self._open[(job.project, job.session)] -= 1
                     self._open += Counter()  # what is at 0 is dropped
                 else:
                     self._push(job, again)
@@ -297,12 +296,12 @@ class Jobs:
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
         conversations = self._conversations
-        for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
+        for project, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
             try:
-                if conversations.carve(place, session, whole=True) and self._spending is not None:
-                    self.enqueue_jobs(place, session)
+                if conversations.carve(project, session, whole=True) and self._spending is not None:
+                    self.enqueue_jobs(project, session)
             except CofioError:  # it is looked at again later
                 continue
             except Exception as error:  # one that cannot be carved must not keep the others, nor end the thread
@@ -310,29 +309,29 @@ class Jobs:
 
     def _run_tasks(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
-        engine, place = self._conversations.engine, (job.place, job.session)
+        engine, session = self._conversations.engine, (job.project, job.session)
         while not self._closing:
             with self._changed:
-                before = set(self._lines.get(place, ()))
-            waiting = tasks.list_waiting(engine, *place)
+                before = set(self._lines.get(session, ()))
+            waiting = tasks.list_waiting(engine, *session)
             with self._changed:
-                line = self._lines.setdefault(place, {})
+                line = self._lines.setdefault(session, {})
                 for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
                     line.pop(gone, None)
                 line |= {str(task.key): task.created_at for task in waiting}
                 if not line:
-                    del self._lines[place]
+                    del self._lines[session]
             if not waiting:
                 return None
             try:
-                again = self._run_task(job.place, job.session, waiting[0])
+                again = self._run_task(job.project, job.session, waiting[0])
             except (Conflict, NotFound):  # another server is at it, or it was deleted: look again
                 continue
             if again is not None:
                 return again
         return None
 
-    def _run_task(self, place: Place, session: str, task: Record) -> float | None:
+    def _run_task(self, project: Project, session: str, task: Record) -> float | None:
         """Carry out a task; in how many seconds it is to be tried again, if it is.
 
         Raises:
@@ -342,38 +341,38 @@ class Jobs:
         engine = conversations.engine
         attempts = int(str(fields(task)["attempts"])) + 1
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
-            self._fail(place, task, "no server could finish it", "attempts_exhausted")
+            self._fail(project, task, "no server could finish it", "attempts_exhausted")
             return None
         (begun,) = engine.apply([tasks.mark_started(task)])
         assert isinstance(begun, Record)
         try:
-            result = self._carve_for(conversations, place, session, begun)
+            result = self._carve_for(conversations, project, session, begun)
         except (Conflict, NotFound, Unavailable) as error:
             if engine.closed:
                 raise Unavailable("the store was closed") from error
             if attempts < ATTEMPTS:
                 engine.apply([tasks.mark_queued(begun)])
                 return min(LONGEST, FIRST * 2.0 ** (attempts - 1))
-            self._fail(place, begun, str(error), type(error).__name__)
+            self._fail(project, begun, str(error), type(error).__name__)
         except CofioError as error:
-            self._fail(place, begun, str(error), type(error).__name__)
+            self._fail(project, begun, str(error), type(error).__name__)
         except Exception as error:  # a fault of our own must not keep those behind it waiting for ever
             _log.error("the task %s failed with %s", task.key, type(error).__name__)
             with self._changed:
                 self._faulted_at = self._clock()
-            self._fail(place, begun, "Internal server error", type(error).__name__)
+            self._fail(project, begun, "Internal server error", type(error).__name__)
         else:
-            self._finish(place, begun, result=result)
+            self._finish(project, begun, result=result)
         return None
 
-    def _fail(self, place: Place, task: Record, error: str, code: str) -> None:
-        self._finish(place, task, error=error[:1000], code=code)
+    def _fail(self, project: Project, task: Record, error: str, code: str) -> None:
+        self._finish(project, task, error=error[:1000], code=code)
         with self._changed:
             self._failed += 1
 
     def _finish(
         self,
-        place: Place,
+        project: Project,
         task: Record,
         *,
         result: str | None = None,
@@ -384,7 +383,7 @@ class Jobs:
         engine = self._conversations.engine
         for _ in range(TRIES):
             try:
-                engine.apply([tasks.mark_finished(place, task, result=result, error=error, code=code)])
+                engine.apply([tasks.mark_finished(project, task, result=result, error=error, code=code)])
             except Conflict:
                 task = engine.read(task.id)
                 if fields(task)["status"] in ("done", "failed"):
@@ -393,25 +392,25 @@ class Jobs:
                 return
         raise Conflict(task.id)
 
-    def _carve_for(self, conversations: Conversations, place: Place, session: str, task: Record) -> str:
+    def _carve_for(self, conversations: Conversations, project: Project, session: str, task: Record) -> str:
         """Carve what a task is about; what came of it."""
         asked = fields(task)
         if asked["task"] == "memory_flush":
             among = asked["carves"]
             assert isinstance(among, list)
-            carved = conversations.carve(place, session, whole=True, among={str(each) for each in among})
+            carved = conversations.carve(project, session, whole=True, among={str(each) for each in among})
             nothing = "no_extraction"
         else:
-            carved = 0 if asked["defers"] else conversations.carve(place, session)
+            carved = 0 if asked["defers"] else conversations.carve(project, session)
             nothing = "accumulated"
         if carved and self._spending is not None:
-            self.enqueue_jobs(place, session)
+            self.enqueue_jobs(project, session)
         return "extracted" if carved else nothing
 
     def _run_job(self, job: _Job, id: str) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""
         conversations = self._conversations
-        job_record = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
+        job_record = conversations.engine.get(job.project.scope / "job", id, kind=Kind.LEDGER)
         if job_record is None or fields(job_record)["status"] in ("done", "failed"):
             return None
         attempts = int(str(fields(job_record)["attempts"])) + 1
@@ -421,11 +420,11 @@ class Jobs:
         try:
             if fields(job_record)["task"] == "refine" and self._spending is not None:
                 with self._spending.counting() as spent:
-                    done = conversations.refine(job.place, fields(job_record))
+                    done = conversations.refine(job.project, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
                 usage = {"calls": spent().calls, "tokens": spent().tokens}
             else:
-                result = "extracted" if conversations.carve(job.place, job.session) else "accumulated"
+                result = "extracted" if conversations.carve(job.project, job.session) else "accumulated"
         except (Conflict, NotFound):  # a record changed meanwhile: look again
             _mark(conversations, job_record, status="queued")
             return pause

@@ -13,11 +13,11 @@ from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from ...content import NoText
-from ...conversations.conversations import Place
+from ...conversations.conversations import Project
 from ...conversations.message_records import fields
-from ...conversations.retrieval import Asked
-from ...conversations.rounds import in_rounds
-from ...knowledge import Documents, Stored, Upload, get_topic_path, make_topic_id, summarise_topic
+from ...conversations.retrieval import MemoryQuery
+from ...conversations.rounds import search_in_rounds
+from ...knowledge import Documents, StoredDocument, Upload, get_topic_path, make_topic_id, summarise_topic
 from ...knowledge.uploads import PATH
 from ...values.errors import Invalid, NotFound
 from ...values.query import Mode
@@ -58,20 +58,23 @@ _MIME = re.compile(r"[a-z0-9.+-]{1,100}/[a-z0-9.+-]{1,100}")
 
 def add_document(operations: Operations, request: UploadRequest, _: Caller) -> Reply:
     """Take in a file as a new document."""
-    return _store(operations, request, 201, lambda documents, upload: documents.add(_place(request), upload))
+    return _store(operations, request, 201, lambda documents, upload: documents.add(_get_project(request), upload))
 
 
 def replace_document(operations: Operations, request: ReplaceRequest, _: Caller) -> Reply:
     """Put a file in a document's place, under its id."""
     return _store(
-        operations, request, 200, lambda documents, upload: documents.replace(_place(request), request.doc_id, upload)
+        operations,
+        request,
+        200,
+        lambda documents, upload: documents.replace(_get_project(request), request.doc_id, upload),
     )
 
 
 def patch_document(operations: Operations, request: PatchRequest, _: Caller) -> Reply:
     """Give a document another title or category."""
     record, changed = _open_documents(operations).edit(
-        _place(request), request.doc_id, title=request.title, category=request.category_id
+        _get_project(request), request.doc_id, title=request.title, category=request.category_id
     )
     return Reply(
         {"doc_id": record.id, "updated_fields": changed, "updated_at": _render_time(operations, record, "updated_at")}
@@ -80,7 +83,7 @@ def patch_document(operations: Operations, request: PatchRequest, _: Caller) -> 
 
 def delete_document(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Forget a document, with its topics and its file; 204 when there is none."""
-    deleted = _open_documents(operations).delete(_place(request), request.doc_id)
+    deleted = _open_documents(operations).delete(_get_project(request), request.doc_id)
     if deleted is None:
         return Reply({}, 204)
     return Reply({"doc_id": request.doc_id, "deleted_topics": deleted})
@@ -89,7 +92,7 @@ def delete_document(operations: Operations, request: DocumentRequest, _: Caller)
 def list_documents(operations: Operations, request: DocumentsRequest, _: Caller) -> Reply:
     """List the documents of a project."""
     found, total = _open_documents(operations).list(
-        _place(request), category=request.category_id or None, sort=request.sort_by,
+        _get_project(request), category=request.category_id or None, sort=request.sort_by,
         newest=request.sort_order == "desc", limit=request.page_size, offset=(request.page - 1) * request.page_size,
     )  # fmt: skip
     listed = [
@@ -104,7 +107,7 @@ def list_documents(operations: Operations, request: DocumentsRequest, _: Caller)
 
 def get_document(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Tell of a document and its topics."""
-    record, topics = _open_documents(operations).read_whole(_place(request), request.doc_id)
+    record, topics = _open_documents(operations).read_whole(_get_project(request), request.doc_id)
     data = fields(record)
     return Reply(
         {
@@ -119,14 +122,14 @@ def get_document(operations: Operations, request: DocumentRequest, _: Caller) ->
 
 def get_markdown(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Give the text of a document, as Markdown."""
-    record, topics = _open_documents(operations).read_whole(_place(request), request.doc_id)
+    record, topics = _open_documents(operations).read_whole(_get_project(request), request.doc_id)
     text = "".join(topic.text for topic in topics) + "\n"
     return Reply({}, file=_make_download(text.encode(), f"{record.id}.md", "text/markdown; charset=utf-8"))
 
 
 def get_original(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Give the file that a document was made of, as it was sent."""
-    original = _open_documents(operations).read_original(_place(request), request.doc_id)
+    original = _open_documents(operations).read_original(_get_project(request), request.doc_id)
     mime = original.mime if _MIME.fullmatch(original.mime) else "application/octet-stream"
     return Reply({}, file=_make_download(original.data, original.name, mime))
 
@@ -136,7 +139,7 @@ def get_topic(operations: Operations, request: TopicRequest, _: Caller) -> Reply
     known, number = request.topic_id.rsplit("_", 1)
     documents = _open_documents(operations)
     if not int(number):
-        record, topics = documents.read_whole(_place(request), known)
+        record, topics = documents.read_whole(_get_project(request), known)
         top = [topic.id for topic in topics if not fields(topic)["parent"]]
         overview = {
             "topic_id": make_topic_id(known, 0), "topic_name": record.title, "topic_path": record.title, "depth": 0,
@@ -144,7 +147,7 @@ def get_topic(operations: Operations, request: TopicRequest, _: Caller) -> Reply
         }  # fmt: skip
         tree = {"content": "", "content_labels": [], "parent_topic_id": None, "children_topic_ids": top}
         return Reply({**overview, **_render_document_ids(record), **tree, **_render_times(operations, record)})
-    topic, record = documents.read_topic(_place(request), request.topic_id)
+    topic, record = documents.read_topic(_get_project(request), request.topic_id)
     data = fields(topic)
     return Reply(
         {
@@ -172,7 +175,7 @@ def search_knowledge(operations: Operations, request: KnowledgeSearchRequest, _:
 
 def list_categories(operations: Operations, request: CategoriesRequest, _: Caller) -> Reply:
     """List the categories, each with the number of its documents."""
-    counted = _open_documents(operations).count_categories(_place(request))
+    counted = _open_documents(operations).count_categories(_get_project(request))
     listed = [
         {"category_id": category.id, "description": category.description, "document_count": count}
         for category, count in counted
@@ -181,17 +184,19 @@ def list_categories(operations: Operations, request: CategoriesRequest, _: Calle
 
 
 def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
-    documents, place = _open_documents(operations), _place(request)
+    documents, project = _open_documents(operations), _get_project(request)
     # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
     chosen = request.model_fields_set & {"top_k", "score_threshold"}
-    question = Asked(
+    question = MemoryQuery(
         text=request.query, mode=MODES[request.method], limit=request.top_k,
         floor=0.0 if chosen else None,
     )  # fmt: skip
     notes: list[str] = []
-    search = partial(documents.search, place)
+    search = partial(documents.search, project)
     if request.method in ("agentic", "llm_multiround"):
-        answer, how = in_rounds(search, question, None if operations.assistant is None else operations.assistant.reader)
+        answer, how = search_in_rounds(
+            search, question, None if operations.assistant is None else operations.assistant.reader
+        )
         notes.append(f"method {request.method!r} was answered {how}")
     else:
         answer = search(question)
@@ -203,7 +208,7 @@ def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
         if found.score < least:
             continue
         try:
-            document = known.get(of) or known.setdefault(of, documents.read(place, of))
+            document = known.get(of) or known.setdefault(of, documents.read(project, of))
         except NotFound:  # it was forgotten just now
             continue
         hits.append(
@@ -223,7 +228,7 @@ def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
 
 
 def _store(
-    operations: Operations, request: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]
+    operations: Operations, request: UploadRequest, status: int, does: Callable[[Documents, Upload], StoredDocument]
 ) -> Reply:
     """Store a file with `does`."""
     part = request.file
@@ -254,8 +259,8 @@ def _open_documents(operations: Operations) -> Documents:
     return Documents(operations.engine, operations.reading, door="rest", summariser=summariser)
 
 
-def _place(request: ProjectRequest) -> Place:
-    return Place(app=request.app_id, project=request.project_id)
+def _get_project(request: ProjectRequest) -> Project:
+    return Project(app=request.app_id, name=request.project_id)
 
 
 def _render_overview(document: Record, topic: Record) -> Data:
@@ -272,8 +277,8 @@ def _render_document_ids(document: Record) -> Data:
 
 def _build_address(request: ProjectRequest, known: str, part: str) -> str:
     """Where a part of a document can be fetched: a path on this server, never one of its disk."""
-    place = {"app_id": request.app_id, "project_id": request.project_id}
-    query = urlencode({name: value for name, value in place.items() if value != "default"})
+    project = {"app_id": request.app_id, "project_id": request.project_id}
+    query = urlencode({name: value for name, value in project.items() if value != "default"})
     return f"{VERSIONS[0]}/{AREA}/documents/{known}/{part}" + (f"?{query}" if query else "")
 
 

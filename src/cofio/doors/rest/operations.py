@@ -9,12 +9,12 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, cast
 
-from ...content import Item, Reading
-from ...conversations.conversations import Conversations, Place
-from ...conversations.edits import EDITABLE, edited, edited_profile
-from ...conversations.projects import Track, named
-from ...conversations.retrieval import Asked, Found, episodes, is_waiting, of_agent, waiting
-from ...conversations.rounds import Search, in_rounds, reranked
+from ...content import ContentReader, Item
+from ...conversations.conversations import Conversations, Project
+from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
+from ...conversations.projects import Track, parse_public_id
+from ...conversations.retrieval import MemoryHit, MemoryQuery, is_waiting, search_agent, search_episodes, search_waiting
+from ...conversations.rounds import Search, rerank, search_in_rounds
 from ...conversations.stretches import profile_put
 from ...engine.engine import Engine
 from ...extract.admission import admit_messages
@@ -48,7 +48,7 @@ from .requests import (
     UpdateRequest,
 )
 from .responses import ResponseRenderer
-from .tasks import KEPT, TASK_TYPES, get_place, make_record_id, make_task
+from .tasks import KEPT, TASK_TYPES, get_project, make_record_id, make_task
 
 ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
@@ -79,7 +79,7 @@ class Operations:
     zone: tzinfo
     queue: Jobs
     assistant: Assistant | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ContentReader = field(default_factory=ContentReader)
     renderer: ResponseRenderer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,8 +92,8 @@ class Operations:
 
     def add(self, request: AddRequest, caller: Caller) -> Reply:
         """Keep messages of a session. A stretch of the conversation that they bring to an end becomes memory."""
-        place, session = _place(request), request.session_id
-        ahead = self.queue.count_waiting(place, session)
+        project, session = _get_project(request), request.session_id
+        ahead = self.queue.count_waiting(project, session)
         is_queued = request.async_mode or ahead > 0  # else it would overtake what was accepted before it
         if is_queued:
             self.queue.check_room(ahead)
@@ -101,18 +101,18 @@ class Operations:
         count: Data = {"message_count": len(messages)}
         if is_queued:
             task = make_task(
-                self.engine, place, session, caller.request_id, "memory_add", messages=len(messages),
+                self.engine, project, session, caller.request_id, "memory_add", messages=len(messages),
                 defers=request.defer_extraction,
             )  # fmt: skip
-            self.conversations.append(place, session, messages, also=[task])
-            self.queue.enqueue_task(place, session, caller.request_id)
+            self.conversations.append(project, session, messages, also=[task])
+            self.queue.enqueue_task(project, session, caller.request_id)
             return Reply({"status": "queued", **count, "pending": ahead + 1}, 202)
         if request.defer_extraction:
-            self.conversations.append(place, session, messages)
+            self.conversations.append(project, session, messages)
             return Reply({**count, "status": "accumulated"})
-        carved = self.conversations.add(place, session, messages)
+        carved = self.conversations.add(project, session, messages)
         if carved and self.assistant is not None:
-            self.queue.enqueue_jobs(place, session)  # the model is not waited for here
+            self.queue.enqueue_jobs(project, session)  # the model is not waited for here
         return Reply({**count, "status": "extracted" if carved else "accumulated"})
 
     def _read_messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
@@ -120,31 +120,31 @@ class Operations:
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
-        texts = iter(self.reading.texts(pieces) if pieces else ())
+        texts = iter(self.reading.read_items(pieces) if pieces else ())
         messages = [_make_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
     def flush(self, request: FlushRequest, caller: Caller) -> Reply:
         """Make memory of all the messages that wait in a session."""
-        place = _place(request)
-        if ahead := self.queue.count_waiting(place, request.session_id):
-            return self._queue_flush(place, request.session_id, caller, ahead)
-        carved = self.conversations.carve(place, request.session_id, whole=True)
+        project = _get_project(request)
+        if ahead := self.queue.count_waiting(project, request.session_id):
+            return self._queue_flush(project, request.session_id, caller, ahead)
+        carved = self.conversations.carve(project, request.session_id, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
         if not carved or self.assistant is None:
             return Reply(data)
-        self.queue.enqueue_jobs(place, request.session_id)
-        if self.queue.wait_until_settled(place, request.session_id, PATIENCE):
-            return Reply(data, usage=self.queue.sum_usage(place, request.session_id))
+        self.queue.enqueue_jobs(project, request.session_id)
+        if self.queue.wait_until_settled(project, request.session_id, PATIENCE):
+            return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
         late = self.queue.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def _queue_flush(self, place: Place, session: str, caller: Caller, ahead: int) -> Reply:
+    def _queue_flush(self, project: Project, session: str, caller: Caller, ahead: int) -> Reply:
         self.queue.check_room(ahead)
-        there = [turn.id for turn in self.conversations.buffered(place, session)]
-        task = make_task(self.engine, place, session, caller.request_id, "memory_flush", carves=there)
+        there = [turn.id for turn in self.conversations.list_waiting(project, session)]
+        task = make_task(self.engine, project, session, caller.request_id, "memory_flush", carves=there)
         self.engine.apply([task])
-        self.queue.enqueue_task(place, session, caller.request_id)
+        self.queue.enqueue_task(project, session, caller.request_id)
         return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)
 
     def search(self, request: SearchRequest, _: Caller) -> Reply:
@@ -155,58 +155,58 @@ class Operations:
             return replace(self._search(request), usage=spent())
 
     def _search(self, request: SearchRequest) -> Reply:
-        place, engine = _place(request), self.engine
+        project, engine = _get_project(request), self.engine
         data: Data = {"episodes": [], "profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": []}
         if request.method == "vector" and engine.embedder() is None:
             raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
         run = _SearchRun(self, request)
         if request.user_id is not None:
-            home = place.owner("user", request.user_id)
-            found = run.search(partial(episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
+            home = project.owner("user", request.user_id)
+            found = run.search(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
             data["episodes"] = [self.renderer.render_found_episode(each) for each in found]
             if request.include_profile and (profile := engine.get(home, "profile", kind=Kind.PROFILE)) is not None:
                 data["profiles"] = [{**self.renderer.render_profile(profile), "score": None}]
             if request.include_unprocessed:
-                answer = waiting(engine, place, request.user_id, self.build_query(request, DEFAULT_OTHERS))
+                answer = search_waiting(engine, project, request.user_id, self.build_query(request, DEFAULT_OTHERS))
                 run.degraded.append(answer.degraded)
                 run.is_near |= answer.is_near
                 hits = run.drop_below(answer.found)
                 data["message_hits"] = [
                     {**self.renderer.render_message(hit.record), "score": hit.score} for hit in hits
                 ]
-            elif not found and is_waiting(engine, place, request.user_id):
+            elif not found and is_waiting(engine, project, request.user_id):
                 run.notes.append(WAITS)
         elif request.agent_id is not None:
-            home = place.owner("agent", request.agent_id)
+            home = project.owner("agent", request.agent_id)
             for name, kind, show in (
                 ("agent_cases", Kind.CASE, self.renderer.render_case),
                 ("agent_skills", Kind.SKILL, self.renderer.render_skill),
             ):
-                found = run.search(partial(of_agent, engine, home, kind), kind, DEFAULT_OTHERS)
+                found = run.search(partial(search_agent, engine, home, kind), kind, DEFAULT_OTHERS)
                 data[name] = [{**show(each.record), "score": each.score} for each in found]
         session = find_session(_dump_filter(request.filters))
         if session is not None:
             track, owner = _get_owner(request)
-            seen = self.conversations.buffered_for(place, session, track, owner)
+            seen = self.conversations.list_waiting_for(project, session, track, owner)
             data["unprocessed_messages"] = [*map(self.renderer.render_message, seen)]
         if run.is_near and not any(data.get(name) for name in FOUND):
             run.notes.append(FAR)
         degraded = dict.fromkeys(reason for reason in run.degraded if reason)
         return Reply(data, notes=tuple(dict.fromkeys(run.notes)), degraded="; ".join(degraded) or None)
 
-    def build_query(self, request: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> Asked:
+    def build_query(self, request: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> MemoryQuery:
         """Return what the engine is asked for a request."""
         # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
         limit = most if request.top_k == -1 else request.top_k
         floor = None if request.top_k == -1 and request.radius is None else 0.0
-        return Asked(
+        return MemoryQuery(
             text=request.query, mode=MODES[request.method], limit=limit, floor=floor,
             radius=request.radius, filter=_build_filter(request.filters, self.zone, kind),
         )  # fmt: skip
 
     def get(self, request: GetRequest, _: Caller) -> Reply:
         """List an owner's records of one kind."""
-        home = _place(request).owner(*_get_owner(request))
+        home = _get_project(request).owner(*_get_owner(request))
         kinds = (LISTED[request.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
         wanted: Filter = Where("key", ">=", "")
@@ -228,30 +228,30 @@ class Operations:
 
     def delete(self, request: DeleteRequest, _: Caller) -> Reply:
         """Forget a record, a session, an owner or a whole project, with everything that was made of it."""
-        place, forget = _place(request), self.conversations.forgetting
+        project, deleter = _get_project(request), self.conversations.deleter
         if request.id is not None:
-            gone = forget.memory(place, request.id)
+            gone = deleter.delete_memory(project, request.id)
         elif request.session_id is not None:
-            gone = forget.session(place, request.session_id)
+            gone = deleter.delete_session(project, request.session_id)
         elif request.all:
-            gone = forget.everything(place)
+            gone = deleter.delete_project(project)
         else:
             kinds = () if request.memory_type is None else (KINDS[request.memory_type],)
-            gone = forget.owner(place, *_get_owner(request), kinds)
+            gone = deleter.delete_owner(project, *_get_owner(request), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
     def update(self, request: UpdateRequest, _: Caller) -> Reply:
         """Put a record right by hand; what is extracted later leaves a person's words alone."""
-        place = _place(request)
+        project = _get_project(request)
         if request.user_id is not None and request.profile_data is not None:
-            home = place.owner("user", request.user_id)
+            home = project.owner("user", request.user_id)
             old = self.engine.get(home, "profile", kind=Kind.PROFILE)
             if old is None:
                 raise NotFound(request.user_id)
             profile = self._admit(request.profile_data)
-            return self._apply_change(profile_put(home, edited_profile(old, profile), old.version))
-        name = named(request.id or "")
-        found = name and self.engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
+            return self._apply_change(profile_put(home, apply_profile_edit(old, profile), old.version))
+        name = parse_public_id(request.id or "")
+        found = name and self.engine.get(project.owner(name.track, name.owner), name.key, kind=name.kind)
         if not found:
             raise NotFound(request.id or "")
         # A null stands for what is not given, but for an insight, which a case need not have.
@@ -263,7 +263,9 @@ class Operations:
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
-        return self._apply_change(Edit(id=found.id, fields=edited(found, self._admit(given)), if_version=found.version))
+        return self._apply_change(
+            Edit(id=found.id, fields=apply_edit(found, self._admit(given)), if_version=found.version)
+        )
 
     def _admit(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
         return admit("rest", given, allow=self.engine.settings.allow_secrets)
@@ -277,23 +279,23 @@ class Operations:
     def jobs(self, request: JobsRequest, _: Caller) -> Reply:
         """Say how deferred work is getting on: requests that were answered with 202, and the model's part."""
         if request.job_id is not None:
-            found = self._find_job(_place(request), request.job_id)
+            found = self._find_job(_get_project(request), request.job_id)
             return Reply({"jobs": [self.renderer.render_job(found)], "total_count": 1, "count": 1})
         wanted = None if request.status is None else Where("data.status", "=", request.status)
-        listed, total = self._list_jobs(_place(request), wanted, request.page, request.page_size)
+        listed, total = self._list_jobs(_get_project(request), wanted, request.page, request.page_size)
         return Reply({"jobs": [*map(self.renderer.render_job, listed)], "total_count": total, "count": len(listed)})
 
-    def _find_job(self, place: Place, job: str) -> Record:
-        found = self.engine.get(place.scope / "job", job, kind=Kind.LEDGER)
+    def _find_job(self, project: Project, job: str) -> Record:
+        found = self.engine.get(project.scope / "job", job, kind=Kind.LEDGER)
         if found is None:  # or else it is a task that is not finished
             with suppress(Invalid, NotFound):
                 found = self.engine.read(make_record_id(job))
-        if found is None or get_place(found) != place:
+        if found is None or get_project(found) != project:
             raise NotFound(job)
         return found
 
-    def _list_jobs(self, place: Place, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
-        home, kinds = place.scope / "job", (Kind.LEDGER,)
+    def _list_jobs(self, project: Project, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
+        home, kinds = project.scope / "job", (Kind.LEDGER,)
         listed = self.engine.list(
             home, kinds=kinds, filter=wanted, order="created", limit=size, offset=(page - 1) * size
         )
@@ -306,9 +308,9 @@ class Operations:
             found = self.engine.read(make_record_id(request.task_id))
         except (Invalid, NotFound) as error:
             raise missing from error
-        place = get_place(found)
+        project = get_project(found)
         # To a token that may not see the task, it does not exist.
-        if caller.token and caller.token.refuses(app=place.app, project=place.project, writes=False):
+        if caller.token and caller.token.refuses(app=project.app, project=project.name, writes=False):
             raise missing
         return Reply(self.renderer.render_task(found))
 
@@ -318,12 +320,9 @@ class Operations:
         if request.session_id is not None:
             wanted.append(Where("data.session_id", "=", request.session_id))
         if request.status is not None:
-            wanted.append(
-                Where(
-                    "data.status", "=", {"processing": "running", "success": "done"}.get(request.status, request.status)
-                )
-            )
-        listed, total = self._list_jobs(_place(request), AllOf(*wanted), request.page, request.page_size)
+            status = {"processing": "running", "success": "done"}.get(request.status, request.status)
+            wanted.append(Where("data.status", "=", status))
+        listed, total = self._list_jobs(_get_project(request), AllOf(*wanted), request.page, request.page_size)
         items = [*map(self.renderer.render_task, listed)]
         return Reply({"total": total, "page": request.page, "page_size": request.page_size, "items": items})
 
@@ -347,11 +346,11 @@ class _SearchRun:
         self.degraded: list[str | None] = []
         self.is_near = False
 
-    def search(self, search: Search, kind: Kind, most: int) -> list[Found]:
+    def search(self, search: Search, kind: Kind, most: int) -> list[MemoryHit]:
         """What a search finds, in as many rounds as were asked for."""
         query = self._operations.build_query(self._request, most, kind)
         if self._request.method in ROUNDS:
-            answer, how = in_rounds(search, query, self._reader)
+            answer, how = search_in_rounds(search, query, self._reader)
             self.notes.append(f"method {self._request.method!r} was answered {how}")
         else:
             answer = search(query)
@@ -361,24 +360,24 @@ class _SearchRun:
             return self.drop_below(self._rerank(answer.found))
         return self.drop_below(answer.found)
 
-    def drop_below(self, found: list[Found]) -> list[Found]:
+    def drop_below(self, found: list[MemoryHit]) -> list[MemoryHit]:
         """Those that score as much as was asked for."""
         least = self._request.min_score
         return found if least is None else [each for each in found if each.score >= least]
 
-    def _rerank(self, found: list[Found]) -> list[Found]:
+    def _rerank(self, found: list[MemoryHit]) -> list[MemoryHit]:
         if self._reader is None:
             self.notes.append("enable_llm_rerank was ignored: there is no model here")
             return found
         try:
-            return reranked(found, self._request.query, self._reader) if len(found) > 1 else found
+            return rerank(found, self._request.query, self._reader) if len(found) > 1 else found
         except Unavailable as error:
             self.notes.append(f"enable_llm_rerank was ignored: {error}")
             return found
 
 
-def _place(request: ProjectRequest) -> Place:
-    return Place(app=request.app_id, project=request.project_id)
+def _get_project(request: ProjectRequest) -> Project:
+    return Project(app=request.app_id, name=request.project_id)
 
 
 def _get_owner(request: SearchRequest | GetRequest | DeleteRequest) -> tuple[Track, str]:
