@@ -27,18 +27,18 @@ def main() -> int:
     from ...system.streams import prepare_streams
 
     prepare_streams()
-    given = sys.argv[1:]
+    words = sys.argv[1:]
     manifest, error_codes = False, None
-    while given:
-        word = given.pop(0)
+    while words:
+        word = words.pop(0)
         name, equals, value = word.partition("=")
         if word in ("-h", "--help"):
             sys.stderr.write(USAGE)
             return 0
         if word in ("-m", "--manifest"):
             manifest = True
-        elif name == "--error-codes" and (equals or given):
-            error_codes = value if equals else given.pop(0)
+        elif name == "--error-codes" and (equals or words):
+            error_codes = value if equals else words.pop(0)
         else:
             return _report_misuse(f"{word} is not understood here")
     try:

@@ -72,12 +72,12 @@ def read_owner(params: Params) -> Owner:
 
 def read_ttl(params: Params) -> float | None:
     """How long a value lasts, as the engine takes it; None for ever."""
-    given = params.get("ttl_secs")
-    if given is None:
+    ttl = params.get("ttl_secs")
+    if ttl is None:
         return None
-    if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given < 2**64:
+    if not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 <= ttl < 2**64:
         raise make_invalid("put.ttl_secs must be a non-negative integer or null")
-    return None if given > LONGEST_TTL else max(given, SHORTEST_TTL)
+    return None if ttl > LONGEST_TTL else max(ttl, SHORTEST_TTL)
 
 
 def read_page(cursor: Json) -> int:

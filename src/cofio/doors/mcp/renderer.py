@@ -90,8 +90,8 @@ def render_fence(count: int, *more: str) -> str:
 
 def render_note(*parts: str) -> str:
     """What cofio itself says beside an answer; nothing when there is nothing to say."""
-    said = "; ".join(part for part in parts if part)
-    return f"[cofio: {said}]" if said else ""
+    note = "; ".join(part for part in parts if part)
+    return f"[cofio: {note}]" if note else ""
 
 
 def render_body(record: Record) -> str:

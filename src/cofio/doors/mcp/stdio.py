@@ -107,10 +107,10 @@ class Server:
         return result | ({"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {})
 
     def _handshake(self, params: Params) -> dict[str, Json]:
-        asked = params.get("protocolVersion")
-        if not isinstance(asked, str):
+        version = params.get("protocolVersion")
+        if not isinstance(version, str):
             raise RpcError(INVALID_PARAMS, "initialize says the protocolVersion that it wants, as in 2025-11-25")
-        self._agreed = asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        self._agreed = version if version in HANDSHAKE else HANDSHAKE[-1]
         return {
             "protocolVersion": self._agreed, "capabilities": CAPABILITIES, "serverInfo": INFO,
             "instructions": INSTRUCTIONS,
@@ -151,11 +151,11 @@ def _check_envelope(meta: Json) -> None:
     """Raise RpcError unless a request says which revision it is of, and that is one that is served here."""
     if not isinstance(meta, dict) or _VERSION not in meta or _CLIENT not in meta:
         raise RpcError(INVALID_PARAMS, f"params._meta has to hold {_VERSION} and {_CLIENT}")
-    asked = meta[_VERSION]
-    if not isinstance(asked, str):
+    version = meta[_VERSION]
+    if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"{_VERSION} is a string")
-    if asked != STATELESS:
-        supported: dict[str, Json] = {"supported": [STATELESS], "requested": asked}
+    if version != STATELESS:
+        supported: dict[str, Json] = {"supported": [STATELESS], "requested": version}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
 
 

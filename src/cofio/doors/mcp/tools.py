@@ -95,27 +95,27 @@ class Tool:
 
 
 def call_tool(
-    engine: Callable[[], Engine], name: str, given: Mapping[str, Json], *, allow_secrets: bool = False
+    engine: Callable[[], Engine], name: str, arguments: Mapping[str, Json], *, allow_secrets: bool = False
 ) -> Answer:
     """Run a tool. Whatever is wrong is an answer for the agent, who can do better: never a fault of the call."""
     tool = TOOLS.get(name)
     if tool is None:
         return Answer(f"MCP error -32602: Tool {name} not found", is_error=True)
     try:
-        taken = validate_arguments(name, tool.input, given)
-        admit("mcp", tool.stores(taken), allow=allow_secrets)
-        return tool.run(engine(), taken)
+        validated = validate_arguments(name, tool.input, arguments)
+        admit("mcp", tool.stores(validated), allow=allow_secrets)
+        return tool.run(engine(), validated)
     except BadArguments as error:
         return Answer(str(error), is_error=True)
     except CofioError as error:
         return Answer(str(describe_refusal(name, tool.input, error) or error), is_error=True)
 
 
-def _search_context(engine: Engine, given: Arguments) -> Answer:
-    everywhere, least = bool(given.get("everywhere")), cast(float | None, given.get("min_score"))
-    top, most = cast(int, given.get("top_k", TOP_K)), cast(int | None, given.get("max_chars"))
+def _search_context(engine: Engine, arguments: Arguments) -> Answer:
+    everywhere, least = bool(arguments.get("everywhere")), cast(float | None, arguments.get("min_score"))
+    top, most = cast(int, arguments.get("top_k", TOP_K)), cast(int | None, arguments.get("max_chars"))
     # Any question gets an answer: what cannot be searched for is passed over, not refused.
-    text = _NOT_TEXT.sub(" ", cast(str, given["query"]))[:MAX_QUERY]
+    text = _NOT_TEXT.sub(" ", cast(str, arguments["query"]))[:MAX_QUERY]
     if not text.strip():
         return _answer_nothing("the query is empty: say what to look for, or use list_context", None)
     page = engine.search(
@@ -123,8 +123,8 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
             text,
             scope=Scope() if everywhere else MCP,
             kinds=_SEARCHED_EVERYWHERE if everywhere else (Kind.NOTE,),
-            filter=_build_filter(given),
-            mode=_MODES[cast(str, given.get("search_mode", "hybrid"))],
+            filter=_build_filter(arguments),
+            mode=_MODES[cast(str, arguments.get("search_mode", "hybrid"))],
             limit=SIFTED if least is not None else 2 * top if everywhere else top,
             each=EACH if everywhere else None,
             floor=None if least is None else 0.0,
@@ -135,16 +135,16 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     if not hits:
         return _answer_nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
     blocks = [renderer.render_hit(hit, everywhere=everywhere) for hit in hits]
-    kept = renderer.fit(blocks, most)
-    shown, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:kept]), most)
-    left_off = f"{len(hits) - kept} more left off by max_chars" if kept < len(hits) else ""
+    count = renderer.fit(blocks, most)
+    shown, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:count]), most)
+    left_off = f"{len(hits) - count} more left off by max_chars" if count < len(hits) else ""
     # Said while meaning is off; that some of many records have no vector yet is not worth its tokens.
     degraded = "" if page.searched.semantic is not None else _explain(engine, page)
-    notice = renderer.render_fence(kept, left_off, rest, degraded)
+    notice = renderer.render_fence(count, left_off, rest, degraded)
 
     def describe() -> dict[str, Json]:
         return {
-            "notice": notice, "hits": structured.describe_hits(hits[:kept]), "left_off": len(hits) - kept,
+            "notice": notice, "hits": structured.describe_hits(hits[:count]), "left_off": len(hits) - count,
             "degraded": page.degraded,
         }  # fmt: skip
 
@@ -215,55 +215,55 @@ def _reaches(hit: Hit, least: float) -> bool:
     return by_words >= least or (meaning is not None and meaning.score >= least)
 
 
-def _build_filter(given: Arguments) -> Filter | None:
+def _build_filter(arguments: Arguments) -> Filter | None:
     tests: list[Filter] = []
-    if given.get("agent"):  # agents fill in "" for what they leave out
-        tests.append(Where("author", "=", cast(str, given["agent"])))
-    if given.get("tags"):
-        tests.append(Where("tags", "in", tuple(cast(list[str], given["tags"]))))
+    if arguments.get("agent"):  # agents fill in "" for what they leave out
+        tests.append(Where("author", "=", cast(str, arguments["agent"])))
+    if arguments.get("tags"):
+        tests.append(Where("tags", "in", tuple(cast(list[str], arguments["tags"]))))
     return AllOf(*tests) if tests else None
 
 
-def _write_context(engine: Engine, given: Arguments) -> Answer:
-    days = cast(float | None, given.get("ttl_days"))
+def _write_context(engine: Engine, arguments: Arguments) -> Answer:
+    days = cast(float | None, arguments.get("ttl_days"))
     ttl = None if days is None else days * DAY
-    old = cast(str, given.get("replaces", ""))
+    old = cast(str, arguments.get("replaces", ""))
     if not old:
-        record = _write_new(engine, given, ttl)
+        record = _write_new(engine, arguments, ttl)
     elif _find_own(engine, old) is None:
         return Answer(renderer.render_unknown(old), is_error=True)
     else:
         lasting = {"expires_at": None} if ttl is None else {"ttl": ttl}
-        record = engine.edit(old, if_version=None, **_collect_fields(given), **lasting)
+        record = engine.edit(old, if_version=None, **_collect_fields(arguments), **lasting)
     hints = tuple(renderer.render_similar(one) for one in record.similar)
     return Answer(renderer.render_saved(record), lambda: structured.describe_written(record), hints)
 
 
-def _collect_fields(given: Arguments) -> dict[str, object]:
+def _collect_fields(arguments: Arguments) -> dict[str, object]:
     """What is written, by the names of a record's fields."""
     return {
-        "title": given["topic"], "text": given["content"], "author": given.get("agent", renderer.AGENT),
-        "tags": given.get("tags", []), "importance": given.get("importance", "medium"),
+        "title": arguments["topic"], "text": arguments["content"], "author": arguments.get("agent", renderer.AGENT),
+        "tags": arguments.get("tags", []), "importance": arguments.get("importance", "medium"),
     }  # fmt: skip
 
 
-def _write_new(engine: Engine, given: Arguments, ttl: float | None) -> Record:
+def _write_new(engine: Engine, arguments: Arguments, ttl: float | None) -> Record:
     """Write a chunk under an id of ten hexadecimal digits, as agents know them."""
     write = partial(engine.write, MCP, source="mcp", ttl=ttl, related=True)
     for _ in range(TRIES):
         with suppress(Conflict):  # so few digits can come twice
-            return write(id=os.urandom(5).hex(), **_collect_fields(given))  # type: ignore[arg-type]  # checked by the schema
+            return write(id=os.urandom(5).hex(), **_collect_fields(arguments))  # type: ignore[arg-type]  # checked by the schema
     raise Unavailable("no free id was found for the chunk; nothing was saved: try again")
 
 
-def _read_context(engine: Engine, given: Arguments) -> Answer:
-    record = _find_any(engine, cast(str, given["id"]))
+def _read_context(engine: Engine, arguments: Arguments) -> Answer:
+    record = _find_any(engine, cast(str, arguments["id"]))
     if record is None:
         missing: dict[str, Json] = {"notice": "", "found": False, "chunk": None}
-        return Answer(renderer.render_unknown(cast(str, given["id"])), lambda: missing)
+        return Answer(renderer.render_unknown(cast(str, arguments["id"])), lambda: missing)
     elsewhere = record.kind is not Kind.NOTE or record.scope not in MCP
     text, rest = renderer.cut(
-        renderer.render_record(record, origin=elsewhere), cast("int | None", given.get("max_chars"))
+        renderer.render_record(record, origin=elsewhere), cast("int | None", arguments.get("max_chars"))
     )
     notice = renderer.render_fence(1, rest)
     return Answer(
@@ -274,9 +274,9 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
     )
 
 
-def _list_context(engine: Engine, given: Arguments) -> Answer:
-    limit, offset = cast(int, given.get("limit", LIMIT)), cast(int, given.get("offset", 0))
-    most, only = cast("int | None", given.get("max_chars")), _build_filter(given)
+def _list_context(engine: Engine, arguments: Arguments) -> Answer:
+    limit, offset = cast(int, arguments.get("limit", LIMIT)), cast(int, arguments.get("offset", 0))
+    most, only = cast("int | None", arguments.get("max_chars")), _build_filter(arguments)
     found = engine.headings(MCP, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
     lines = [renderer.render_heading(each) for each in found[:limit]]
     head = f"{len(lines)} chunk(s) found:\n\n"
@@ -286,8 +286,8 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     total = offset + len(found) if is_last else engine.count(MCP, kinds=(Kind.NOTE,), filter=only)
     text, notice = renderer.EMPTY, ""
     if not lines:
-        kept = total or engine.count(MCP, kinds=(Kind.NOTE,))
-        notice = renderer.render_note(f"{kept} chunks are kept, but none of them is here" if kept else "")
+        count = total or engine.count(MCP, kinds=(Kind.NOTE,))
+        notice = renderer.render_note(f"{count} chunks are kept, but none of them is here" if count else "")
     else:
         text, rest = renderer.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
         where = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
@@ -300,8 +300,8 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     return Answer(text, describe, (notice,), stored=bool(lines))
 
 
-def _delete_context(engine: Engine, given: Arguments) -> Answer:
-    record_id = cast(str, given["id"])
+def _delete_context(engine: Engine, arguments: Arguments) -> Answer:
+    record_id = cast(str, arguments["id"])
     try:
         if _find_own(engine, record_id) is None:
             raise NotFound(record_id)
@@ -311,8 +311,8 @@ def _delete_context(engine: Engine, given: Arguments) -> Answer:
     return Answer(f"Chunk `{record_id}` deleted.", lambda: {"id": record_id, "deleted": True})
 
 
-def _get_state(engine: Engine, given: Arguments) -> Answer:
-    key = cast(str, given["key"])
+def _get_state(engine: Engine, arguments: Arguments) -> Answer:
+    key = cast(str, arguments["key"])
     record = engine.get(MCP, key, kind=Kind.STATE)
     if record is None:
         missing: dict[str, Json] = {"notice": "", "key": key, "found": False, "value": None}
@@ -323,9 +323,9 @@ def _get_state(engine: Engine, given: Arguments) -> Answer:
     return Answer(renderer.render_value(record.data), lambda: data, (notice,), stored=True)
 
 
-def _set_state(engine: Engine, given: Arguments) -> Answer:
-    key = cast(str, given["key"])
-    record = engine.put(MCP, key, data=given["value"], kind=Kind.STATE, source="mcp")
+def _set_state(engine: Engine, arguments: Arguments) -> Answer:
+    key = cast(str, arguments["key"])
+    record = engine.put(MCP, key, data=arguments["value"], kind=Kind.STATE, source="mcp")
     at = renderer.format_moment(record.updated_at)
     return Answer(f'State "{key}" written at {at}.', lambda: {"key": key, "written": at})
 
@@ -412,7 +412,9 @@ TOOLS = {
                 ),
             ),
             run=_write_context,
-            stores=lambda given: {name: given[name] for name in ("topic", "content", "tags", "agent") if name in given},
+            stores=lambda arguments: {
+                name: arguments[name] for name in ("topic", "content", "tags", "agent") if name in arguments
+            },
         ),
         Tool(
             name="read_context",
@@ -470,7 +472,7 @@ TOOLS = {
             destroys=True,
             again=True,
             # A key may tell of a value what the value itself does not.
-            stores=lambda given: {"value": {cast(str, given["key"]): given["value"]}},
+            stores=lambda arguments: {"value": {cast(str, arguments["key"]): arguments["value"]}},
         ),
     )
 }

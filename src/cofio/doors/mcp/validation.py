@@ -19,11 +19,11 @@ class BadArguments(Exception):
     """The arguments do not fit the tool; the message is for the agent."""
 
     def __init__(self, tool: str, *problems: str) -> None:
-        said = "\n".join(problems)
-        super().__init__(f"MCP error -32602: Input validation error: Invalid arguments for tool {tool}: {said}")
+        problem = "\n".join(problems)
+        super().__init__(f"MCP error -32602: Input validation error: Invalid arguments for tool {tool}: {problem}")
 
 
-def validate_arguments(tool: str, schema: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+def validate_arguments(tool: str, schema: Mapping[str, Json], arguments: Mapping[str, Json]) -> dict[str, Json]:
     """The arguments that the schema knows, whole numbers as such; what it does not know is left out.
 
     Raises:
@@ -32,20 +32,20 @@ def validate_arguments(tool: str, schema: Mapping[str, Json], given: Mapping[str
     properties = cast(Mapping[str, Mapping[str, Json]], schema["properties"])
     required = cast(list[str], schema.get("required", []))
     problems: list[str] = []
-    taken: dict[str, Json] = {}
+    validated: dict[str, Json] = {}
     for name, wanted in properties.items():
-        if name in given:
-            value = given[name]
+        if name in arguments:
+            value = arguments[name]
             problems += [f"{problem} at {name}{where}" for problem, where in _find_problems(wanted, value)]
             whole = wanted.get("type") == "integer" and isinstance(value, float) and value.is_integer()
-            taken[name] = int(cast(float, value)) if whole else value
+            validated[name] = int(cast(float, value)) if whole else value
         elif name in required:
             problems.append(
                 f"Invalid input: expected {wanted.get('type', 'nonoptional')}, received undefined at {name}"
             )
     if problems:
         raise BadArguments(tool, *problems)
-    return taken
+    return validated
 
 
 def describe_refusal(tool: str, schema: Mapping[str, Json], error: CofioError) -> BadArguments | None:
@@ -73,7 +73,11 @@ def _find_problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, s
         return [(f"Invalid input: expected {kind}, received {_name_type(value)}", "")]
     if isinstance(value, list):
         item = cast(Mapping[str, Json], wanted["items"])
-        return [(said, f"[{at}]{where}") for at, each in enumerate(value) for said, where in _find_problems(item, each)]
+        return [
+            (problem, f"[{at}]{where}")
+            for at, each in enumerate(value)
+            for problem, where in _find_problems(item, each)
+        ]
     return []
 
 

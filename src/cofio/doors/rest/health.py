@@ -77,7 +77,7 @@ class Health(BaseModel):
 def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool) -> Data:
     """Describe the server without anything that is remembered, and without what takes time to find out."""
     meaning = engine.expects_vectors
-    told: Data = {
+    health: Data = {
         "version": __version__,
         "capabilities": {
             "llm": has_model, "embed": meaning, "rerank": has_model, "multimodal_llm": has_model, "parser": True,
@@ -94,8 +94,8 @@ def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool
     }  # fmt: skip
     if has_model:
         state = {"status": "ok"} if jobs.trouble is None else {"status": "unavailable", "reason": jobs.trouble}
-        told["model"] = {**state, "waiting": jobs.waiting}
-    return told
+        health["model"] = {**state, "waiting": jobs.waiting}
+    return health
 
 
 def _describe_queue(jobs: Jobs, zone: tzinfo) -> Data:

@@ -218,8 +218,8 @@ class DeleteRequest(ProjectRequest, _Strict):
 
     @model_validator(mode="after")
     def _one_target(self) -> DeleteRequest:
-        given = (self.id, self.session_id, self.user_id, self.agent_id, self.all or None)
-        if sum(each is not None for each in given) != 1:
+        targets = (self.id, self.session_id, self.user_id, self.agent_id, self.all or None)
+        if sum(each is not None for each in targets) != 1:
             raise ValueError("exactly one of id / session_id / user_id / agent_id / all must be provided")
         if self.memory_type is not None:
             owner = "user_id" if self.memory_type in USER_TYPES else "agent_id"

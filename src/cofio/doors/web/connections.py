@@ -94,8 +94,8 @@ class ConnectionPool:
         if longest is connection:  # else a stream that stands open makes room, as an MCP client's does
             longest = min((each for each in self._open if each.is_streaming()), key=_get_last_heard, default=connection)
         self.remove(longest)
-        made = "a new one is turned away" if longest is connection else "one that waits for its client is closed"
-        self._report(f"all {self._limit:,} connections are taken: {made}")
+        outcome = "a new one is turned away" if longest is connection else "one that waits for its client is closed"
+        self._report(f"all {self._limit:,} connections are taken: {outcome}")
         if longest is connection:
             return False
         longest.evict()
@@ -118,10 +118,10 @@ class ConnectionPool:
 
     def free_body(self, now: float) -> None:
         """Give up the slowest of the large bodies that are not whole, when together they are too much to hold."""
-        held = [each for each in self._waiting if each.holds_large_body()]
-        if held:
+        slow = [each for each in self._waiting if each.holds_large_body()]
+        if slow:
             self._report("there is no room for more large requests: one that is slow to come is given up")
-            min(held, key=lambda each: each.body_rate(now)).give_up_body()
+            min(slow, key=lambda each: each.body_rate(now)).give_up_body()
 
     def begin_request(self, connection: Connection) -> None:
         """Note that a whole request has come: the connection is kept until it is answered."""

@@ -72,8 +72,8 @@ class Metrics:
         self._durations.labels(method, path).observe(seconds)
 
     def _find_label(self, path: str) -> str:
-        named = (known for known, pattern in self._patterns.items() if pattern.match(path))
-        return next(named, None) or next((start for start in self._under if path.startswith(start)), "other")
+        matches = (route_path for route_path, pattern in self._patterns.items() if pattern.match(path))
+        return next(matches, None) or next((start for start in self._under if path.startswith(start)), "other")
 
     async def answer(self, _: Request) -> Response:
         """The numbers, in Prometheus' own format."""
@@ -92,11 +92,11 @@ class _StoreCollector(Collector):
             numbers = self._engine().stats()
         except Unavailable:  # then there is nothing to be said of it
             return
-        for name, told in (
+        for name, description in (
             ("records", "Records in the store."),
             ("waiting_for_vectors", "Records that have no vector of their present text yet."),
         ):
-            yield GaugeMetricFamily(f"cofio_store_{name}", told, value=float(numbers[name]))
+            yield GaugeMetricFamily(f"cofio_store_{name}", description, value=float(numbers[name]))
 
 
 class _UsageCollector(Collector):

@@ -115,14 +115,14 @@ class Guard:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._answers_to(_parse_host(f"//{hosts[0]}")):
-            asked = ", ".join(hosts) or "nothing"
+            names = ", ".join(hosts) or "nothing"
             raise RequestError(
-                421, f"this server does not answer to {asked}; its owner can add a name with --allow-host"
+                421, f"this server does not answer to {names}; its owner can add a name with --allow-host"
             )
         for origin in headers.getlist("origin"):
             if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
-                said = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
-                raise RequestError(403, said)
+                sentence = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
+                raise RequestError(403, sentence)
         if scope["path"] == "/health":
             return None
         token = self._find_token(headers)
@@ -154,10 +154,10 @@ class Guard:
                 return token
         except Unavailable as error:
             raise RequestError(503, str(error)) from error
-        known = "the token is not known here" if kind else "a token is needed"
+        problem = "the token is not known here" if kind else "a token is needed"
         raise RequestError(
             401,
-            f"{known}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
+            f"{problem}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
             headers={"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
         )
 

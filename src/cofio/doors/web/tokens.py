@@ -90,8 +90,8 @@ class Tokens:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._path = folder / FILE
-        self._seen: tuple[int, int, int] | None = None
-        self._kept: tuple[Token, ...] = ()
+        self._stamp: tuple[int, int, int] | None = None
+        self._tokens: tuple[Token, ...] = ()
 
     def all(self) -> tuple[Token, ...]:
         """Every token, as kept.
@@ -102,12 +102,12 @@ class Tokens:
         try:
             found = self._path.lstat()
         except FileNotFoundError:
-            self._seen, self._kept = None, ()
+            self._stamp, self._tokens = None, ()
             return ()
         state = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if state != self._seen:
-            self._kept, self._seen = self._read(), state
-        return self._kept
+        if state != self._stamp:
+            self._tokens, self._stamp = self._read(), state
+        return self._tokens
 
     @property
     def wanted(self) -> bool:
@@ -145,10 +145,10 @@ class Tokens:
             NotFound: there is none of this name.
         """
         with self._edit() as tokens:
-            kept = [each for each in tokens if each.name != name]
-            if len(kept) == len(tokens):
+            others = [each for each in tokens if each.name != name]
+            if len(others) == len(tokens):
                 raise NotFound(name)
-            tokens[:] = kept
+            tokens[:] = others
 
     def check(self) -> list[str]:
         """What is wrong with the file, in sentences that say what to do; empty when nothing is, or there is none."""
@@ -175,11 +175,11 @@ class Tokens:
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            kept = json.loads(read_file(self._path, limit=LONGEST) or b"")
-            if not isinstance(kept, list):
+            content = json.loads(read_file(self._path, limit=LONGEST) or b"")
+            if not isinstance(content, list):
                 raise TypeError("it holds no list")
             # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
-            return tuple(Token(**each) for each in kept)
+            return tuple(Token(**each) for each in content)
         except (ValueError, TypeError, RecursionError, Invalid, OSError) as error:
             raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
 
