@@ -5,15 +5,18 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import hypothesis
 import pytest
@@ -38,6 +41,26 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # a busy machine is no fault of the test
 )
 hypothesis.settings.load_profile("cofio")
+
+
+class Hang(BaseException):
+    """A test has reached its limit; no Exception, and not pytest's, so that hypothesis does not try it again."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None, Any, Any]:
+    """Let the limit end a test of hypothesis at once, which would replay (and shrink) a failure, and hang for good."""
+    result = yield
+    if sys.platform != "win32" and callable(fail := signal.getsignal(signal.SIGALRM)):
+
+        def end(number: int, frame: FrameType | None) -> None:
+            try:
+                fail(number, frame)
+            except pytest.fail.Exception as failure:
+                raise Hang(str(failure)) from None
+
+        signal.signal(signal.SIGALRM, end)
+    return result
 
 
 class Clock:
@@ -123,9 +146,15 @@ def stores(backend_under_test: BackendUnderTest, tmp_path: Path) -> Stores:
 
 
 @pytest.fixture
-def store(backend_under_test: BackendUnderTest, tmp_path: Path) -> StoreAddress:
+def store_address(backend_under_test: BackendUnderTest, tmp_path: Path) -> StoreAddress:
     """The address of the test's store, which does not exist yet."""
     return backend_under_test.address(tmp_path / "store")
+
+
+@pytest.fixture
+def store(store_address: StoreAddress) -> StoreAddress:
+    """The same for tests; fixtures take the one above, as some tests call something else their `store`."""
+    return store_address
 
 
 @pytest.fixture
@@ -138,10 +167,10 @@ def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.Monk
 
 
 @pytest.fixture
-def memory(store: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
+def memory(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    with Engine.open(store, settings=chosen, embedder=HashedEmbedder(), clock=clock) as opened:
+    with Engine.open(store_address, settings=chosen, embedder=HashedEmbedder(), clock=clock) as opened:
         yield opened
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .config.settings import Settings
     from .engine.engine import Engine
+    from .values.changes import Change, Delete, Drop, Edit, Extend, Put, Vacant
     from .values.errors import CofioError, Conflict, Invalid, LimitExceeded, NotFound, Unavailable
     from .values.query import AllOf, AnyOf, Filter, Hit, Page, Query, Where
     from .values.records import Draft, Heading, Importance, Json, Kind, Record, Scope
@@ -14,13 +15,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AllOf", "AnyOf", "CofioError", "Conflict", "Draft", "Engine", "Filter", "Heading", "Hit", "Importance", "Invalid",
-    "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Query", "Record", "Scope", "Settings", "Unavailable", "Where",
-    "__version__",
+    "AllOf", "AnyOf", "Change", "CofioError", "Conflict", "Delete", "Draft", "Drop", "Edit", "Engine", "Extend",
+    "Filter", "Heading", "Hit", "Importance", "Invalid", "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Put",
+    "Query", "Record", "Scope", "Settings", "Unavailable", "Vacant", "Where", "__version__",
 ]  # fmt: skip
 
 _HOMES = {
     "engine.engine": ("Engine",),
+    "values.changes": ("Change", "Delete", "Drop", "Edit", "Extend", "Put", "Vacant"),
     "values.errors": ("CofioError", "Conflict", "Invalid", "LimitExceeded", "NotFound", "Unavailable"),
     "values.records": ("Draft", "Heading", "Importance", "Json", "Kind", "Record", "Scope"),
     "values.query": ("AllOf", "AnyOf", "Filter", "Hit", "Page", "Query", "Where"),

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from cofio import Conflict, Draft, Engine, Invalid, Kind, NotFound, Query, Record, Scope
-from cofio.values.changes import Change, Delete, Drop, Edit, Put, Vacant
+from cofio import (
+    Change,
+    Conflict,
+    Delete,
+    Draft,
+    Drop,
+    Edit,
+    Engine,
+    Extend,
+    Invalid,
+    Kind,
+    NotFound,
+    Put,
+    Query,
+    Record,
+    Scope,
+    Vacant,
+)  # fmt: skip
 
 DEMO = Scope("demo")
+SOON = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def put(key: str, text: str, if_version: int | None = None) -> Put:
@@ -51,7 +69,7 @@ def test_changes_are_made_in_order_and_answered_each(memory: Engine) -> None:
         (Edit(id="nothing", fields={"text": "x"}), NotFound),
         (Delete(id="nothing"), NotFound),
         (Edit(id="known", fields={"text": "x"}, if_version=9), Conflict),
-        (Edit(id="known", fields={"nonsense": 1}), Invalid),
+        (Edit(id="known", fields={"title": "\0"}), Invalid),
         (Vacant(scope=DEMO, kind=Kind.FILE, first="a", past="b"), Conflict),
     ],
 )
@@ -97,24 +115,53 @@ def test_something_else_than_changes_is_refused(memory: Engine, wrong: Any) -> N
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "make",
     [
-        Put(draft="x"),  # type: ignore[arg-type]
-        Put(draft=Draft(scope=DEMO, text="x"), if_version=-1),
-        Delete(id=5),  # type: ignore[arg-type]
-        Edit(id="x", fields={}, if_version="1"),  # type: ignore[arg-type]
-        Drop(scope="demo"),  # type: ignore[arg-type]
-        Vacant(scope=None, kind=Kind.FILE, first="", past=""),  # type: ignore[arg-type]
-        Vacant(scope=DEMO, kind="nonsense", first="", past=""),  # type: ignore[arg-type]
-        Vacant(scope=DEMO, kind=Kind.FILE, first=5, past=""),  # type: ignore[arg-type]
-        Vacant(scope=DEMO, kind=Kind.FILE, first="", past="\ud800"),
-        Vacant(scope=DEMO, kind=Kind.FILE, first="", past="x" * 1026),
+        lambda: Put(draft="x"),  # type: ignore[arg-type]
+        lambda: Put(draft=Draft(scope=DEMO, text="x"), how="anew"),  # type: ignore[arg-type]
+        lambda: Put(draft=Draft(scope=DEMO, text="x"), how="restore"),
+        lambda: Put(draft=Draft(scope=DEMO, text="x"), on_duplicate="drop"),  # type: ignore[arg-type]
+        lambda: Put(draft=Draft(scope=DEMO, text="x"), if_version=-1),
+        lambda: Put(draft=Draft(scope=DEMO, text="x"), ttl=60),  # type: ignore[arg-type]
+        lambda: Put(draft=Draft(scope=DEMO, text="x"), ttl=timedelta(0)),
+        lambda: Put(draft=Draft(scope=DEMO, text="x", expires_at=SOON), ttl=timedelta(1)),
+        lambda: Delete(id=5),  # type: ignore[arg-type]
+        lambda: Edit(id="x", fields={}, if_version="1"),  # type: ignore[arg-type]
+        lambda: Edit(id="x", fields=["title"]),  # type: ignore[arg-type]
+        lambda: Edit(id="x", fields={"version": 2}),
+        lambda: Edit(id="x", fields={"nonsense": 1}),
+        lambda: Edit(id="x", fields={"expires_at": SOON}, ttl=timedelta(1)),
+        lambda: Drop(scope="demo"),  # type: ignore[arg-type]
+        lambda: Extend(id="x", expires_at=SOON, ttl=timedelta(1)),
+        lambda: Extend(id="x", ttl=timedelta(days=400_000)),
+        lambda: Vacant(scope=None, kind=Kind.FILE, first="", past=""),  # type: ignore[arg-type]
+        lambda: Vacant(scope=DEMO, kind="nonsense", first="", past=""),  # type: ignore[arg-type]
+        lambda: Vacant(scope=DEMO, kind=Kind.FILE, first=5, past=""),  # type: ignore[arg-type]
+        lambda: Vacant(scope=DEMO, kind=Kind.FILE, first="", past="\ud800"),
+        lambda: Vacant(scope=DEMO, kind=Kind.FILE, first="", past="x" * 1026),
     ],
 )
-def test_a_change_of_wrong_types_is_refused(memory: Engine, wrong: Change) -> None:
+def test_a_change_that_cannot_be_made_cannot_even_be_named(make: Callable[[], Change]) -> None:
     with pytest.raises(Invalid):
-        memory.apply([put("a", "x"), wrong])
-    assert memory.count() == 0
+        make()
+
+
+def test_a_lifetime_counts_from_the_moment_of_the_transaction(memory: Engine, clock: Any) -> None:
+    changes = [
+        Put(draft=Draft(scope=DEMO, key="a", text="a"), how="key", ttl=timedelta(minutes=1)),
+        Put(draft=Draft(scope=DEMO, key="b", text="b"), how="key"),
+    ]
+    clock.advance(30)  # between naming a change and making it
+    first, second = (answer for answer in memory.apply(changes) if isinstance(answer, Record))
+    assert first.expires_at == first.created_at + timedelta(minutes=1)
+    edit = Edit(id=second.id, fields={"title": "B"}, ttl=timedelta(minutes=2))
+    (edited, _) = memory.apply([edit, Extend(id=first.id, ttl=timedelta(minutes=3))])
+    assert isinstance(edited, Record)
+    assert edited.expires_at == edited.updated_at + timedelta(minutes=2)
+    clock.advance(121)
+    assert [each.key for each in memory.list(DEMO)] == ["a"]
+    clock.advance(60)
+    assert memory.list(DEMO) == []
 
 
 def test_a_revision_is_kept_and_listed_and_never_found(memory: Engine, remember: Callable[..., list[Record]]) -> None:

@@ -11,9 +11,9 @@ import pytest
 import cofio
 
 NAMES = [
-    "AllOf", "AnyOf", "CofioError", "Conflict", "Draft", "Engine", "Filter", "Heading", "Hit", "Importance", "Invalid",
-    "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Query", "Record", "Scope", "Settings", "Unavailable", "Where",
-    "__version__",
+    "AllOf", "AnyOf", "Change", "CofioError", "Conflict", "Delete", "Draft", "Drop", "Edit", "Engine", "Extend",
+    "Filter", "Heading", "Hit", "Importance", "Invalid", "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Put",
+    "Query", "Record", "Scope", "Settings", "Unavailable", "Vacant", "Where", "__version__",
 ]  # fmt: skip
 HEAVY = ("numpy", "apsw", "tantivy", "onnxruntime", "tokenizers", "mcp", "rich", "hypothesis")
 

@@ -35,7 +35,8 @@ def test_case_does_not_matter() -> None:
 
 
 def test_another_process_computes_the_same_vector() -> None:
-    script = "from cofio.embed.hashed import HashedEmbedder as H; print(H().embed(['the same words']).tobytes().hex())"
+    made = "HashedEmbedder().embed(['the same words']).tobytes().hex()"
+    script = f"from cofio.embed.hashed import HashedEmbedder; print({made})"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == HashedEmbedder().embed(["the same words"]).tobytes().hex()
 

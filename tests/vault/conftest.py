@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Call, Message
 from cofio.values.records import Kind, Record
-from cofio.vault.sync import Synced, Syncing
+from cofio.vault.sync import SyncResult, VaultSync
 from cofio.vault.vault import Vault
 
 T = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)
@@ -30,14 +30,14 @@ class Kept:
     engine: Engine
     vault: Vault
     conversations: Conversations
-    place: Place
+    place: Project
 
     @property
-    def syncing(self) -> Syncing:
+    def syncing(self) -> VaultSync:
         """What takes people's doings in."""
-        return Syncing(self.vault, self.conversations)
+        return VaultSync(self.vault, self.conversations)
 
-    def sync(self, *, force: bool = False) -> Synced:
+    def sync(self, *, force: bool = False) -> SyncResult:
         """Look at everything."""
         return self.syncing.sync(force=force)
 
@@ -120,11 +120,11 @@ Opened = Callable[..., "Kept"]
 
 
 @contextmanager
-def opened(store: Path, place: Place | None = None) -> Iterator[Kept]:
+def opened(store: Path, place: Project | None = None) -> Iterator[Kept]:
     """The memory in a folder, with its vault."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
-        yield Kept(engine, vault, Conversations(engine, mirror=vault), place or Place())
+        yield Kept(engine, vault, Conversations(engine, mirror=vault), place or Project())
         vault.close()
 
 

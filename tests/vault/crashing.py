@@ -17,12 +17,12 @@ from types import FrameType
 from typing import Any
 
 from cofio import Engine, Settings
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Message
 from cofio.values.changes import Edit
 from cofio.values.records import Kind, Scope
 from cofio.vault.layout import SHOWN
-from cofio.vault.sync import Syncing
+from cofio.vault.sync import VaultSync
 from cofio.vault.vault import Vault
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
@@ -37,8 +37,8 @@ def say(conversations: Conversations, text: str, session: str) -> None:
         Message(id="", sender="alice", name="Alice", role="user", at=at, text=text),
         Message(id="", sender="bot", name=None, role="assistant", at=at + timedelta(seconds=3), text="I see."),
     ]
-    conversations.append(Place(), session, messages)
-    conversations.carve(Place(), session, whole=True)
+    conversations.append(Project(), session, messages)
+    conversations.carve(Project(), session, whole=True)
 
 
 def death(line: int) -> Callable[[FrameType, str, Any], Any]:
@@ -66,9 +66,9 @@ def work(store: Path, line: int) -> None:
         say(conversations, "I live in Oslo and my dog is called Rex.", "first")
         sys.settrace(death(line))
         say(conversations, "I work as a nurse. I love jazz.", "second")
-        (fact, *_) = engine.list(Place().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
+        (fact, *_) = engine.list(Project().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
         conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
-        conversations.forgetting.session(Place(), "first")
+        conversations.deleter.delete_session(Project(), "first")
         sys.settrace(None)
         vault.close()
 
@@ -78,14 +78,14 @@ def recover(store: Path) -> dict[str, Any]:
     with Engine.open(store, settings=SETTINGS) as engine:
         records = engine.count(Scope("rest"), kinds=SHOWN)
         vault = Vault(engine, store / "vault")
-        syncing = Syncing(vault, Conversations(engine, mirror=vault))
+        syncing = VaultSync(vault, Conversations(engine, mirror=vault))
         vault.complete()
         first = syncing.sync() if vault.stale else syncing.look()
         made = contents(store / "vault")
         then = syncing.sync()
         found = {
             "records": records,
-            "entries": vault.state.total(),
+            "entries": vault.journal.total(),
             "left": engine.count(Scope("rest"), kinds=SHOWN),
             "taken": len(first.edited) + len(first.deleted) + len(then.edited) + len(then.deleted),
             "problems": first.problems + then.problems,
@@ -111,9 +111,9 @@ def vanish(store: Path, line: int) -> None:
         (store / "before.json").write_text(json.dumps(records(engine)))
         file.unlink()
         sys.settrace(death(line))
-        Syncing(vault, conversations).sync()
+        VaultSync(vault, conversations).sync()
         put_back(store)
-        Syncing(vault, conversations).sync()
+        VaultSync(vault, conversations).sync()
         sys.settrace(None)
         vault.close()
 
@@ -129,7 +129,7 @@ def recall(store: Path) -> dict[str, Any]:
     """Start again, put the file back, and look at everything."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
-        syncing = Syncing(vault, Conversations(engine, mirror=vault))
+        syncing = VaultSync(vault, Conversations(engine, mirror=vault))
         vault.complete()
         put_back(store)
         first, then = syncing.sync(), syncing.sync()

@@ -86,12 +86,14 @@ class CheckpointRows(Protocol):
         *,
         by_id: bool = False,
         before: str | None = None,
+        upto: str | None = None,
         newest: bool = True,
         expired: bool = False,
     ) -> Iterator[CheckpointRow]:
         """Checkpoints in the order of their saves or `by_id`, the `newest` or highest first.
 
-        With `before`, those with a lower id; with `expired`, also what has expired.
+        With `before`, those with a lower id; with `upto`, with this id or a lower one; with `expired`, also what has
+        expired.
         """
 
     def threads(self, space: str) -> Iterator[ThreadKey]:

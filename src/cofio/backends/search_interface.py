@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..text.bm25 import WordScore
-from ..values.query import Bounds, Order
-from ..values.records import Heading, Kind, Record, Scope
+from ..values.records import Record
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
@@ -67,10 +65,10 @@ class Surroundings:
 
 
 class Searcher(Protocol):
-    """A search within one Bounds, on one snapshot of the store, which the first call takes.
+    """A search within one Bounds: no call returns anything that is outside of them.
 
-    The snapshot includes every write that was acknowledged before, by any process. No call returns anything that is
-    outside the bounds.
+    `candidates` and `nearest` take a snapshot of the store, which includes every write that was acknowledged before, by
+    any process; `around` and `records` answer from that snapshot.
     """
 
     def candidates(
@@ -85,10 +83,11 @@ class Searcher(Protocol):
             Invalid: the vector has another size than the embedder's vectors in this store.
         """
 
-    def around(
-        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
-    ) -> Surroundings:
-        """Return the records up to `reach` positions from these under the same parent, but for known candidates."""
+    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
+        """Return the records up to `reach` positions from these candidates under the same parent, but for candidates.
+
+        Their cosines are with the vector that the candidates were found by.
+        """
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, by the cosine of the nearest of each.
@@ -98,44 +97,3 @@ class Searcher(Protocol):
 
     def records(self, rows: Sequence[int]) -> dict[int, Record]:
         """Return the records of candidates."""
-
-
-class View(Protocol):
-    """One consistent look at the records."""
-
-    now: datetime
-    """The moment that expiry is judged by."""
-
-    def read(self, record_id: str) -> Record | None:
-        """The record with this id."""
-
-    def get(self, scope: Scope, kind: Kind, key: str) -> Record | None:
-        """The record with this key."""
-
-    def same(self, scope: Scope, kind: Kind, text: str) -> Record | None:
-        """The oldest record of the scope and kind with just this text, white space apart."""
-
-    def ids(self, prefix: str, limit: int) -> list[str]:
-        """The ids that begin so, in their order."""
-
-    def adjacent_ids(self, record_id: str) -> tuple[str, str]:
-        """The ids next before and next after this one in their order, also of what has expired; "" for none."""
-
-    def listed(
-        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
-    ) -> list[Record]:
-        """Records within bounds in the order in which they last changed, or were made."""
-
-    def headings(
-        self, bounds: Bounds, *, limit: int, offset: int, newest: bool, order: Order = "changed"
-    ) -> list[Heading]:
-        """The same without their texts, which are not read."""
-
-    def count(self, bounds: Bounds) -> int:
-        """How many records are within bounds."""
-
-    def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> list[tuple[Scope, int]]:
-        """Each scope that holds records, of these kinds if any are named, with their number."""
-
-    def given(self, record_id: str) -> dict[str, tuple[float, ...]]:
-        """The vectors that were given with a record, by the part of it that each is of."""

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..config.trust import inform_once
+from ..config.notices import inform_once
 from ..system.atomic_files import is_temporary, replace_path
 from ..system.processes import is_running, lower_process_priority, start_detached
 from ..values.errors import Unavailable

@@ -11,17 +11,32 @@ from datetime import datetime, timedelta
 from itertools import islice, takewhile
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-from ..backends.interface import Backend, Identity, Progress
+from ..backends import rules
+from ..backends.interface import Backend, Identity
+from ..backends.rules import digest_text, is_expired
+from ..backends.upkeep_interface import Purge
 from ..checkpoints.checkpoints import Checkpoints
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
 from ..embed import Embedder, open_embedder
-from ..values.changes import Change, Delete, Drop, Edit, Extend, Made, Put, Vacant
+from ..values.changes import (
+    Change,
+    Delete,
+    Drop,
+    Edit,
+    Extend,
+    OnDuplicate,
+    PrecomputedVector,
+    Put,
+    Vacant,
+    normalize_ttl,
+)
 from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
-from ..values.query import MAX_LIST, Bounds, Filter, Hit, Order, Page, Query, Signal, Why, check_filter, check_kinds
+from ..values.progress import Progress
+from ..values.query import MAX_LIST, Bounds, Filter, Hit, Order, Page, Query, Signal, Why, Window
 from ..values.records import (
     MAX_ID,
     MAX_KEY,
@@ -36,19 +51,22 @@ from ..values.records import (
     Similar,
     check_bool,
     check_int,
+    check_scope,
     check_text,
-    check_time,
     checked_vector,
     member,
+    normalize_tags,
 )
+from ..values.stats import Stats
 from . import search as searching
-from .indexing import Indexing
+from .background import BackgroundWork
 from .opening import open_backend, resolve_store
 from .similarity import find_related
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
 
+T = TypeVar("T")
 Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
 Found: TypeAlias = list[Record | None]
 Hits: TypeAlias = list[Hit]
@@ -57,7 +75,6 @@ Ids: TypeAlias = list[str]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
 MAX_BATCH = 100_000
-_LONGEST_TTL = timedelta(days=365_000)
 
 
 class Engine:
@@ -80,11 +97,11 @@ class Engine:
         self._backend = backend
         self._embedding = _Embedding(self.settings, embedder)
         self.checkpoints = Checkpoints(backend)
-        self._indexing = Indexing(backend, self._embedding.opened, self.checkpoints.purge)
+        self._background = BackgroundWork(backend, self._embedding.opened, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
-        self._release = weakref.finalize(self, _release, self._indexing, backend)
+        self._release = weakref.finalize(self, _release, self._background, backend)
         if self.settings.background and not self.read_only:
-            self._indexing.start()
+            self._background.start()
 
     @classmethod
     def open(
@@ -178,19 +195,21 @@ class Engine:
         check_bool("similar", similar)
         check_bool("related", related)
         draft = Draft(
-            scope=scope, kind=member(Kind, "kind", kind), title=title, text=text, data=data, tags=_tags(tags),
+            scope=scope, kind=member(Kind, "kind", kind), title=title, text=text, data=data, tags=normalize_tags(tags),
             importance=member(Importance, "importance", importance), author=author, source=source, parent=parent,
-            position=position, created_at=created_at, expires_at=self._expiry(expires_at, ttl), id=id,
+            position=position, created_at=created_at, expires_at=expires_at, id=id,
         )  # fmt: skip
         near = self._similar(draft, related=not similar) if similar or related else ()
-        (record,) = self._records([Put(draft=draft, dedupe=dedupe, same=related and not similar)])
+        on_duplicate: OnDuplicate = "return" if dedupe else "report" if related and not similar else "store"
+        (record,) = self._records([Put(draft=draft, ttl=normalize_ttl(ttl), on_duplicate=on_duplicate)])
         known = {record.id, *(one.id for one in record.similar)}
         return replace(record, similar=(*record.similar, *(one for one in near if one.id not in known)))
 
     def write_many(self, drafts: Iterable[Draft], *, dedupe: bool = False) -> Records:
         """Remember many things in one transaction: all of them, or none."""
         check_bool("dedupe", dedupe)
-        return self._records([Put(draft=draft, dedupe=dedupe) for draft in _drafts(drafts)])
+        on_duplicate: OnDuplicate = "return" if dedupe else "store"
+        return self._records([Put(draft=draft, on_duplicate=on_duplicate) for draft in _batch("drafts", drafts)])
 
     def put(
         self,
@@ -220,13 +239,14 @@ class Engine:
         Raises:
             Conflict: the key holds another version.
         """
+        check_text("key", key, MAX_KEY)
         draft = Draft(
-            scope=scope, kind=member(Kind, "kind", kind), key=_key(key), title=title, text=text, data=data,
-            tags=_tags(tags), importance=member(Importance, "importance", importance), author=author, source=source,
-            parent=parent, position=position, expires_at=self._expiry(expires_at, ttl),
+            scope=scope, kind=member(Kind, "kind", kind), key=key, title=title, text=text, data=data,
+            tags=normalize_tags(tags), importance=member(Importance, "importance", importance), author=author,
+            source=source, parent=parent, position=position, expires_at=expires_at,
             given=cast(Mapping[str, tuple[float, ...]], given),
         )  # fmt: skip
-        (record,) = self._records([Put(draft=draft, how="key", if_version=_version(if_version))])
+        (record,) = self._records([Put(draft=draft, how="key", if_version=if_version, ttl=normalize_ttl(ttl))])
         return record
 
     def edit(self, id: str, *, if_version: int | None = None, **fields: object) -> Record:
@@ -237,13 +257,14 @@ class Engine:
             Conflict: the record is not at `if_version`.
         """
         if "tags" in fields:
-            fields["tags"] = _tags(cast(Iterable[str], fields["tags"]))
+            fields["tags"] = normalize_tags(cast(Iterable[str], fields["tags"]))
         if "importance" in fields:
             fields["importance"] = member(Importance, "importance", cast(str, fields["importance"]))
+        ttl = None
         if "ttl" in fields:
-            given = cast(datetime | None, fields.get("expires_at"))
-            fields["expires_at"] = self._expiry(given, cast(float, fields.pop("ttl")))
-        (record,) = self._records([Edit(id=_id(id), fields=fields, if_version=_version(if_version))])
+            ttl = normalize_ttl(cast("float | None", fields.pop("ttl")))
+            fields.setdefault("expires_at", None)  # without a ttl it lasts
+        (record,) = self._records([Edit(id=id, fields=fields, if_version=if_version, ttl=ttl)])
         return record
 
     def move(
@@ -259,7 +280,7 @@ class Engine:
         if scope is not None:
             fields["scope"] = scope
         if key is not None:
-            fields["key"] = _key(key)
+            fields["key"] = key
         if not fields:
             raise Invalid("scope", "a move needs a new scope or a new key")
         return self.edit(id, if_version=if_version, **fields)
@@ -271,25 +292,30 @@ class Engine:
             NotFound: nothing has this id.
             Conflict: the record is not at `if_version`.
         """
-        self._apply([Delete(id=_id(id), if_version=_version(if_version))])
+        self._apply([Delete(id=id, if_version=if_version)])
 
     def drop(self, scope: Scope) -> int:
         """Forget the scope and everything under it; the number of records forgotten."""
-        return cast(int, self._apply([Drop(scope=_scope(scope))])[0])
+        return cast(int, self._apply([Drop(scope=scope)])[0])
 
     def apply(self, changes: Sequence[Change]) -> Answers:
         """Make several changes in one transaction: all of them, or none.
 
-        They are `Put`, `Edit`, `Delete`, `Drop`, `Vacant` and `Extend` of `cofio.backends`, made in order; `if_version`
-        is the version that a record must still have. The answer for each: the record as it now is, or how many were
-        forgotten.
+        They are `Put`, `Edit`, `Delete`, `Drop`, `Vacant` and `Extend`, made in order; `if_version` the version
+        that a record must still have. The answer for each: the record as it now is, or how many were forgotten.
 
         Raises:
             NotFound: something that was to be edited or deleted is not there.
             Conflict: a record is not at its `if_version`, or a key is taken.
             Invalid: something else than changes, or more than 100,000 of them.
         """
-        return self._apply(_changes(changes))
+        batch = _batch("changes", changes)
+        for change in batch:
+            if not isinstance(change, Put | Edit | Delete | Drop | Vacant | Extend):
+                raise Invalid(
+                    "changes", f"expected Put, Edit, Delete, Drop, Vacant or Extend, got {type(change).__name__}"
+                )
+        return self._apply(batch)
 
     # Reading.
 
@@ -299,50 +325,71 @@ class Engine:
         Raises:
             NotFound: nothing has this id, or it has expired.
         """
-        _id(id)
-        with self._backend.reading() as view:
-            record = view.read(id)
-        if record is None:
+        _check_id(id)
+        with self._backend.snapshot() as snapshot:
+            record = snapshot.by_id(id)
+        if record is None or is_expired(record, snapshot.now):
             raise NotFound(id)
         return record
+
+    def read_many(self, ids: Iterable[str]) -> Found:
+        """The records with these ids, as of one moment; None for an id that nothing has."""
+        wanted = list(ids)
+        for each in wanted:
+            _check_id(each)
+        with self._backend.snapshot() as snapshot:
+            records = [snapshot.by_id(each) for each in wanted]
+        return [None if each is None or is_expired(each, snapshot.now) else each for each in records]
 
     def ids(self, prefix: str, *, limit: int = 10) -> Ids:
         """The ids that begin so, in their order: for people, who do not type them whole."""
         check_int("limit", limit, 1, MAX_LIST)
-        with self._backend.reading() as view:
-            return view.ids(_id(prefix), limit)
+        _check_id(prefix)
+        with self._backend.snapshot() as snapshot:
+            return snapshot.ids(prefix, limit)
 
     def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
         """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
         check_int("least", least, 1, MAX_ID)
-        with self._backend.reading() as view:
-            shared = {each: _shared(each, view.adjacent_ids(_id(each))) for each in ids}
+        shared: dict[str, int] = {}
+        with self._backend.snapshot() as snapshot:
+            for each in ids:
+                _check_id(each)
+                shared[each] = _count_shared(each, snapshot.adjacent_ids(each))
         return {each: each[: max(least, length + 1)] for each, length in shared.items()}
 
     def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
         """What the key holds; None when it holds nothing."""
-        with self._backend.reading() as view:
-            return view.get(_scope(scope), member(Kind, "kind", kind), _key(key))
+        (record,) = self.get_many([(scope, key)], kind=kind)
+        return record
 
     def get_many(self, places: Iterable[tuple[Scope, str]], *, kind: Kind | str = Kind.ITEM) -> Found:
         """What each of the keys holds, as of one moment; None for one that holds nothing."""
-        sought = [(_scope(scope), _key(key)) for scope, key in places]
+        pairs = list(places)
+        for scope, key in pairs:
+            check_scope(scope)
+            check_text("key", key, MAX_KEY)
         kind = member(Kind, "kind", kind)
-        with self._backend.reading() as view:
-            return [view.get(scope, kind, key) for scope, key in sought]
+        with self._backend.snapshot() as snapshot:
+            records = [snapshot.by_key(scope, kind, key) for scope, key in pairs]
+        return [None if record is None or is_expired(record, snapshot.now) else record for record in records]
 
-    def given(self, id: str) -> dict[str, tuple[float, ...]]:
+    def given(self, id: str) -> Mapping[str, tuple[float, ...]]:
         """The vectors that were given with a record, as float32; none when nothing has this id."""
-        with self._backend.reading() as view:
-            return view.given(_id(id))
+        _check_id(id)
+        with self._backend.snapshot() as snapshot:
+            record = snapshot.by_id(id)
+            return {} if record is None or is_expired(record, snapshot.now) else snapshot.given(id)
 
     def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
         """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""
         check_text("text", text, MAX_TEXT)
+        check_scope(scope)
+        kind = member(Kind, "kind", kind)
         if not text.strip():
             return None
-        with self._backend.reading() as view:
-            return view.same(_scope(scope), member(Kind, "kind", kind), text)
+        with self._backend.snapshot() as snapshot:
+            return snapshot.by_digest(scope, kind, digest_text(text))
 
     def list(
         self,
@@ -361,10 +408,10 @@ class Engine:
         With `order="created"` they come by their `created_at` instead, and with "written" also those of one moment
         by when they were first written, whatever changed since; `newest=False` turns any order round.
         """
-        bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
-        _order(order)
-        with self._backend.reading() as view:
-            return view.listed(bounds, limit=limit, offset=offset, newest=newest, order=order)
+        bounds = _bounds(scope, exact, kinds, filter)
+        window = Window(limit=limit, offset=offset, newest=newest, order=order)
+        with self._backend.snapshot() as snapshot:
+            return snapshot.list(bounds, window)
 
     def headings(
         self,
@@ -379,10 +426,10 @@ class Engine:
         order: Order = "changed",
     ) -> Headings:
         """The same as `list`, without the texts and data: they are not even read."""
-        bounds = _page(scope, exact, kinds, filter, limit, offset, newest)
-        _order(order)
-        with self._backend.reading() as view:
-            return view.headings(bounds, limit=limit, offset=offset, newest=newest, order=order)
+        bounds = _bounds(scope, exact, kinds, filter)
+        window = Window(limit=limit, offset=offset, newest=newest, order=order)
+        with self._backend.snapshot() as snapshot:
+            return snapshot.headings(bounds, window)
 
     def count(
         self,
@@ -393,13 +440,15 @@ class Engine:
         filter: Filter | None = None,
     ) -> int:
         """How many records the scope and, unless `exact`, all under it hold."""
-        with self._backend.reading() as view:
-            return view.count(_bounds(scope, exact, kinds, filter))
+        bounds = _bounds(scope, exact, kinds, filter)
+        with self._backend.snapshot() as snapshot:
+            return snapshot.count(bounds)
 
     def scopes(self, under: Scope = Scope(), *, kinds: Iterable[Kind] = ()) -> dict[Scope, int]:  # noqa: B008  # a value
         """Each scope that holds records, of these kinds if any are named, with their number."""
-        with self._backend.reading() as view:
-            return dict(view.scopes(_scope(under), check_kinds(kinds)))
+        bounds = _bounds(under, False, kinds, None)
+        with self._backend.snapshot() as snapshot:
+            return dict(snapshot.scopes(under, bounds.kinds))
 
     def search(self, query: Query | str) -> Page:
         """The records that answer the query, best first, each with the reasons why.
@@ -441,9 +490,9 @@ class Engine:
         within bounds is: nothing is left out for speed.
         """
         wanted = checked_vector("vector", vector)
-        bounds = _page(scope, exact, kinds, filter, limit, offset, True)
+        bounds, window = _bounds(scope, exact, kinds, filter), Window(limit=limit, offset=offset)
         with self._backend.search(bounds) as searcher:
-            cosines = dict(islice(searcher.nearest(wanted, offset + limit).items(), offset, None))
+            cosines = dict(islice(searcher.nearest(wanted, window.offset + window.limit).items(), offset, None))
             records = searcher.records(list(cosines))
         hits = []
         for rank, (row, cosine) in enumerate(cosines.items(), offset + 1):
@@ -459,12 +508,14 @@ class Engine:
 
     def expiry(self, ttl: float | timedelta) -> datetime:
         """When something that lasts so long from now, in seconds or as a timedelta, expires."""
-        return cast(datetime, self._expiry(None, ttl))
+        lifetime = cast(timedelta, normalize_ttl(ttl))
+        with self._backend.snapshot() as snapshot:  # by the store's time, which is what expiry is judged by
+            return snapshot.now + lifetime
 
     def purge(self) -> int:
         """Remove now what has expired, which nobody sees any more anyway; how many records and checkpoints."""
-        now = self._backend.now()
-        return self._backend.purge(now) + self.checkpoints.purge(now)
+        purged = self._backend.upkeep(Purge())
+        return purged.done + (self.checkpoints.purge(purged.expired_before) if purged.expired_before else 0)
 
     def embedder(self) -> Embedder | None:
         """What makes vectors here; None when the store has none or it is not installed."""
@@ -477,7 +528,7 @@ class Engine:
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
-        return 0 if self.read_only else self._indexing.settle(progress, limit)
+        return 0 if self.read_only else self._background.settle(progress, limit)
 
     def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
         """Make the word index and the vector codes anew; with `vectors`, embed every record again too.
@@ -485,12 +536,10 @@ class Engine:
         Raises:
             Unavailable: `vectors` are asked for, and there is nothing here to make them with.
         """
-        if vectors:
-            if self.embedder() is None:
-                raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
-            self._backend.forget_vectors()
+        if vectors and self.embedder() is None:
+            raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
         embedder = self.embedder()
-        self._backend.rebuild(embedder.id if embedder else None, progress)
+        self._backend.rebuild(embedder.id if embedder else None, progress, vectors=vectors)
         self.settle(progress)
         self.scrub()
 
@@ -500,16 +549,16 @@ class Engine:
         The background work does so by itself, but slowly where there is much to write anew. With `seconds`, it ends
         after about so long, and a large database is not written anew; without, other writers wait while that is done.
         """
-        return not self.remains() if self.read_only else self._indexing.scrub(seconds)
+        return not self.remains() if self.read_only else self._background.erase(seconds)
 
     def remains(self) -> Mapping[str, int]:
         """How much there is of the derived files that still hold what was deleted; empty when none does."""
-        return {kind: count for kind, count in self._backend.remains().items() if count}
+        return {kind: count for kind, count in self._backend.maintenance.count_remains().items() if count}
 
     def check(self, progress: Progress | None = None) -> Faults:
         """What is wrong with the store, in sentences; empty when nothing is."""
         embedder = self.embedder()
-        return self._backend.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
+        return self._backend.maintenance.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
 
     def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
         """Copy the store into a new folder while others go on writing.
@@ -519,7 +568,7 @@ class Engine:
         """
         if not isinstance(target, str | os.PathLike):
             raise Invalid("target", f"expected a folder, got {type(target).__name__}")
-        self._backend.backup(os.fspath(target), progress)
+        self._backend.maintenance.backup(os.fspath(target), progress)
         return Path(target)
 
     def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
@@ -536,58 +585,46 @@ class Engine:
             Invalid: a draft is not whole, or a vector is none; nothing was changed.
             Unavailable: there are vectors, and no embedder here that they could be of.
         """
-        batch = _drafts(drafts)
-        for draft in batch:
-            if draft.id is None or draft.version is None or draft.updated_at is None:
-                raise Invalid("drafts", "a record to restore needs its id, version and updated_at")
-        made = self._made(batch, vectors) if vectors else {}
-        puts = [Put(draft=each, how="restore", vector=made.get(cast(str, each.id))) for each in batch]
+        puts = [Put(draft=draft, how="restore") for draft in _batch("drafts", drafts)]
+        if vectors:
+            computed = self._check_vectors([put.draft for put in puts], vectors)
+            puts = [replace(put, vector=computed.get(cast(str, put.draft.id))) for put in puts]
         return sum(not record.existed for record in self._records(puts))
 
-    def stats(self) -> Mapping[str, int | str]:
+    def stats(self) -> Stats:
         """Numbers about the store for people."""
-        numbers = self._backend.stats()
         embedder = self.embedder()
-        numbers["embedder"] = embedder.id if embedder else self.settings.embedder
-        numbers["meaning"] = "on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}"
-        awaited = self._embedding.id
-        numbers["waiting_for_vectors"] = self._backend.waiting(awaited) if awaited else 0
-        return numbers
+        return replace(
+            self._backend.maintenance.stats(self._embedding.id),
+            embedder=embedder.id if embedder else self.settings.embedder,
+            meaning="on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}",
+        )
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
-        answers = self._backend.apply(changes)
-        self._indexing.notice()
+        prepared = rules.prepare(changes)
+        answers = self._backend.transact(lambda transaction: rules.apply(transaction, changes, prepared))
+        self._background.notice()
         return answers
 
     def _records(self, changes: Sequence[Change]) -> Records:
         return cast(Records, self._apply(changes))
 
-    def _expiry(self, expires_at: datetime | None, ttl: float | timedelta | None) -> datetime | None:
-        check_time("expires_at", expires_at)
-        if ttl is None:
-            return expires_at
-        if expires_at is not None:
-            raise Invalid("ttl", "give ttl or expires_at, not both")
-        if isinstance(ttl, bool) or not isinstance(ttl, int | float | timedelta):
-            raise Invalid("ttl", f"expected seconds or a timedelta, got {type(ttl).__name__}")
-        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-        if not 0 < seconds <= _LONGEST_TTL.total_seconds():
-            raise Invalid("ttl", "is not within 0 to 1,000 years")
-        # By the store's time, which is what expiry is judged by: the clock may have been set back.
-        with self._backend.reading() as view:
-            return view.now + timedelta(seconds=seconds)
-
-    def _made(self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]) -> dict[str, Made]:
+    def _check_vectors(
+        self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]
+    ) -> dict[str, PrecomputedVector]:
         """The vectors that came with drafts, checked and of length one."""
         if not isinstance(vectors, Mapping):
             raise Invalid("vectors", f"expected vectors by record id, got {type(vectors).__name__}")
         embedder = self.embedder()
         if embedder is None:
             raise Unavailable("nothing here makes vectors, so none can be kept: run `cofio model install`")
-        for strange in vectors.keys() - {draft.id for draft in drafts}:
-            raise Invalid("vectors", f"{strange!r} is the id of none of the drafts")
+        for unknown in vectors.keys() - {draft.id for draft in drafts}:
+            raise Invalid("vectors", f"{unknown!r} is the id of none of the drafts")
         dimensions, name = embedder.dimensions, embedder.id
-        return {known: Made(name, _unit(known, vector, dimensions)) for known, vector in vectors.items()}
+        return {
+            record_id: PrecomputedVector(name, _unit(record_id, vector, dimensions))
+            for record_id, vector in vectors.items()
+        }
 
     def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
         with self._backend.search(searching.like(draft)) as searcher:
@@ -642,75 +679,23 @@ class _Embedding:
         return str(state) if state.kind in ("fetching", "failed", "unreadable") else problem
 
 
-def _release(indexing: Indexing, backend: Backend) -> None:
-    indexing.stop()
+def _release(background: BackgroundWork, backend: Backend) -> None:
+    background.stop()
     backend.close()
 
 
 def _bounds(scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None) -> Bounds:
-    check_bool("exact", exact)
-    check_filter(filter)
-    return Bounds(scope=_scope(scope), exact=exact, kinds=check_kinds(kinds), filter=filter)
+    return Bounds(scope=scope, exact=exact, kinds=cast("tuple[Kind, ...]", kinds), filter=filter)
 
 
-def _page(
-    scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None, limit: int, offset: int, newest: bool
-) -> Bounds:
-    check_int("limit", limit, 1, MAX_LIST)
-    check_int("offset", offset, 0, 2**53)
-    check_bool("newest", newest)
-    return _bounds(scope, exact, kinds, filter)
-
-
-def _order(order: str) -> None:
-    if order not in ("changed", "created", "written"):
-        raise Invalid("order", f"{order!r} is not one of changed, created, written")
-
-
-def _drafts(drafts: object) -> list[Draft]:
-    if not isinstance(drafts, Iterable):
-        raise Invalid("drafts", f"expected drafts, got {type(drafts).__name__}")
-    batch = list(drafts)
-    for draft in batch:
-        if not isinstance(draft, Draft):
-            raise Invalid("drafts", f"expected Draft, got {type(draft).__name__}")
+def _batch(name: str, items: Iterable[T]) -> list[T]:
+    """The items as a list; raises Invalid for what cannot be one, or is too long."""
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise Invalid(name, f"expected {name}, got {type(items).__name__}")
+    batch = list(items)
     if len(batch) > MAX_BATCH:
-        raise LimitExceeded("drafts", MAX_BATCH, "drafts")
+        raise LimitExceeded(name, MAX_BATCH, name)
     return batch
-
-
-def _changes(changes: object) -> list[Change]:
-    if isinstance(changes, str | bytes | Mapping) or not isinstance(changes, Iterable):
-        raise Invalid("changes", f"expected changes, got {type(changes).__name__}")
-    batch = list(changes)
-    if len(batch) > MAX_BATCH:
-        raise LimitExceeded("changes", MAX_BATCH, "changes")
-    for change in batch:
-        if isinstance(change, Put):
-            _drafts([change.draft])
-            _version(change.if_version)
-        elif isinstance(change, Edit | Delete):
-            _id(change.id)
-            _version(change.if_version)
-        elif isinstance(change, Drop):
-            _scope(change.scope)
-        elif isinstance(change, Vacant):
-            _scope(change.scope)
-            member(Kind, "kind", change.kind)
-            check_text("first", change.first, MAX_KEY + 1)  # the end of a range may be a key and one character more
-            check_text("past", change.past, MAX_KEY + 1)
-        elif isinstance(change, Extend):
-            _id(change.id)
-            check_time("expires_at", change.expires_at)
-        else:
-            raise Invalid("changes", f"expected Put, Edit, Delete, Drop, Vacant or Extend, got {type(change).__name__}")
-    return batch
-
-
-def _scope(scope: object) -> Scope:
-    if not isinstance(scope, Scope):
-        raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
-    return scope
 
 
 def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
@@ -732,34 +717,12 @@ def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
     return unit
 
 
-def _id(value: str) -> str:
-    check_text("id", value, MAX_ID)
-    return value
+def _check_id(id: str) -> None:
+    check_text("id", id, MAX_ID)
 
 
-def _shared(id: str, others: Iterable[str]) -> int:
+def _count_shared(id: str, others: Iterable[str]) -> int:
     """How many characters the id begins with that one of the others begins with, too."""
     return max(
         sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
     )
-
-
-def _key(key: str) -> str:
-    check_text("key", key, MAX_KEY)
-    return key
-
-
-def _version(version: int | None) -> int | None:
-    if version is not None:
-        check_int("if_version", version, 0, 2**53)
-    return version
-
-
-def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise Invalid("tags", f"expected a list of strings, got {type(tags).__name__}")
-    given = tuple(tags)
-    for tag in given:
-        if not isinstance(tag, str):
-            raise Invalid("tags", f"expected strings, got {type(tag).__name__}")
-    return tuple(dict.fromkeys(given))

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from ..content import ContentReader, Outline
-from ..conversations.conversations import Place
+from ..conversations.conversations import Project
 from ..conversations.message_records import fields
-from ..conversations.retrieval import Answer, Asked, Found, score
+from ..conversations.retrieval import Answer, MemoryHit, MemoryQuery, score
 from ..engine.engine import Engine
 from ..secrets.policy import Door, admit, admit_draft
 from ..secrets.scanner import find_secret
@@ -71,7 +71,7 @@ class Documents:
 
     # Changing.
 
-    def add(self, place: Place, upload: Upload) -> StoredDocument:
+    def add(self, place: Project, upload: Upload) -> StoredDocument:
         """Take in a file as a new document: all of it, or nothing.
 
         Raises:
@@ -93,7 +93,7 @@ class Documents:
             return StoredDocument(record=record, notes=(*prepared.notes, *changes.notes, *twice))
         raise Unavailable("no id was free for the document; try again")
 
-    def replace(self, place: Place, known: str, upload: Upload) -> StoredDocument:
+    def replace(self, place: Project, known: str, upload: Upload) -> StoredDocument:
         """Put a file in a document's place, under its id: all of it, or the document stays as it was.
 
         A category that was given by hand stays, unless there is another in its place.
@@ -122,7 +122,7 @@ class Documents:
         raise _make_busy()
 
     def edit(
-        self, place: Place, known: str, *, title: str | None = None, category: str | None = None
+        self, place: Project, known: str, *, title: str | None = None, category: str | None = None
     ) -> tuple[Record, Names]:
         """Give a document another title or category; the document, and what has changed of it.
 
@@ -163,7 +163,7 @@ class Documents:
             return record, changed
         raise _make_busy()
 
-    def delete(self, place: Place, known: str) -> int | None:
+    def delete(self, place: Project, known: str) -> int | None:
         """Forget a document with its topics and its file; how many topics it had, None when there was no such one."""
         for _ in range(TRIES):
             try:
@@ -180,7 +180,7 @@ class Documents:
 
     # Reading.
 
-    def read(self, place: Place, known: str) -> Record:
+    def read(self, place: Project, known: str) -> Record:
         """A document's record.
 
         Raises:
@@ -191,14 +191,14 @@ class Documents:
             raise NotFound(known)
         return found
 
-    def find(self, place: Place, beginning: str, *, limit: int = 10) -> Records:
+    def find(self, place: Project, beginning: str, *, limit: int = 10) -> Records:
         """The project's documents whose ids begin so."""
         within = AllOf(Where("id", ">=", beginning), Where("id", "<", f"{beginning}\uffff"))
         return self.engine.list(
             get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
         )
 
-    def read_whole(self, place: Place, known: str) -> tuple[Record, Records]:
+    def read_whole(self, place: Project, known: str) -> tuple[Record, Records]:
         """A document's record and its topics, in its order, as of one moment.
 
         Raises:
@@ -207,7 +207,7 @@ class Documents:
         record, topics = self._read_with(place, known, Kind.TOPIC)
         return record, sorted(topics, key=lambda topic: topic.position or 0)
 
-    def read_topic(self, place: Place, known: str) -> tuple[Record, Record]:
+    def read_topic(self, place: Project, known: str) -> tuple[Record, Record]:
         """A topic's record and that of its document.
 
         Raises:
@@ -219,7 +219,7 @@ class Documents:
         return found, self.read(place, found.scope.names[-1])
 
     def list(
-        self, place: Place, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
+        self, place: Project, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
         limit: int = 20, offset: int = 0,
     ) -> tuple[Records, int]:  # fmt: skip
         """A page of the project's documents, and how many there are; by title, `newest` is from Z to A."""
@@ -234,14 +234,14 @@ class Documents:
         every = sorted(self._all(place, wanted), key=lambda each: (each.title.casefold(), each.id), reverse=newest)
         return every[offset : offset + limit], total
 
-    def count_categories(self, place: Place) -> Counts:
+    def count_categories(self, place: Project) -> Counts:
         """Every category with the number of its documents: those there are from the start, then those made by use."""
         counts = Counter(str(fields(each)["category_id"]) for each in self._all(place, None))
         known = [each.id for each in CATEGORIES]
         own = [Category(name, "", "") for name in sorted(set(counts) - set(known))]
         return [(each, counts[each.id]) for each in (*CATEGORIES, *own)]
 
-    def read_original(self, place: Place, known: str) -> Original:
+    def read_original(self, place: Project, known: str) -> Original:
         """The file that a document was made of.
 
         Raises:
@@ -254,7 +254,7 @@ class Documents:
             raise NotFound(known)
         return Original(data=data, name=str(fields(record)["source_name"] or known), mime=str(described["mime"]))
 
-    def search(self, place: Place, asked: Asked) -> Answer:
+    def search(self, place: Project, asked: MemoryQuery) -> Answer:
         """The topics of all documents that answer, best first; one that is nothing but a heading answers nothing."""
         # Left out here, of more than is asked for: a filter on their data would cost a search ten times as much.
         page = self.engine.search(
@@ -263,13 +263,13 @@ class Documents:
                 limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
-        found = [Found(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
+        found = [MemoryHit(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
         is_near = any(not fields(hit.record).get("bare") for hit in page.near)
         return Answer(found[: asked.limit], page.degraded, is_near)
 
     # How it is done.
 
-    def _read_with(self, place: Place, known: str, kind: Kind) -> tuple[Record, Records]:
+    def _read_with(self, place: Project, known: str, kind: Kind) -> tuple[Record, Records]:
         """A document's record and what it has of a kind, as of one moment."""
         record = self.read(place, known)
         for _ in range(TRIES):
@@ -280,7 +280,7 @@ class Documents:
             record = again
         raise _make_busy()
 
-    def _all(self, place: Place, wanted: Filter | None) -> Iterator[Record]:
+    def _all(self, place: Project, wanted: Filter | None) -> Iterator[Record]:
         for start in range(0, 2**53, MAX_LIST):
             page = self.engine.list(
                 get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST,
@@ -290,7 +290,7 @@ class Documents:
             if len(page) < MAX_LIST:
                 return
 
-    def _same_file(self, place: Place, digest: str) -> Record | None:
+    def _same_file(self, place: Project, digest: str) -> Record | None:
         same = Where(("data", "original", "sha256"), "=", digest)
         found = self.engine.list(get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
         return found[0] if found else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from ..conversations.conversations import Place
+from ..conversations.conversations import Project
 from ..conversations.message_records import fields
 from ..values.changes import Change, Put
 from ..values.errors import Invalid
@@ -92,7 +92,7 @@ class PreparedDocument:
     """Why the file itself is not to be kept; empty when it is."""
     notes: tuple[str, ...]
 
-    def changes(self, place: Place, known: str, admitted: Admit) -> DocumentChanges:
+    def changes(self, place: Project, known: str, admitted: Admit) -> DocumentChanges:
         """The changes that store it under an id, with secrets handled as the door does."""
         upload, below = self.upload, get_documents_scope(place) / known
         drafts = [self._build_topic(below, known, topic) for topic in self.topics]
@@ -168,7 +168,7 @@ def check_category(name: str) -> None:
         raise Invalid("category_id", "is blank, or holds characters that cannot be printed")
 
 
-def get_documents_scope(place: Place) -> Scope:
+def get_documents_scope(place: Project) -> Scope:
     """Where the documents of a project are; the topics of each are under it."""
     return place.scope / "knowledge"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +33,11 @@ class CheckpointerCapabilities:
     """`list_with_metadata`."""
     persistent_checkpoint_ids: bool = False
     """An id that `save` returned finds its checkpoint in another process too."""
+
+    @classmethod
+    def all_but(cls, *missing: str) -> CheckpointerCapabilities:
+        """Every capability but these."""
+        return cls(**{each.name: each.name not in missing for each in fields(cls)})
 
 
 class BaseCheckpointer(ABC):

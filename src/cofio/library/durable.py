@@ -16,7 +16,7 @@ from ..values.errors import Invalid
 from .checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from .concurrency import across
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
-from .providers.shelf import check_ids
+from .providers.document_checkpointer import check_ids
 from .state import AgentState
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MESSAGES = 20_000  # that are kept, of the states that were saved last, to find 
 ALWAYS = 3_000_000  # days
 
 
-class _Last(NamedTuple):
+class _LastState(NamedTuple):
     """The messages of the state that was last saved to a thread, and what was made of them."""
 
     messages: tuple[Message, ...]
@@ -47,7 +47,7 @@ class CofioCheckpointer(BaseCheckpointer):
         self.engine = engine
         self.ttl = ttl
         self._own = False
-        self._last: OrderedDict[str, _Last] = OrderedDict()
+        self._last: OrderedDict[str, _LastState] = OrderedDict()
         self._kept = 0
         self._lock = Lock()
 
@@ -63,10 +63,7 @@ class CofioCheckpointer(BaseCheckpointer):
     @property
     def capabilities(self) -> CheckpointerCapabilities:
         """Every one of them."""
-        return CheckpointerCapabilities(
-            search=True, metadata_query=True, vacuum=True, branching=True, ttl=True, list_threads=True,
-            list_with_metadata=True, persistent_checkpoint_ids=True,
-        )  # fmt: skip
+        return CheckpointerCapabilities.all_but()
 
     async def save(
         self,
@@ -112,12 +109,12 @@ class CofioCheckpointer(BaseCheckpointer):
     async def search(self, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find the checkpoints in which the words of `query` came into a thread, the best first."""
         found = await across(self.engine.checkpoints.search, SPACE, query, limit=limit)
-        return [{**_described(each), "score": score} for each, score in found]
+        return [{**_encode_metadata(each), "score": score} for each, score in found]
 
     async def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> list[dict[str, Any]]:
         """Find the checkpoints, of all threads, whose metadata has this value under this key; newest first."""
         found = await across(self.engine.checkpoints.list, SPACE, where={key: value}, limit=limit)
-        return [_described(each) for each in found]
+        return [_encode_metadata(each) for each in found]
 
     async def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any] | None:
         """Get the metadata that was saved with a checkpoint (the newest, without an id); None where there is none."""
@@ -150,7 +147,7 @@ class CofioCheckpointer(BaseCheckpointer):
     async def list_with_metadata(self, limit: int = 100) -> list[dict[str, Any]]:
         """List checkpoints of all threads with their metadata, newest first."""
         found = await across(self.engine.checkpoints.list, SPACE, limit=limit)
-        return [_described(each) for each in found]
+        return [_encode_metadata(each) for each in found]
 
     async def get_storage_stats(self, thread_id: str) -> dict[str, int]:
         """How many checkpoints a thread has, how many are whole states and how many changes, and their bytes."""
@@ -170,7 +167,7 @@ class CofioCheckpointer(BaseCheckpointer):
         self.engine.checkpoints.save(SPACE, thread_id, id, dump, metadata=metadata, ttl=self.ttl, owned=True)
         with self._lock:
             before = self._last.pop(thread_id, None)
-            self._last[thread_id] = _Last(state.messages, dump["messages"])
+            self._last[thread_id] = _LastState(state.messages, dump["messages"])
             self._kept += len(state.messages) - (len(before.messages) if before else 0)
             while self._kept > MESSAGES:
                 self._kept -= len(self._last.popitem(last=False)[1].messages)
@@ -199,7 +196,7 @@ class CofioCheckpointer(BaseCheckpointer):
         return dump
 
 
-def _described(found: Checkpoint) -> dict[str, Any]:
+def _encode_metadata(found: Checkpoint) -> dict[str, Any]:
     described: dict[str, Any] = {
         "thread_id": found.thread,
         "checkpoint_id": found.id,

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from .checkpointer import BaseCheckpointer
 
 if TYPE_CHECKING:
-    from .providers.shelf import Clock
+    from .providers.document_checkpointer import Clock
 
 __all__ = ["get_checkpointer", "list_checkpointers", "register_checkpointer"]
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias, cast, overload
+from typing import Literal, TypeAlias, cast, get_args, overload
 
 from .errors import Invalid, LimitExceeded
 from .records import (
@@ -16,6 +16,7 @@ from .records import (
     Scope,
     check_bool,
     check_int,
+    check_scope,
     check_text,
     check_time,
     checked_vector,
@@ -126,8 +127,7 @@ class Query:
 
     def __post_init__(self) -> None:
         check_text("query", self.text, MAX_QUERY)
-        if not isinstance(self.scope, Scope):
-            raise Invalid("scope", f"expected a Scope, got {type(self.scope).__name__}")
+        check_scope(self.scope)
         check_bool("exact", self.exact)
         object.__setattr__(self, "kinds", check_kinds(self.kinds))
         check_filter(self.filter)
@@ -322,6 +322,31 @@ class Bounds:
     """What a read may see: nothing outside these is ever returned."""
 
     scope: Scope
-    exact: bool
-    kinds: tuple[Kind, ...]
-    filter: Filter | None
+    exact: bool = False
+    """Only the scope itself, not what is under it."""
+    kinds: tuple[Kind, ...] = ()
+    filter: Filter | None = None
+
+    def __post_init__(self) -> None:
+        check_scope(self.scope)
+        check_bool("exact", self.exact)
+        object.__setattr__(self, "kinds", check_kinds(self.kinds))
+        check_filter(self.filter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Which of the records within bounds a list has, and in which order."""
+
+    limit: int
+    offset: int = 0
+    newest: bool = True
+    """Whether the last comes first."""
+    order: Order = "changed"
+
+    def __post_init__(self) -> None:
+        check_int("limit", self.limit, 1, MAX_LIST)
+        check_int("offset", self.offset, 0, 2**53)
+        check_bool("newest", self.newest)
+        if self.order not in get_args(Order):
+            raise Invalid("order", f"{self.order!r} is not one of {', '.join(get_args(Order))}")

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from .errors import Invalid, LimitExceeded
+from .times import to_micros
 
 E = TypeVar("E", bound=StrEnum)
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -203,8 +204,7 @@ class Draft:
     it is put again or what it says is edited, and found by `Engine.nearest`."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.scope, Scope):
-            raise Invalid("scope", f"expected a Scope, got {type(self.scope).__name__}")
+        check_scope(self.scope)
         object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
         object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
         if self.key is not None:
@@ -231,6 +231,12 @@ class Draft:
         check_json(self.data)
         if self.given is not None:
             object.__setattr__(self, "given", _checked_given(self.given))
+
+
+def check_scope(scope: object) -> None:
+    """Raise Invalid unless `scope` is a Scope."""
+    if not isinstance(scope, Scope):
+        raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
 
 
 def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> None:
@@ -266,6 +272,17 @@ def check_tags(tags: object) -> None:
         raise LimitExceeded("tags", MAX_TAGS, "tags")
     for tag in tags:
         check_text("tags", tag, MAX_TAG, empty=False)
+
+
+def normalize_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """The tags as a tuple, each once; raises Invalid for what is no list of strings."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise Invalid("tags", f"expected a list of strings, got {type(tags).__name__}")
+    distinct = tuple(tags)
+    for tag in distinct:
+        if not isinstance(tag, str):
+            raise Invalid("tags", f"expected strings, got {type(tag).__name__}")
+    return tuple(dict.fromkeys(distinct))
 
 
 def check_int(name: str, value: object, low: int, high: int) -> None:
@@ -361,9 +378,9 @@ def _check_number(value: int | float) -> None:
         raise Invalid("data", f"{value} is not JSON")
 
 
-def new_id(micros: int) -> str:
-    """A new id of that moment, in microseconds since 1970: 26 characters that sort by it (a ULID in lower case)."""
-    number = (max(0, micros) // 1000 << 80) | int.from_bytes(os.urandom(10), "big")
+def new_id(moment: datetime) -> str:
+    """A new id of that moment: 26 characters that sort by it (a ULID in lower case)."""
+    number = (max(0, to_micros(moment)) // 1000 << 80) | int.from_bytes(os.urandom(10), "big")
     # Two characters at a time: an id is made for every write.
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 

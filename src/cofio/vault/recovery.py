@@ -9,17 +9,17 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
-from ..backends.interface import Progress
-from ..conversations.case_records import case_data
-from ..conversations.conversations import Conversations, Place
-from ..conversations.projects import PREFIXES, named
-from ..conversations.stretches import LONGEST, Numbers, profile_put, skill_text
+from ..conversations.case_records import encode_case
+from ..conversations.conversations import Conversations, Project
+from ..conversations.projects import PREFIXES, parse_public_id
+from ..conversations.stretches import LONGEST, IdSequence, profile_put, render_skill_text
 from ..extract.extractor import Case
 from ..importers import markdown_entries
 from ..importers.everos import Memory, Tree
 from ..secrets.policy import admit_draft
 from ..values.changes import Change, Put
 from ..values.errors import Conflict, Invalid, NotFound, Unavailable
+from ..values.progress import Progress
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
 from ..values.times import to_millis
 from .renderer import share
@@ -54,22 +54,22 @@ def take(conversations: Conversations, path: Path, *, zone: tzinfo = UTC, progre
     """
     taken, tree = Taken(), Tree(path)
     batch: list[Memory] = []
-    taking = _Taking(conversations, taken, zone)
+    importer = _Importer(conversations, taken, zone)
     for number, memory in enumerate(tree.read_memories()):
         # What hangs together, or is numbered together, is written together.
         if batch and (_home(batch[0]) != _home(memory) or batch[0].kind != memory.kind or len(batch) >= BATCH):
-            taking.write(batch)
+            importer.write(batch)
             batch = []
         batch.append(memory)
         if progress is not None:
             progress("taking over", number, 0)
     if batch:
-        taking.write(batch)
+        importer.write(batch)
     taken.left_out, taken.refused = tree.left_out, [*tree.refused, *taken.refused]
     return taken
 
 
-class _Taking:
+class _Importer:
     """Makes records of what was read."""
 
     def __init__(self, conversations: Conversations, taken: Taken, zone: tzinfo) -> None:
@@ -104,7 +104,7 @@ class _Taking:
 
     def _changes(self, home: Scope, memories: list[Memory], taken: Taken) -> list[Change]:
         changes: list[Change] = []
-        numbers: dict[str, Numbers] = {}
+        numbers: dict[str, IdSequence] = {}
         for memory in memories:
             try:
                 read = self._profile(home, memory) if memory.kind is Kind.PROFILE else self._draft(home, memory)
@@ -118,7 +118,7 @@ class _Taking:
                         taken.changed.append((memory.path, "a profile is here already, and stays as it is"))
                     continue
                 if memory.kind is not Kind.PROFILE:
-                    made = self._numbered(home, memory, made, numbers, taken)
+                    made = self._assign_key(home, memory, made, numbers, taken)
             except Invalid as error:
                 taken.refused.append((f"{memory.path} {memory.id}".strip(), str(error)))
                 continue
@@ -141,12 +141,14 @@ class _Taking:
     def _same(self, here: Record, made: Draft) -> bool:
         return here.text == made.text and here.title == made.title
 
-    def _numbered(self, home: Scope, memory: Memory, made: Draft, numbers: dict[str, Numbers], taken: Taken) -> Draft:
+    def _assign_key(
+        self, home: Scope, memory: Memory, made: Draft, numbers: dict[str, IdSequence], taken: Taken
+    ) -> Draft:
         """The draft under its own key, or under a new one of the same day where another has it."""
         key = made.key or f"{PREFIXES[memory.kind]}_{_day(made, self._zone)}_0"
         day = key.split("_")[1]
         if day not in numbers:
-            numbers[day] = Numbers(self._engine, home, day)
+            numbers[day] = IdSequence(self._engine, home, day)
         if made.key is not None and self._engine.get(home, key, kind=memory.kind) is None:
             numbers[day].skip(key)
             return made
@@ -185,10 +187,10 @@ class _Taking:
         )
         if memory.kind is Kind.FACT:
             parent = self._episodes.get(said.get("parent_id") or "")
-            text = _filled("Fact", said)
+            text = _require_section("Fact", said)
             return replace(made, text=text, parent=parent, data={**data, "messages": []})
         if memory.kind is Kind.EPISODE:
-            text = _filled("Content", said)
+            text = _require_section("Content", said)
             summary: Json = said.get("Summary") or ""
             return replace(
                 made,
@@ -196,20 +198,24 @@ class _Taking:
                 text=text,
                 data={**data, "summary": summary, "turns": []},
             )
-        intent, approach, insight = _filled("TaskIntent", said), said.get("Approach") or "", said.get("KeyInsight")
+        intent, approach, insight = (
+            _require_section("TaskIntent", said),
+            said.get("Approach") or "",
+            said.get("KeyInsight"),
+        )
         case = Case(
             intent=intent, approach=approach, insight=insight or None, outcome="", steps=(), messages=(),
             quality=share("quality_score", said.get("quality_score") or 0.5),
         )  # fmt: skip
         text = "\n".join(part for part in (approach, insight) if part)
-        return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **case_data(case)})
+        return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **encode_case(case)})
 
     def _skill(self, home: Scope, memory: Memory) -> Draft:
         said = memory.content
         name = str(said.get("name") or "")
         if not name.strip() or not said["content"]:
             raise Invalid("skill", "has no name, or nothing in it")
-        known = named(memory.id)
+        known = parse_public_id(memory.id)
         key = known.key if known is not None and (known.kind, known.owner) == (Kind.SKILL, memory.owner) else None
         made = said.get("created_at")
         at = _time(str(made), self._zone) if made else memory.changed
@@ -225,14 +231,14 @@ class _Taking:
         if said.get("cluster_id"):
             data["cluster_id"] = str(said["cluster_id"])
         return Draft(
-            scope=home, kind=Kind.SKILL, key=key, id=_id(memory), title=name[:MAX_TITLE], text=skill_text(data),
+            scope=home, kind=Kind.SKILL, key=key, id=_id(memory), title=name[:MAX_TITLE], text=render_skill_text(data),
             data=data, source=SOURCE, created_at=at,
         )  # fmt: skip
 
 
 def _home(memory: Memory) -> Scope:
     track = "agent" if memory.kind in (Kind.CASE, Kind.SKILL) else "user"
-    return Place(app=memory.app, project=memory.project).owner(cast(Any, track), memory.owner)
+    return Project(app=memory.app, name=memory.project).owner(cast(Any, track), memory.owner)
 
 
 def _id(memory: Memory) -> str:
@@ -243,7 +249,7 @@ def _id(memory: Memory) -> str:
 
 def _public(owner: str, case: str) -> str:
     """A case's id with its owner's, which EverOS leaves out."""
-    return case if named(case) is not None and not case.startswith("ac_") else f"{owner}_{case}"
+    return case if parse_public_id(case) is not None and not case.startswith("ac_") else f"{owner}_{case}"
 
 
 def _day(made: Draft, zone: tzinfo) -> str:
@@ -261,7 +267,7 @@ def _time(written: str | None, zone: tzinfo) -> datetime:
     return at
 
 
-def _filled(name: str, said: Mapping[str, str]) -> str:
+def _require_section(name: str, said: Mapping[str, str]) -> str:
     text = said.get(name) or ""
     if not text.strip():
         raise Invalid(name, "is missing or empty")

@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..conversations.deletion import KEPT
+from ..conversations.deletion import KINDS
 from ..conversations.message_records import fields
-from ..conversations.mirror import Seen
+from ..conversations.mirror import VisibleRecord
 from ..conversations.stretches import profile_put
 from ..engine.engine import Engine
 from ..extract.profiles import restore_messages
@@ -28,7 +28,7 @@ from ..text.jsonl import read_line, write_line
 from ..values.changes import Change, Edit, Put
 from ..values.errors import Invalid, NotFound
 from ..values.records import Draft, Json, Kind, Record, Scope
-from .layout import STATE, Path
+from .layout import STATE, Parts
 from .writer import Tree
 
 FOLDER = "trash"
@@ -41,7 +41,7 @@ class TrashItem:
     They are None where it was the record that was gone first: then nothing is known of it but how it read.
     """
 
-    seen: Seen
+    seen: VisibleRecord
     text: str
     records: tuple[Draft, ...] | None
 
@@ -52,7 +52,7 @@ class Trash:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
-    def put(self, seen: Seen, text: str, records: Sequence[Record] | None) -> None:
+    def put(self, seen: VisibleRecord, text: str, records: Sequence[Record] | None) -> None:
         """Keep what is about to be forgotten; it is on the disk when this returns.
 
         The records are None if there are none any more.
@@ -67,7 +67,7 @@ class Trash:
         self._tree.write(path, ["".join(f"{line}\n" for line in lines).encode()], self._tree.stamp(path))
         self._tree.force(path)
 
-    def find(self, seen: Seen) -> TrashItem | None:
+    def find(self, seen: VisibleRecord) -> TrashItem | None:
         """What is kept of an entry; None when there is nothing, or nothing that can be read."""
         path = _path(seen)
         with suppress(Invalid, ValueError, KeyError, TypeError, AttributeError):
@@ -75,7 +75,7 @@ class Trash:
             return found if found is not None and found.records is not None else None
         return None
 
-    def remove(self, seen: Seen) -> None:
+    def remove(self, seen: VisibleRecord) -> None:
         """Keep an entry no longer."""
         self._tree.remove(_path(seen))
 
@@ -101,22 +101,22 @@ class Trash:
         for path, _ in self._list_items():
             self._tree.remove(path)
 
-    def _list_items(self) -> Iterator[tuple[Path, float]]:
+    def _list_items(self) -> Iterator[tuple[Parts, float]]:
         folder = self._tree.folder / STATE / FOLDER
         if folder.is_dir() and not leads_elsewhere(folder):
             with os.scandir(folder) as found:
                 items = [((STATE, FOLDER, each.name), each.stat(follow_symlinks=False).st_mtime) for each in found]
             yield from items
 
-    def _read(self, path: Path) -> TrashItem | None:
+    def _read(self, path: Parts) -> TrashItem | None:
         held = self._tree.read(path)
         if held is None:
             return None
         first, *lines = held.content.decode().removesuffix("\n").split("\n")
         head, records = json.loads(first), tuple(map(read_line, lines))
-        if any(each.kind not in KEPT or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
+        if any(each.kind not in KINDS or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
             raise Invalid("trash", "holds what is not of the same project")
-        seen = Seen(Scope(*head["scope"]), Kind(head["kind"]), str(head["key"]))
+        seen = VisibleRecord(Scope(*head["scope"]), Kind(head["kind"]), str(head["key"]))
         return TrashItem(seen=seen, text=str(head["text"]), records=None if head.get("lost") else records)
 
 
@@ -161,6 +161,6 @@ def _infer(item: TrashItem) -> Draft:
     return Draft(scope=item.seen.scope, kind=item.seen.kind or Kind.NOTE, key=item.seen.key, data=data)
 
 
-def _path(seen: Seen) -> Path:
+def _path(seen: VisibleRecord) -> Parts:
     named = "\0".join([*seen.scope.names, Kind(seen.kind).value if seen.kind else "", seen.key])
     return (STATE, FOLDER, f"{hashlib.blake2b(named.encode(), digest_size=16).hexdigest()}.jsonl")

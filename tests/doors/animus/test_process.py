@@ -131,6 +131,7 @@ def test_without_a_host_it_says_so_in_one_line(which: str) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.requirement("command.usage")
 @pytest.mark.parametrize(
     ("arguments", "variables"),
     [(["--nope"], {}), (["x"], {}), (["--error-codes"], {}), (["--error-codes", "zep"], {}), (["--error-codes="], {}),
@@ -323,9 +324,9 @@ def test_wherever_a_session_is_cut_what_was_whole_is_answered(root: Path) -> Non
     sent = b"\n".join(frames) + b"\n"
     for cut in range(len(sent) + 1):
         server, out, dropped = Server(), io.BytesIO(), list[str]()
-        left = Connection(server, io.BytesIO(sent[:cut]), out, dropped=dropped.append).run()
-        if server.home is not None:
-            server.home.close()
+        left = Connection(server, io.BytesIO(sent[:cut]), out, on_malformed=dropped.append).run()
+        if server.project is not None:
+            server.project.close()
         answers = [json.loads(line) for line in out.getvalue().splitlines()]
         assert left == 0
         assert sorted(each["id"] for each in answers) == list(range(whole(frames, cut)))
@@ -467,6 +468,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(root: Path, start: Start) ->
         assert again.query(scope(), f"unique{number}") == [f"k{number}"]
 
 
+@pytest.mark.requirement("store.indexed")
 def test_what_many_short_processes_put_is_indexed_in_the_end(default_store: StoreAddress, root: Path) -> None:
     host = Inside()
     host.initialize(root)

@@ -78,9 +78,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def engine(store: StoreAddress) -> Iterator[Engine]:
+def engine(store_address: StoreAddress) -> Iterator[Engine]:
     """An empty memory without background work."""
-    with Engine.open(store, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+    with Engine.open(store_address, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
         yield opened
 
 

@@ -22,13 +22,13 @@ from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.content import FetchPolicy
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.rest import http as rest
 from cofio.doors.rest import openapi
 from cofio.doors.rest.assistant import open_assistant
 from cofio.doors.web.metrics import Metrics
-from cofio.doors.web.server import app
+from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
 
@@ -265,11 +265,11 @@ def serving(
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, store.home, lambda: engine)
-        door = rest.Door(
-            lambda: engine, zone, assistant=assistant, fetching=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
+        door = rest.Door.open(
+            engine, zone, assistant=assistant, fetching=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
         )
-        whole = app(
-            server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
+        whole = make_app(
+            make_server(Handlers(Surface(memory))), routes=openapi.make_routes(shown=docs), calls=door.routes(),
             metrics=Metrics(lambda: engine, None if assistant is None else assistant.spending), hosts={"localhost"},
             tokens=tokens, strict=False, zone=zone, health=door.health,
         )  # fmt: skip
@@ -290,9 +290,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def api(store: StoreAddress) -> Iterator[Api]:
+def api(store_address: StoreAddress) -> Iterator[Api]:
     """The API on an empty memory, in UTC."""
-    with serving(store, embedder=HashedEmbedder()) as (api, _):
+    with serving(store_address, embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
@@ -311,14 +311,14 @@ def bare(empty: Api) -> Iterator[Api]:
 
 
 @pytest.fixture
-def shanghai(store: StoreAddress) -> Iterator[Api]:
+def shanghai(store_address: StoreAddress) -> Iterator[Api]:
     """The API where it is eight hours later."""
-    with serving(store, ZoneInfo("Asia/Shanghai"), embedder=HashedEmbedder()) as (api, _):
+    with serving(store_address, ZoneInfo("Asia/Shanghai"), embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
 @pytest.fixture
-def guarded(store: StoreAddress) -> Iterator[tuple[Api, Tokens]]:
+def guarded(store_address: StoreAddress) -> Iterator[tuple[Api, Tokens]]:
     """The API and the tokens that it asks for once there are any."""
-    with serving(store, embedder=HashedEmbedder()) as both:
+    with serving(store_address, embedder=HashedEmbedder()) as both:
         yield both

@@ -9,19 +9,20 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 from starlette.testclient import TestClient
 
 from cofio import Unavailable, __version__
+from cofio.conversations.conversations import Conversations
 from cofio.doors.rest import http as rest
 from cofio.doors.rest.calls import NO_BODY
-from cofio.doors.web.http import Traced
+from cofio.doors.rest.jobs import Jobs
 from cofio.doors.web.tokens import Tokens
+from cofio.doors.web.tracing import RequestTracer
 
 from ...conftest import Stores
 from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, Json, enveloped, failed, said, serving
@@ -243,21 +244,29 @@ def test_a_failure_says_when_in_utc_by_default(api: Api) -> None:
     assert api.post("add", {}).json()["error"]["timestamp"].endswith("+00:00")
 
 
-def door(engine: Callable[[], Any]) -> TestClient:
-    """A client of an application that has the REST door alone, on whatever memory."""
+class Broken:
+    """Conversations that cannot be used, whatever is asked of them."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
+
+def door(error: Exception) -> TestClient:
+    """A client of an application that has the REST door alone, on a memory that fails in this way."""
     from starlette.applications import Starlette
 
-    return TestClient(Traced(Starlette(routes=rest.Door(engine, ZoneInfo("UTC")).routes())))
+    conversations = cast(Conversations, Broken(error))
+    routes = rest.Door(conversations, Jobs(conversations), ZoneInfo("UTC")).routes()
+    return TestClient(RequestTracer(Starlette(routes=routes)))
 
 
 @pytest.mark.requirement("errors.500", "errors.code", "errors.logs")
 @calls
 def test_a_fault_of_our_own_tells_nothing_and_logs_no_content(call: str, caplog: pytest.LogCaptureFixture) -> None:
-    secret = "SECRET-1 in /home/owner/.cofio"
-
-    def broken() -> Any:
-        raise RuntimeError(secret)
-
+    broken = RuntimeError("SECRET-1 in /home/owner/.cofio")
     body = json.dumps(VALID[call] | {"app_id": "SECRET-2"})
     with door(broken) as client, caplog.at_level(logging.DEBUG):
         answer = client.post(f"{PREFIX}/{call}", content=body, headers={"Content-Type": "application/json"})
@@ -271,9 +280,7 @@ def test_a_fault_of_our_own_tells_nothing_and_logs_no_content(call: str, caplog:
 @pytest.mark.requirement("errors.unavailable", "errors.code")
 @calls
 def test_a_memory_that_cannot_be_opened_is_a_503_that_names_no_folder(call: str) -> None:
-    def missing() -> Any:
-        raise Unavailable("/home/secret/.cofio cannot be made")
-
+    missing = Unavailable("/home/secret/.cofio cannot be made")
     with door(missing) as client:
         answer = client.post(f"{PREFIX}/{call}", json=VALID[call])
     assert failed(answer, 503) == "The memory cannot be used at the moment"

@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 
 from cofio import Engine, Kind, Scope, Unavailable
 from cofio.config.address import StoreAddress
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.idle import find_quiet_sessions
 from cofio.doors.rest.jobs import WORKERS
 from cofio.embed.hashed import HashedEmbedder
@@ -74,7 +74,7 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
 ) -> None:
     real = Conversations.carve
 
-    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+    def carve(conversations: Conversations, place: Project, session: str, **more: Any) -> int:
         if session == "a":
             raise error
         return real(conversations, place, session, **more)
@@ -96,7 +96,7 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
 ) -> None:  # fmt: skip
     real, begun, over = Conversations.carve, threading.Event(), threading.Event()
 
-    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+    def carve(conversations: Conversations, place: Project, session: str, **more: Any) -> int:
         if session == "silent":
             begun.set()
             assert over.wait(120)
@@ -121,19 +121,19 @@ def test_which_sessions_are_quiet(store: StoreAddress) -> None:
     with Engine.open(store) as engine:
         api = Conversations(engine)
 
-        def keep(session: str, place: Place = Place()) -> None:  # noqa: B008  # a value
+        def keep(session: str, place: Project = Project()) -> None:  # noqa: B008  # a value
             long_ago = datetime(2020, 1, 1, tzinfo=UTC)  # when it was said does not count, but when it came in
             api.append(place, session, [Message(id="", sender="alice", role="user", at=long_ago, text="Hi.")])
 
         before = datetime.now(UTC)
         keep("a")
-        keep("b", Place(app="shop", project="web"))
+        keep("b", Project(app="shop", name="web"))
         keep("carved")
-        api.carve(Place(), "carved", whole=True)
+        api.carve(Project(), "carved", whole=True)
         assert list(find_quiet_sessions(engine, before)) == []
         after = datetime.now(UTC)
         assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
-        assert (Place(app="shop", project="web"), "b") in list(find_quiet_sessions(engine, after))
+        assert (Project(app="shop", name="web"), "b") in list(find_quiet_sessions(engine, after))
         keep("a2")
         assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
 

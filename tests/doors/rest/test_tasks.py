@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Unavailable
 from cofio.config.address import StoreAddress
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.rest import tasks
 from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
@@ -319,7 +319,7 @@ def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> Non
             sent.append(api.queue(said(f"On day {number} I saw bird {number}.", T + number * DAY)))
         for task in sent:
             assert two.finished(task)["status"] == "success"
-        assert tasks.count_waiting(one.engine, Place(), "s") == 0
+        assert tasks.count_waiting(one.engine, Project(), "s") == 0
         assert one.flush() == "extracted"
         assert sorted(each["timestamp"] for each in one.get(page_size=100)) == [
             (datetime.fromtimestamp(T / 1000, UTC) + timedelta(days=day)).isoformat().replace("+00:00", "Z")

@@ -17,7 +17,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from cofio.doors.web.connections import MAX_HEAD, Capacity, Connection, ConnectionPool, Timeouts
-from cofio.doors.web.http import LogThrottle
+from cofio.doors.web.failures import LogThrottle
 
 NEVER = 300.0  # seconds: longer than any test
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -28,11 +28,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cofio import Settings
 from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.web.http import Traced
-from cofio.doors.web.server import Guard, app
+from cofio.doors.web.server import Guard, make_app
 from cofio.doors.web.tokens import FILE, Access, Token, Tokens
+from cofio.doors.web.tracing import RequestTracer
 from cofio.values.errors import CofioError, Invalid, LimitExceeded, Unavailable
 
 NOW = datetime(2026, 7, 30, 23, 5, 9, 999_999, tzinfo=UTC)
@@ -240,8 +240,8 @@ def client(store: StoreAddress, tokens: Tokens) -> Iterator[TestClient]:
         Settings(embedder="none", sync="normal", background=False),
         say=lambda _: None,
     )
-    whole = app(
-        server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
+    whole = make_app(
+        make_server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
         zone=timezone(timedelta(hours=5, minutes=30)),
     )  # fmt: skip
     with closing(memory), TestClient(whole, base_url="http://localhost") as client:
@@ -324,7 +324,7 @@ def test_refusals_under_the_rest_door_are_in_its_envelope(
     zones = {UTC: "2026-07-30T23:05:09+00:00", timezone(timedelta(hours=-3, minutes=-30)): "2026-07-30T19:35:09-03:30"}
     seen = set()
     for zone, rendered in zones.items():
-        guard = Traced(
+        guard = RequestTracer(
             Guard(Starlette(), hosts={"localhost"}, tokens=tokens, strict=False, zone=zone, clock=lambda: NOW)
         )
         client = TestClient(guard, base_url="http://localhost")
@@ -374,7 +374,7 @@ def test_requests_at_once_with_different_tokens_do_not_mix(tokens: Tokens) -> No
                 await everyone.wait()
             given[scope["path"].rsplit("/", 1)[1]] = (scope["state"]["token"].name, scope["state"]["kept"])
 
-        guard = Traced(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))
+        guard = RequestTracer(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))
         async with anyio.create_task_group() as tasks:
             for name, each in shown.items():
                 tasks.start_soon(guard, asked(f"/api/v1/memory/{name}", each, shared), nothing, no_answer)
@@ -393,7 +393,7 @@ def test_what_a_door_leaves_in_its_state_and_a_token_of_before_are_gone_for_the_
         scope["state"]["left"] = True
 
     async def main() -> None:
-        guard = Traced(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))
+        guard = RequestTracer(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))
         await guard(asked("/api/v1/memory/add", "unknown", shared), nothing, no_answer)
         await guard(asked("/health", "unknown", shared), nothing, no_answer)
         stateless = asked("/health", "unknown", shared)
@@ -428,7 +428,9 @@ def test_a_connection_that_is_used_again_carries_no_token_over(tokens: Tokens) -
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
         yield {"kept": "by the lifespan"}
 
-    guard = Traced(Guard(Starlette(routes=PROBES, lifespan=lifespan), hosts={"localhost"}, tokens=tokens, strict=False))
+    guard = RequestTracer(
+        Guard(Starlette(routes=PROBES, lifespan=lifespan), hosts={"localhost"}, tokens=tokens, strict=False)
+    )
     with listening(guard) as port, closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
 
         def ask(headers: dict[str, str]) -> tuple[int, Any]:

@@ -27,7 +27,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def opening(store: StoreAddress) -> Opening:
+def opening(store_address: StoreAddress) -> Opening:
     """Opens the memory of the test anew, as another process would."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    return lambda: Engine.open(store, settings=chosen, embedder=HashedEmbedder())
+    return lambda: Engine.open(store_address, settings=chosen, embedder=HashedEmbedder())

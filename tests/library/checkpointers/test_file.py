@@ -16,7 +16,7 @@ import pytest
 
 from cofio.library.messages import Message
 from cofio.library.providers.file import FileCheckpointer
-from cofio.library.providers.named_files import spelled, unspelled
+from cofio.library.providers.named_files import decode_name, encode_name
 from cofio.library.state import AgentState
 from cofio.system import atomic_files
 from cofio.values.errors import Invalid, Unavailable
@@ -294,13 +294,13 @@ def test_a_file_that_someone_damaged_is_named_and_the_others_are_read(tmp_path: 
 @pytest.mark.requirement("file.names")
 def test_no_id_leads_out_of_the_folder_or_to_the_name_of_another(tmp_path: Path) -> None:
     ids = [*HOSTILE, "Ab", "aB", "x" * 160, "x" * 161, "X" * 1024, "a~b", "t.json", ".hidden", "x" * 299 + "y"]
-    names = [spelled(each) for each in ids]
+    names = [encode_name(each) for each in ids]
     assert len({name.casefold() for name in names}) == len(set(ids)) == len(ids)
     for each, name in zip(ids, names, strict=True):
         assert len(name) <= 160
         assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_%~")
-        assert unspelled(name) in (each, None)
-        assert (unspelled(name) is None) == (len(name) > 140 and "~" in name)
+        assert decode_name(name) in (each, None)
+        assert (decode_name(name) is None) == (len(name) > 140 and "~" in name)
 
     async def test() -> None:
         inner = tmp_path / "outer" / "inner"

@@ -9,7 +9,7 @@ import apsw
 
 from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, ThreadKey
 from .database import fetch
-from .record_rows import SLACK, correct_time
+from .store_time import SLACK, correct_time
 
 _ROW = "checkpoint.no, name, ns, id, parent, created_at, expires_at, metadata"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
@@ -25,7 +25,7 @@ _FOR_SAVE = (
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
 _PENDING = "task, at, path, channel, type, value"
-# ?1 is the time. The store's own (`record_rows.steady`) is read only for what may have expired.
+# ?1 is the time. The store's own (`compute_store_time`) is read only for what may have expired.
 _TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
@@ -69,6 +69,7 @@ class SqliteCheckpoints:
         *,
         by_id: bool = False,
         before: str | None = None,
+        upto: str | None = None,
         newest: bool = True,
         expired: bool = False,
     ) -> Iterator[CheckpointRow]:
@@ -81,7 +82,7 @@ class SqliteCheckpoints:
         tests = ["?1"] if expired else [_ALIVE]
         values: list[Any] = [self._now]
         asked = (("space =", space), ("name =", name), ("ns =", ns)) if thread is None else (("thread =", thread),)
-        for column, value in (*asked, ("id <", before)):
+        for column, value in (*asked, ("id <", before), ("id <=", upto)):
             if value is not None:
                 values.append(value)
                 tests.append(f"{column} ?{len(values)}")

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from ...values.errors import Invalid, NotFound
 from .context import open_memory, scrub, settle
 from .identifiers import LEAST
-from .parser import misused
+from .parser import report_misuse
 from .terminal import counted, note, output, print_json, printable
 
 if TYPE_CHECKING:
-    from ...conversations.conversations import Place
+    from ...conversations.conversations import Project
     from ...engine.engine import Engine
     from ...knowledge import Documents
     from ...values.records import Record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGE = 1000  # documents that are listed
 
 
-def documents(args: Namespace) -> int:
+def manage_documents(args: Namespace) -> int:
     """Take in, list, show or forget documents."""
     return {"add": _add, "list": _list, "show": _show, "rm": _remove}[args.verb](args)
 
@@ -34,9 +34,9 @@ def _add(args: Namespace) -> int:
     from ...knowledge import Upload
 
     if args.title is not None and len(args.files) > 1:
-        return misused(args, "--title is for one file; each of several is called by its name")
+        return report_misuse(args, "--title is for one file; each of several is called by its name")
     if args.replace is not None and len(args.files) > 1:
-        return misused(args, "--replace takes one file")
+        return report_misuse(args, "--replace takes one file")
     failed = 0
     with open_memory(args, make=True) as engine:
         here, place = _documents(args, engine)
@@ -121,14 +121,14 @@ def _remove(args: Namespace) -> int:
     return 0
 
 
-def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Place]:
-    from ...conversations.conversations import Place
+def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Project]:
+    from ...conversations.conversations import Project
     from ...knowledge import Documents
 
-    return Documents(engine, door="cli"), Place(app=args.app, project=args.project)
+    return Documents(engine, door="cli"), Project(app=args.app, name=args.project)
 
 
-def _resolve(place: Place, here: Documents, written: str) -> Record:
+def _resolve(place: Project, here: Documents, written: str) -> Record:
     """The document whose id this is, or begins with this if no other's does."""
     try:
         return here.read(place, written)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import mcp_types as types
-from anyio import CapacityLimiter, to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -17,12 +16,14 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ...values.errors import CofioError, Invalid, NotFound
+from ...values.errors import CofioError
 from ...values.records import Json
-from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MAX_FRAME
-from ..web.http import NotJson, TooLong, read_body
+from ..jsonrpc import INVALID_REQUEST, MAX_FRAME
+from ..web.bodies import read_body
+from ..web.failures import RequestError
 from ..web.json_limits import JsonLimits, TooComplex
-from .surface import INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
+from ..web.workers import Workers
+from .surface import INFO, INSTRUCTIONS, STATELESS, Surface, describe_error
 
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
@@ -36,62 +37,59 @@ class Handlers:
 
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
-        self._limiter: CapacityLimiter | None = None
+        self._workers = Workers(THREADS, "cofio-mcp")
 
-    async def tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate(self._surface.tools())
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult.model_validate(self._surface.list_tools())
 
-    async def call(self, _: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        asked = partial(self._surface.call, params.name, params.arguments or {})
-        return types.CallToolResult.model_validate(await self._aside(asked))
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        work = partial(self._surface.call_tool, params.name, params.arguments or {})
+        return types.CallToolResult.model_validate(await self._run(context, "tools/call", work))
 
-    async def resources(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        asked = partial(self._surface.resources, params.cursor if params else None)
+    async def list_resources(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        work = partial(self._surface.list_resources, params.cursor if params else None)
+        return types.ListResourcesResult.model_validate(await self._run(context, "resources/list", work))
+
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult.model_validate(self._surface.list_templates())
+
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        work = partial(self._surface.read_resource, str(params.uri))
+        return types.ReadResourceResult.model_validate(await self._run(context, "resources/read", work))
+
+    async def list_prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        return types.ListPromptsResult.model_validate(self._surface.list_prompts())
+
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        work = partial(self._surface.get_prompt, params.name)
+        return types.GetPromptResult.model_validate(await self._run(context, "prompts/get", work))
+
+    async def _run(self, context: Context, method: str, work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
         try:
-            return types.ListResourcesResult.model_validate(await self._aside(asked))
+            return await self._workers.run(work)
         except CofioError as error:
-            code = INVALID_PARAMS if isinstance(error, Invalid) else INTERNAL_ERROR
-            raise MCPError(code, str(error)) from None
-
-    async def templates(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult.model_validate(self._surface.templates())
-
-    async def read(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        try:
-            return types.ReadResourceResult.model_validate(await self._aside(partial(self._surface.read, uri)))
-        except NotFound:
-            code = INVALID_PARAMS if context.protocol_version == STATELESS else RESOURCE_NOT_FOUND
-            raise MCPError(code, f"there is no {uri}", {"uri": uri}) from None
-        except CofioError as error:
-            raise MCPError(INTERNAL_ERROR, str(error)) from None
-
-    async def prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult.model_validate(self._surface.prompts())
-
-    async def prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        try:
-            return types.GetPromptResult.model_validate(self._surface.prompt(params.name))
-        except NotFound as error:
-            raise MCPError(INVALID_PARAMS, f"there is no {error.what}") from None
-
-    async def _aside(self, asked: Callable[[], dict[str, Json]]) -> dict[str, Json]:
-        if self._limiter is None:  # made within the loop that it limits
-            self._limiter = CapacityLimiter(THREADS)
-        return await to_thread.run_sync(asked, limiter=self._limiter)
+            failure = describe_error(error, method=method, stateless=context.protocol_version == STATELESS)
+        raise MCPError(failure.code, failure.message, failure.data)
 
 
-def server(on: Handlers) -> Server[Any]:
+def make_server(handlers: Handlers) -> Server[Any]:
     """The SDK's server with these handlers."""
     return Server(
         str(INFO["name"]), version=str(INFO["version"]), title=str(INFO["title"]), instructions=INSTRUCTIONS,
-        on_list_tools=on.tools, on_call_tool=on.call, on_list_resources=on.resources,
-        on_list_resource_templates=on.templates, on_read_resource=on.read, on_list_prompts=on.prompts,
-        on_get_prompt=on.prompt,
+        on_list_tools=handlers.list_tools, on_call_tool=handlers.call_tool, on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates, on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )  # fmt: skip
 
 
-def sessions(served: Server[Any]) -> StreamableHTTPSessionManager:
+def make_session_manager(served: Server[Any]) -> StreamableHTTPSessionManager:
     """What holds the clients' sessions: it has to be run for as long as its requests are handled.
 
     Whose requests come this far is settled before, for all doors at once.
@@ -111,6 +109,7 @@ class Door:
         self._streams: dict[str, int] = {}
         """How many streams of each session stand open, if any does."""
         self._opening = 0
+        self._workers = Workers(THREADS, "cofio-mcp-measure")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -118,9 +117,9 @@ class Door:
         if scope["method"] == "POST":
             try:
                 body = bytes(await read_body(scope, receive, MAX_FRAME))
-                await _check(body)
-            except (NotJson, TooLong, TooComplex) as error:
-                await _refusal(error)(scope, receive, send)
+                await self._check(body)
+            except RequestError as error:
+                await _render_refusal(error)(scope, receive, send)
                 return
             receive = _replay(body, receive)
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
@@ -128,6 +127,13 @@ class Door:
             await self._open(body, scope, receive, send)
         else:
             await self._continue(session, scope, receive, send)
+
+    async def _check(self, body: bytes) -> None:
+        """Raise RequestError for a body that would be costly to parse."""
+        if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
+            problem = await self._workers.run(partial(_measure, body))
+            if problem is not None:
+                raise RequestError(400, problem)
 
     async def _continue(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request of a session, which is not idle meanwhile."""
@@ -187,7 +193,7 @@ class Door:
 
     async def _end(self, session: str) -> None:
         """End a session, as its client does."""
-        asked = [(MCP_SESSION_ID_HEADER.encode(), session.encode()), (b"accept", b"application/json")]
+        headers = [(MCP_SESSION_ID_HEADER.encode(), session.encode()), (b"accept", b"application/json")]
 
         async def receive() -> Message:
             return {"type": "http.request", "body": b"", "more_body": False}
@@ -195,7 +201,7 @@ class Door:
         async def send(_: Message) -> None:
             pass
 
-        scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": asked}
+        scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
         await self._manager.handle_request(scope, receive, send)
 
 
@@ -214,14 +220,6 @@ class _Answer:
         await self._send(message)
 
 
-async def _check(body: bytes) -> None:
-    """Raise TooComplex for a body that would be costly to parse."""
-    if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
-        problem = await to_thread.run_sync(_measure, body)
-        if problem is not None:
-            raise TooComplex(problem)
-
-
 def _measure(body: bytes) -> str | None:
     """What is wrong with a body; not raised, for what leaves a thread keeps the body in memory for long."""
     try:
@@ -232,7 +230,7 @@ def _measure(body: bytes) -> str | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Give a body that was read already to whoever reads next."""
+    """Return a `receive` that gives the body, which was read already, before anything else."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -241,11 +239,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _refusal(error: NotJson | TooLong | TooComplex) -> JSONResponse:
-    status, problem = 400, str(error)
-    if isinstance(error, NotJson):
-        status = 415
-    elif isinstance(error, TooLong):
-        status, problem = 413, f"the body is longer than {MAX_FRAME:,} bytes"
-    failure = {"code": INVALID_REQUEST, "message": problem}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, status)
+def _render_refusal(error: RequestError) -> JSONResponse:
+    failure = {"code": INVALID_REQUEST, "message": str(error)}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, error.status)

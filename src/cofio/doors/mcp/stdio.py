@@ -11,11 +11,10 @@ from dataclasses import replace
 
 from ...config.address import StoreAddress
 from ...config.settings import Settings
-from ...values.errors import CofioError, Invalid, NotFound
+from ...values.errors import CofioError
 from ...values.records import Json
 from ..display import neutralise_line
 from ..jsonrpc import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -23,13 +22,13 @@ from ..jsonrpc import (
     Id,
     Lane,
     Params,
-    Refused,
-    as_id,
-    leave,
-    private_stdout,
+    RpcError,
+    claim_stdout,
+    parse_id,
+    shut_down,
 )
 from ..lazy_memory import Memory
-from .surface import CAPABILITIES, INFO, INSTRUCTIONS, RESOURCE_NOT_FOUND, STATELESS, Surface
+from .surface import CAPABILITIES, INFO, INSTRUCTIONS, STATELESS, Surface, describe_error
 from .tools import TOOLS
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -50,56 +49,56 @@ class Server:
         self._surface = surface = Surface(memory, allow_secrets=allow_secrets, structured=structured)
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "ping": lambda _: {},
-            "tools/list": lambda _: surface.tools(),
+            "tools/list": lambda _: surface.list_tools(),
             "tools/call": self._call,
-            "resources/list": lambda params: surface.resources(_cursor(params)),
-            "resources/templates/list": lambda _: surface.templates(),
-            "resources/read": lambda params: surface.read(_text(params, "uri")),
-            "prompts/list": lambda _: surface.prompts(),
-            "prompts/get": lambda params: surface.prompt(_text(params, "name")),
+            "resources/list": lambda params: surface.list_resources(_get_cursor(params)),
+            "resources/templates/list": lambda _: surface.list_templates(),
+            "resources/read": lambda params: surface.read_resource(_get_text(params, "uri")),
+            "prompts/list": lambda _: surface.list_prompts(),
+            "prompts/get": lambda params: surface.get_prompt(_get_text(params, "name")),
         }
         self._agreed: str | None = None
         """The revision of the handshake."""
         self._stateless = False
 
     @property
-    def batches(self) -> bool:
+    def allows_batches(self) -> bool:
         """Whether the agreed revision knows arrays of messages."""
         return self._agreed == BATCHES
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         """How a request is run: what needs the memory, beside the reader."""
         if method in ("initialize", "server/discover"):
-            return Lane.AT_ONCE
+            return Lane.INLINE
         self._memory.prepare()  # the client is being answered: now the memory may take the time that it needs
         if method in ("resources/list", "resources/read"):
-            return Lane.LOOK
+            return Lane.READ
         if method != "tools/call":
-            return Lane.AT_ONCE
+            return Lane.INLINE
         name = params.get("name")
         tool = TOOLS.get(name) if isinstance(name, str) else None
-        return Lane.LOOK if tool is None or tool.reads else Lane.CHANGE
+        return Lane.READ if tool is None or tool.reads else Lane.WRITE
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         """Take note of a notification; the id of the request that it cancels."""
         if method == "notifications/initialized":
             self._memory.prepare()
-        return as_id(params.get("requestId")) if method == "notifications/cancelled" else None
+        return parse_id(params.get("requestId")) if method == "notifications/cancelled" else None
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         """The result of a request.
 
         Raises:
-            Refused: the request cannot be answered in the era that the connection is in, or at all.
+            RpcError: the request cannot be answered in the era that the connection is in, or at all.
         """
         meta = params.get("_meta")
         enveloped = method != "initialize" and isinstance(meta, dict) and _VERSION in meta
         if enveloped and self._agreed is not None:
-            raise Refused(INVALID_REQUEST, f"this connection began with a handshake, which {STATELESS} does not have")
+            raise RpcError(INVALID_REQUEST, f"this connection began with a handshake, which {STATELESS} does not have")
         if not enveloped and not self._stateless:
             return self._handshake(params) if method == "initialize" else self._result(method, params)
         if method == "initialize":
-            raise Refused(UNSUPPORTED_VERSION, f"this connection speaks {STATELESS}, which has no handshake",
+            raise RpcError(UNSUPPORTED_VERSION, f"this connection speaks {STATELESS}, which has no handshake",
                           {"supported": [STATELESS]})  # fmt: skip
         _check_envelope(meta)
         self._stateless = True
@@ -108,10 +107,10 @@ class Server:
         return result | ({"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {})
 
     def _handshake(self, params: Params) -> dict[str, Json]:
-        asked = params.get("protocolVersion")
-        if not isinstance(asked, str):
-            raise Refused(INVALID_PARAMS, "initialize says the protocolVersion that it wants, as in 2025-11-25")
-        self._agreed = asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        version = params.get("protocolVersion")
+        if not isinstance(version, str):
+            raise RpcError(INVALID_PARAMS, "initialize says the protocolVersion that it wants, as in 2025-11-25")
+        self._agreed = version if version in HANDSHAKE else HANDSHAKE[-1]
         return {
             "protocolVersion": self._agreed, "capabilities": CAPABILITIES, "serverInfo": INFO,
             "instructions": INSTRUCTIONS,
@@ -124,57 +123,53 @@ class Server:
         """What both eras have in common."""
         ask = self._methods.get(method)
         if ask is None or (method == "ping" and self._stateless):
-            raise Refused(METHOD_NOT_FOUND, "Method not found", method)
+            raise RpcError(METHOD_NOT_FOUND, "Method not found", method)
         try:
             return ask(params)
-        except NotFound as error:
-            if method == "resources/read" and not self._stateless:
-                raise Refused(RESOURCE_NOT_FOUND, f"there is no {error.what}", {"uri": error.what}) from None
-            raise Refused(INVALID_PARAMS, f"there is no {error.what}") from None
         except CofioError as error:
-            raise Refused(INVALID_PARAMS if isinstance(error, Invalid) else INTERNAL_ERROR, str(error)) from None
+            raise describe_error(error, method=method, stateless=self._stateless) from None
 
     def _call(self, params: Params) -> dict[str, Json]:
         arguments = params.get("arguments")
         if not isinstance(arguments, dict | None):
-            raise Refused(INVALID_PARAMS, "arguments is an object")
-        return self._surface.call(_text(params, "name"), arguments or {})
+            raise RpcError(INVALID_PARAMS, "arguments is an object")
+        return self._surface.call_tool(_get_text(params, "name"), arguments or {})
 
 
-def _text(params: Params, name: str) -> str:
+def _get_text(params: Params, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise Refused(INVALID_PARAMS, f"{name} is a string")
+        raise RpcError(INVALID_PARAMS, f"{name} is a string")
     return value
 
 
-def _cursor(params: Params) -> str | None:
-    return None if params.get("cursor") is None else _text(params, "cursor")
+def _get_cursor(params: Params) -> str | None:
+    return None if params.get("cursor") is None else _get_text(params, "cursor")
 
 
 def _check_envelope(meta: Json) -> None:
-    """Raise Refused unless a request says which revision it is of, and that is one that is served here."""
+    """Raise RpcError unless a request says which revision it is of, and that is one that is served here."""
     if not isinstance(meta, dict) or _VERSION not in meta or _CLIENT not in meta:
-        raise Refused(INVALID_PARAMS, f"params._meta has to hold {_VERSION} and {_CLIENT}")
-    asked = meta[_VERSION]
-    if not isinstance(asked, str):
-        raise Refused(INVALID_PARAMS, f"{_VERSION} is a string")
-    if asked != STATELESS:
-        supported: dict[str, Json] = {"supported": [STATELESS], "requested": asked}
-        raise Refused(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
+        raise RpcError(INVALID_PARAMS, f"params._meta has to hold {_VERSION} and {_CLIENT}")
+    version = meta[_VERSION]
+    if not isinstance(version, str):
+        raise RpcError(INVALID_PARAMS, f"{_VERSION} is a string")
+    if version != STATELESS:
+        supported: dict[str, Json] = {"supported": [STATELESS], "requested": version}
+        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
 
 
 def run(address: StoreAddress, settings: Settings, *, allow_secrets: bool) -> int:
     """Serve the client on stdin and stdout until it closes its end; the exit code."""
     if sys.stdin.isatty():
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
-    reads, writes = sys.stdin.buffer, private_stdout()
+    reads, writes = sys.stdin.buffer, claim_stdout()
     memory = Memory(address, replace(settings, allow_secrets=allow_secrets), say=_say)
     server = Server(memory, allow_secrets=allow_secrets, structured=settings.structured)
     left = Connection(server, reads, writes).run()
     if left:
         _say(f"the client has gone, and {left} of its calls with it")
-    return leave(writes, memory.close, left)
+    return shut_down(writes, memory.close, left)
 
 
 def _say(line: str) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from urllib.parse import parse_qs
 
-from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -17,8 +15,10 @@ from ...files.commands import Result, dispatch
 from ...files.tree import home
 from ...values.errors import Invalid, Unavailable
 from ...values.records import Scope
-from ..web.http import NotJson, TooLong, read_body
-from ..web.json_limits import JsonLimits, TooComplex
+from ..web.bodies import BodyTooLong, read_body
+from ..web.failures import RequestError, describe_failure
+from ..web.json_limits import BadJson, JsonLimits, TooComplex
+from ..web.workers import Workers
 
 PATH = "/api/v1/memory-tool"
 MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped
@@ -26,7 +26,7 @@ LIMITS = JsonLimits(text=None)  # how long a file may be, the command says
 THREADS = 8  # commands that are in the engine at once
 
 
-def routes(engine: Callable[[], Engine]) -> list[Route]:
+def make_routes(engine: Callable[[], Engine]) -> list[Route]:
     """The door's one address. `engine` gives the memory when a command needs it, and may raise Unavailable."""
     door = _Door(engine)
     return [Route(PATH, door.answer, methods=["POST"])]
@@ -37,55 +37,58 @@ class _Door:
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
-        self._limiter: CapacityLimiter | None = None
+        self._workers = Workers(THREADS, "cofio-memory-tool")
 
     async def answer(self, request: Request) -> JSONResponse:
         """The result of the command in the body; 400 when there is none in it."""
         try:
-            scope = home(_owner(request.scope["query_string"]))
+            scope = home(_parse_owner(request.scope["query_string"]))
             body = await read_body(request.scope, request.receive, MAX_BODY)
+        except BodyTooLong as error:
+            return _render_error(f"The body is longer than {MAX_BODY:,} bytes", error.status)
+        except RequestError as error:
+            return _render_error(str(error), error.status)
         except Invalid as error:
-            return _answer(Result(f"Error: {error}", is_error=True), 400)
-        except NotJson as error:
-            return _answer(Result(f"Error: {error}", is_error=True), 415)
-        except TooLong:
-            return _answer(Result(f"Error: The body is longer than {MAX_BODY:,} bytes", is_error=True), 413)
-        if self._limiter is None:  # made within the loop that it limits
-            self._limiter = CapacityLimiter(THREADS)
-        return await to_thread.run_sync(partial(self._reply, scope, body), limiter=self._limiter)
+            return _render_error(str(error), 400)
+        return await self._workers.run(partial(self._reply, scope, body))
 
     def _reply(self, scope: Scope, body: bytearray) -> JSONResponse:
         try:
-            command = _command(body)
+            command = _parse_command(body)
+        except BadJson as error:
+            return _render_error(f"The body is not JSON ({error.kind})", 400)
         except (Invalid, TooComplex) as error:
-            return _answer(Result(f"Error: {error}", is_error=True), 400)
-        except (ValueError, RecursionError) as error:  # not JSON, or not in UTF-8
-            return _answer(Result(f"Error: The body is not JSON ({type(error).__name__})", is_error=True), 400)
+            return _render_error(str(error), 400)
         try:
-            return _answer(dispatch(self._engine(), scope, command), 200)
-        except Unavailable as error:  # whose sentence may name a folder of this machine
-            said = error.public or "The memory cannot be used at the moment"
-            return _answer(Result(f"Error: {said}", is_error=True), 503)
+            return _render_result(dispatch(self._engine(), scope, command), 200)
+        except Unavailable as error:
+            failure = describe_failure(error)
+            return _render_error(str(failure), failure.status)
 
 
-def _owner(query: bytes) -> str:
+def _parse_owner(query: bytes) -> str:
     """Whose files are meant. Nothing is guessed: a slip must not lead to someone else's."""
     try:
-        given = parse_qs(query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict")
+        parameters = parse_qs(
+            query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict"
+        )
     except ValueError as error:
         raise Invalid("query", "is not `owner=NAME`, in UTF-8") from error
-    if set(given) - {"owner"} or len(given.get("owner", ["default"])) != 1:
+    if set(parameters) - {"owner"} or len(parameters.get("owner", ["default"])) != 1:
         raise Invalid("query", "takes `owner`, once, and nothing else")
-    return given.get("owner", ["default"])[0]
+    return parameters.get("owner", ["default"])[0]
 
 
-def _command(body: bytearray) -> dict[str, object]:
-    LIMITS.check(body)
-    found = json.loads(body.decode())  # UTF-8 alone: that is what was measured
-    if not isinstance(found, dict):
-        raise Invalid("body", f"expected an object, got {type(found).__name__}")
-    return found
+def _parse_command(body: bytearray) -> dict[str, object]:
+    parsed = LIMITS.parse(body)
+    if not isinstance(parsed, dict):
+        raise Invalid("body", f"expected an object, got {type(parsed).__name__}")
+    return dict(parsed)
 
 
-def _answer(result: Result, status: int) -> JSONResponse:
+def _render_error(sentence: str, status: int) -> JSONResponse:
+    return _render_result(Result(f"Error: {sentence}", is_error=True), status)
+
+
+def _render_result(result: Result, status: int) -> JSONResponse:
     return JSONResponse({"content": result.content, "is_error": result.is_error}, status)

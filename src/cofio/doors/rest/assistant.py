@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ...config.notices import warn_once
 from ...config.settings import Settings, read_claims
-from ...config.trust import PROMPTS, is_trusted, warn_once
-from ...conversations.usage import Spending
+from ...config.trust import PROMPTS, is_trusted
+from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...knowledge import ModelSummariser
 from ...llm import Budget, Model, ModelExtractor, Prompts
@@ -22,8 +23,8 @@ class Assistant:
         Raises:
             Invalid: a setting cannot be used, or a prompt of the store's own lacks what it needs.
         """
-        prompts = Prompts(_own_prompts(folder))
-        self.spending = Spending(engine, Budget.parse(settings.llm_budget))
+        prompts = Prompts(_find_own_prompts(folder))
+        self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget))
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
             spend=self.spending.spend, allowed=self.spending.refusal,
@@ -32,11 +33,11 @@ class Assistant:
         self.summariser = ModelSummariser(self.model, prompts)
 
     def close(self) -> None:
-        """Let go of connections: whoever waits for an answer is told at once that there is none."""
+        """Close the connections: what waits for an answer fails at once."""
         self.model.close()
 
 
-def _own_prompts(folder: Path) -> Path | None:
+def _find_own_prompts(folder: Path) -> Path | None:
     """The store's own prompts, if it has any and they count."""
     claims = read_claims(folder)
     if claims.prompts and not is_trusted(folder, claims):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 from starlette.types import Receive, Scope
 
-from ..web.http import NotJson, TooLong, read_body
-from ..web.json_limits import JsonLimits, TooComplex
+from ..web.bodies import BodyTooLong, read_body
+from ..web.failures import RequestError
+from ..web.json_limits import BadJson, JsonLimits, TooComplex
 from .examples import Example
-from .operations import Verbs
-from .replies import Caller, Reply, RequestError
+from .operations import Operations
+from .replies import Caller, Reply
 
 VERSIONS = ("/api/v2", "/api/v1")  # the first is canonical, the second an alias of the same calls
 FORM = "multipart/form-data"
@@ -39,11 +39,8 @@ async def read_json(scope: Scope, receive: Receive, folder: Path | None) -> Pars
     """Take in a body of JSON."""
     try:
         body = await read_body(scope, receive, MAX_BODY)
-    except NotJson as error:
-        raise RequestError(415, str(error)) from error
-    except TooLong as error:
-        sentence = f"the body is longer than {MAX_BODY:,} bytes; send less at once"
-        raise RequestError(413, sentence, code="PAYLOAD_TOO_LARGE") from error
+    except BodyTooLong as error:
+        raise RequestError(413, f"{error}; send less at once", code="PAYLOAD_TOO_LARGE") from error
     fields = get_path_fields(scope)
     return partial(parse_json, body, fields) if fields else partial(parse_json, body)
 
@@ -64,23 +61,15 @@ def get_path_fields(scope: Scope) -> dict[str, Any]:
 
 
 def parse_json(body: bytes | bytearray, fields: Mapping[str, Any] | None = None) -> object:
-    """The JSON of a body, once it is clear that it is of bearable depth and size; `fields` are added to its own."""
+    """Parse the JSON of a body; `fields` are added to its own."""
     if not body:
         raise RequestError(422, NO_BODY)
     try:
-        LIMITS.check(body)
-        parsed = json.loads(body.decode(), parse_constant=_no_number)  # UTF-8 alone: that is what was measured
+        parsed = LIMITS.parse(body)
     except TooComplex as error:
         raise RequestError(422, str(error)) from error
-    except json.JSONDecodeError as error:
-        place = f"at line {error.lineno}, column {error.colno}"
-        raise RequestError(422, f"JSON decode error: {error.msg} {place}") from error
-    except UnicodeDecodeError as error:
-        raise RequestError(422, f"JSON decode error: byte {error.start + 1} is not UTF-8") from error
-    except _NotANumber as error:
-        raise RequestError(422, f"JSON decode error: {error} is not a number in JSON") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(422, "JSON decode error: a number has too many digits") from error
+    except BadJson as error:
+        raise RequestError(422, f"JSON decode error: {error}") from error
     return {**parsed, **fields} if fields and isinstance(parsed, dict) else parsed
 
 
@@ -98,19 +87,11 @@ def _parse_query(scope: Scope) -> object:
     return {**fields, **get_path_fields(scope)}
 
 
-class _NotANumber(ValueError):
-    """NaN or an infinity, which JSON does not have."""
-
-
-def _no_number(name: str) -> NoReturn:
-    raise _NotANumber(name)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call of the API. Whatever makes one gets it under every version, with its limits, envelope and numbers.
 
-    A token that is limited is held to the app and the project that a `Placed` request names before the call is made;
+    A token that is limited is held to the app and the project that a `ProjectRequest` names before the call is made;
     a call that takes another is given the token, and has to see to that itself.
     """
 
@@ -120,7 +101,7 @@ class Call:
     takes: type[BaseModel]
     gives: Mapping[int, type[BaseModel] | None]
     """What is in the answer, by its status; None for a file, or for nothing."""
-    does: Callable[[Verbs, Any, Caller], Reply]
+    does: Callable[[Operations, Any, Caller], Reply]
     writes: bool
     method: str = "POST"
     reads: Reader = field(default=read_json)

@@ -6,7 +6,7 @@ from . import responses
 from .calls import Call, read_nothing, read_query
 from .examples import EXAMPLES
 from .knowledge import KNOWLEDGE_CALLS
-from .operations import Verbs
+from .operations import Operations
 from .requests import (
     AddRequest,
     DeleteRequest,
@@ -28,7 +28,7 @@ CALLS = (
         path="memory/add",
         takes=AddRequest,
         writes=True,
-        does=Verbs.add,
+        does=Operations.add,
         gives={200: responses.AddData, 202: responses.QueuedData},
     ),
     Call(
@@ -37,7 +37,7 @@ CALLS = (
         path="memory/flush",
         takes=FlushRequest,
         writes=True,
-        does=Verbs.flush,
+        does=Operations.flush,
         gives={200: responses.FlushData, 202: responses.QueuedData},
     ),
     Call(
@@ -46,7 +46,7 @@ CALLS = (
         path="memory/search",
         takes=SearchRequest,
         writes=False,
-        does=Verbs.search,
+        does=Operations.search,
         gives={200: responses.SearchData},
     ),
     Call(
@@ -55,7 +55,7 @@ CALLS = (
         path="memory/get",
         takes=GetRequest,
         writes=False,
-        does=Verbs.get,
+        does=Operations.get,
         gives={200: responses.GetData},
     ),
     Call(
@@ -64,7 +64,7 @@ CALLS = (
         path="memory/delete",
         takes=DeleteRequest,
         writes=True,
-        does=Verbs.delete,
+        does=Operations.delete,
         gives={200: responses.DeleteData},
     ),
     Call(
@@ -73,7 +73,7 @@ CALLS = (
         path="memory/update",
         takes=UpdateRequest,
         writes=True,
-        does=Verbs.update,
+        does=Operations.update,
         gives={200: responses.UpdateData},
     ),
     Call(
@@ -82,7 +82,7 @@ CALLS = (
         path="memory/jobs",
         takes=JobsRequest,
         writes=False,
-        does=Verbs.jobs,
+        does=Operations.jobs,
         gives={200: responses.JobsData},
     ),
     Call(
@@ -93,7 +93,7 @@ CALLS = (
         reads=read_query,
         takes=TasksRequest,
         writes=False,
-        does=Verbs.tasks,
+        does=Operations.tasks,
         gives={200: responses.TaskPage},
     ),
     Call(
@@ -104,7 +104,7 @@ CALLS = (
         reads=read_query,
         takes=TaskRequest,
         writes=False,
-        does=Verbs.task,
+        does=Operations.task,
         gives={200: responses.TaskItem},
     ),
     Call(
@@ -113,7 +113,7 @@ CALLS = (
         path="ome/trigger",
         takes=TriggerRequest,
         writes=False,
-        does=Verbs.trigger,
+        does=Operations.trigger,
         bare=True,
         gives={200: responses.TriggerData},
     ),
@@ -124,7 +124,7 @@ CALLS = (
         reads=read_nothing,
         takes=QuiesceRequest,
         writes=False,
-        does=Verbs.quiesce,
+        does=Operations.quiesce,
         bare=True,
         gives={200: responses.QuiesceData},
     ),

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from asyncio import CancelledError, get_running_loop
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from asyncio import CancelledError
 from datetime import timedelta, tzinfo
 from functools import partial
 from pathlib import Path
@@ -18,28 +15,27 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ...content import ContentReader, FetchPolicy, Unreadable
+from ...content import ContentReader, FetchPolicy
 from ...conversations.conversations import Conversations
 from ...conversations.mirror import Mirror
 from ...engine.engine import Engine
 from ...text.jsonl import dump_line
-from ...values.errors import Conflict, Invalid, NotFound, Unavailable
-from ..web.http import FaultLog, failure, request_id
+from ..web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
+from ..web.workers import Workers, end_workers
 from .assistant import Assistant
 from .calls import VERSIONS, Call, Parse
 from .catalogue import CALLS
-from .filters import BadFilter
 from .health import describe_health
 from .jobs import Jobs
-from .operations import Verbs
-from .replies import Caller, RequestError
-from .requests import Placed
+from .operations import Operations
+from .replies import Caller
+from .requests import ProjectRequest
 
 DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-LEAVING = 2.0  # seconds that calls and jobs have to end once nobody waits for their answers any more
+LEAVING = 2.0  # seconds that calls and jobs have to end after the server has stopped
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
 STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
@@ -49,7 +45,7 @@ AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for versi
 """What the addresses begin with at which tokens are held to their limits here."""
 
 
-def judges(path: str) -> bool:
+def checks_tokens(path: str) -> bool:
     """Whether a token that is limited may ask for the path, because a call there holds it to its limits."""
     return path.startswith(_JUDGED) or path in _WHOLE
 
@@ -58,7 +54,7 @@ _JUDGED = tuple(f"{area}/" for area in AREAS)
 _WHOLE = frozenset(address for call in CALLS for address in call.addresses if "{" not in address)
 
 
-class _Called:
+class _CallApp:
     """A call as an application of its own, for which no framework is needed."""
 
     def __init__(self, door: Door, call: Call) -> None:
@@ -74,61 +70,57 @@ class Door:
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
+        conversations: Conversations,
+        jobs: Jobs,
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
         fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
-        mirror: Callable[[Engine], Mirror | None] = lambda _: None,
-        quiet: timedelta = timedelta(),  # a value
         folder: Path | None = None,
     ) -> None:
-        """`engine` gives the memory when a call comes in, and may raise Unavailable; `mirror` gives what follows it.
-
-        Sessions that have been `quiet` for so long are carved, unless that is no time at all. Files that are sent wait
-        in `folder`, where nobody else sees them, and without one in memory.
-        """
-        self._engine = engine
-        self._folder = folder
-        self._mirror = mirror
+        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory."""
+        self.conversations = conversations
+        self.jobs = jobs
         self._zone = zone
-        self._opened: Verbs | None = None
-        self._opening = threading.Lock()
-        self._writers = ThreadPoolExecutor(WRITERS, "cofio-rest-write")
-        self._readers = ThreadPoolExecutor(READERS, "cofio-rest-read")
-        self._uploaders = ThreadPoolExecutor(UPLOADERS, "cofio-rest-upload")
+        self._folder = folder
         self._assistant = assistant
         self._reading = ContentReader(fetching, None if assistant is None else assistant.model)
-        spending = None if assistant is None else assistant.spending
-        self.jobs = Jobs(lambda: self._verbs().conversations, spending, quiet=quiet)
+        self._operations = Operations(conversations, zone, jobs, assistant, self._reading)
+        self._writers = Workers(WRITERS, "cofio-rest-write")
+        self._readers = Workers(READERS, "cofio-rest-read")
+        self._uploaders = Workers(UPLOADERS, "cofio-rest-upload")
 
-    def _verbs(self) -> Verbs:
-        engine = self._engine()
-        with self._opening:
-            if self._opened is None:
-                reader = None if self._assistant is None else self._assistant.reader
-                conversations = Conversations(engine, zone=self._zone, reader=reader, mirror=self._mirror(engine))
-                self._opened = Verbs(conversations, self._zone, self.jobs, self._assistant, self._reading)
-            return self._opened
+    @classmethod
+    def open(
+        cls,
+        engine: Engine,
+        zone: tzinfo,
+        *,
+        assistant: Assistant | None = None,
+        fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
+        mirror: Mirror | None = None,
+        quiet: timedelta = timedelta(),  # a value
+        folder: Path | None = None,
+    ) -> Door:
+        """Build the door on a memory, which the `mirror` follows.
 
-    @property
-    def conversations(self) -> Conversations:
-        """The conversations that the calls are about."""
-        return self._verbs().conversations
+        Sessions that have been `quiet` for so long are carved, unless that is no time at all.
+        """
+        reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
+        conversations = Conversations(engine, zone=zone, reader=reader, mirror=mirror)
+        jobs = Jobs(conversations, spending, quiet=quiet)
+        return cls(conversations, jobs, zone, assistant=assistant, fetching=fetching, folder=folder)
 
     def routes(self) -> list[Route]:
         """The addresses of the calls."""
         return [
-            Route(address, _Called(self, call), methods=[call.method]) for call in CALLS for address in call.addresses
+            Route(address, _CallApp(self, call), methods=[call.method]) for call in CALLS for address in call.addresses
         ]
 
     def health(self) -> dict[str, Any]:
-        """What the server can do and how it is getting on, as far as it can be told without waiting for anything.
-
-        Raises:
-            Unavailable: the memory cannot be used.
-        """
-        return describe_health(self._engine(), self.jobs, self._zone, has_model=self._assistant is not None)
+        """Return what the server can do and how it is getting on, as far as that is known without waiting."""
+        engine = self.conversations.engine
+        return describe_health(engine, self.jobs, self._zone, has_model=self._assistant is not None)
 
     def stop_waiting(self) -> None:
         """Let no call and no job wait for a model any more: they go on at once as if it could not be asked."""
@@ -140,19 +132,8 @@ class Door:
         """Finish the calls and the jobs at hand, as far as they can be finished soon; those behind them are dropped."""
         self.stop_waiting()
         self._reading.close()  # the time that it had is over
-        pools = (self._writers, self._readers, self._uploaders)
-        for pool in pools:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-        def wait_for_all() -> None:
-            for pool in pools:
-                pool.shutdown()
-
-        # A pool is waited for without limit, or not at all: so a thread waits that need not be waited for.
-        ending = threading.Thread(target=wait_for_all, name="cofio-rest-end", daemon=True)
-        ending.start()
         until = time.monotonic() + LEAVING
-        ending.join(LEAVING)
+        end_workers((self._writers, self._readers, self._uploaders), LEAVING)
         self.jobs.close(until - time.monotonic())
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
@@ -160,39 +141,36 @@ class Door:
         try:
             parse = await call.reads(scope, receive, self._folder)
         except RequestError as error:
-            response = self._failure(scope, error)
+            response: Response = render_failure(scope, error, self._zone)
         else:
-            threads = self._uploaders if call.uploads else self._writers if call.writes else self._readers
+            workers = self._uploaders if call.uploads else self._writers if call.writes else self._readers
             try:
-                response = await get_running_loop().run_in_executor(threads, partial(self._reply, call, parse, scope))
+                response = await workers.run(partial(self._reply, call, parse, scope))
             except CancelledError:  # the time is up that a server which is being stopped gives to its calls
-                response = self._failure(scope, RequestError(503, STOPPED))
+                response = render_failure(scope, RequestError(503, STOPPED), self._zone)
         await response(scope, receive, send)
-
-    def _failure(self, scope: Scope, error: RequestError) -> Response:
-        return failure(scope, error.status, str(error), self._zone, code=error.code, headers=error.headers)
 
     def _reply(self, call: Call, parse: Parse, scope: Scope) -> Response:
         try:
-            asked = _validated(call.takes, parse())
-            caller = Caller(request_id(scope), scope["state"].get("token"))
-            if isinstance(asked, Placed) and caller.token is not None:
-                refused = caller.token.refuses(app=asked.app_id, project=asked.project_id, writes=call.writes)
-                if refused:
-                    raise RequestError(403, refused)
-            reply = call.does(self._verbs(), asked, caller)
-        except Exception as error:  # every failure has its envelope, also one that nobody thought of
-            told = _told(error)
-            if told.status >= 500:
-                _faults.report(f"{request_id(scope)} to {scope['path']}", error)
-            return self._failure(scope, told)
+            request = _validate(call.takes, parse())
+            caller = Caller(get_request_id(scope), scope["state"].get("token"))
+            if isinstance(request, ProjectRequest) and caller.token is not None:
+                refusal = caller.token.refuses(app=request.app_id, project=request.project_id, writes=call.writes)
+                if refusal:
+                    raise RequestError(403, refusal)
+            reply = call.does(self._operations, request, caller)
+        except Exception as error:  # every failure has its envelope, also an unexpected one
+            failure = describe_failure(error)
+            if failure.status >= 500:
+                _faults.report(f"{get_request_id(scope)} to {scope['path']}", error)
+            return render_failure(scope, failure, self._zone)
         if reply.file is not None:
             return Response(reply.file.data, reply.status, reply.file.headers, media_type=reply.file.mime)
         if reply.status == 204:
             return Response(status_code=204)
         if call.bare:
             return Response(dump_line(reply.data).encode(), reply.status, media_type="application/json")
-        envelope: dict[str, Any] = {"request_id": request_id(scope), "data": reply.data}
+        envelope: dict[str, Any] = {"request_id": get_request_id(scope), "data": reply.data}
         meta: dict[str, Any] = {"notes": list(reply.notes)} if reply.notes else {}
         if reply.usage is not None and reply.usage.calls:
             meta["usage"] = {"calls": reply.usage.calls, "tokens": reply.usage.tokens}
@@ -200,41 +178,23 @@ class Door:
             envelope["meta"] = meta
         content = dump_line(envelope, separators=(",", ":")).encode()
         # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
-        headers = {DEGRADED: _ascii(reply.degraded)} if reply.degraded else None
+        headers = {DEGRADED: _make_ascii(reply.degraded)} if reply.degraded else None
         return Response(content, reply.status, headers, media_type="application/json")
 
 
-def _ascii(sentence: str) -> str:
+def _make_ascii(sentence: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
-def _validated(takes: type[BaseModel], body: object) -> BaseModel:
+def _validate(takes: type[BaseModel], body: object) -> BaseModel:
     try:
         return takes.model_validate(body, from_attributes=True)
     except ValidationError as error:
-        raise RequestError(422, first_error(error)) from error
+        raise RequestError(422, describe_first_error(error)) from error
 
 
-def first_error(error: ValidationError) -> str:
+def describe_first_error(error: ValidationError) -> str:
     """The first thing that is wrong with a body, and where it is."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{first['msg']}: {where}" if where else first["msg"]
-
-
-def _told(error: Exception) -> RequestError:
-    """The status and the words for what went wrong."""
-    match error:
-        case RequestError():
-            return error
-        case Unreadable():
-            return RequestError(415, str(error))
-        case BadFilter() | Invalid():
-            return RequestError(422, str(error))
-        case NotFound():
-            return RequestError(404, f"no memory has the id {error.what!r} here")
-        case Conflict():
-            return RequestError(409, error.what if " " in error.what else str(error))
-        case Unavailable():  # whose sentence may name a folder of this machine
-            return RequestError(503, error.public or "The memory cannot be used at the moment")
-    return RequestError(500, "Internal server error")

@@ -1,4 +1,4 @@
-"""What a call is told of who makes it, and what it answers: a reply, or why there is none."""
+"""What a call is given about who makes it, and what it answers."""
 
 from __future__ import annotations
 
@@ -43,15 +43,3 @@ class Reply:
     """Why an answer may be incomplete for the moment."""
     file: File | None = None
     """What is sent in the place of the data."""
-
-
-class RequestError(Exception):
-    """A request that cannot be met: the status, the sentence and the headers that say so, and a code of its own."""
-
-    def __init__(
-        self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.headers = headers

@@ -1,11 +1,13 @@
-"""How much JSON a door takes in: a body is measured before it is parsed, as a small one can be large in memory."""
+"""How a door parses JSON: a body is measured before it is parsed, as a small one can be large in memory."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
+from typing import NoReturn
 
-from ...values.records import MAX_TEXT
+from ...values.records import MAX_TEXT, Json
 
 SLICE = 262_144  # bytes that are scanned in one go; between two slices other threads get their turn
 # Each alternative begins with a byte of its own: so `re` can skip to the next of them, five times as fast.
@@ -22,6 +24,19 @@ class TooComplex(ValueError):
     """JSON that would be costly to parse; the sentence says which limit it exceeds."""
 
 
+class BadJson(ValueError):
+    """A body that is no JSON: what is wrong with it, and the kind of error that a parser would call it."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        super().__init__(problem)
+        self.kind = kind
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities, which Python's parser knows and JSON does not."""
+    raise BadJson(f"{name} is not a number in JSON", ValueError.__name__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonLimits:
     """How much JSON may hold."""
@@ -32,14 +47,35 @@ class JsonLimits:
     text: int | None = MAX_TEXT
     """Characters of a string; None for as many as the body has room for."""
 
+    def parse(self, body: bytes | bytearray) -> Json:
+        """Parse a body, once it is clear that it is of bearable depth and size.
+
+        Raises:
+            TooComplex: it would be costly to parse.
+            BadJson: it is no JSON in UTF-8.
+        """
+        self.check(body)
+        try:
+            parsed: Json = json.loads(body.decode(), parse_constant=refuse_constant)  # UTF-8 alone: that was measured
+        except json.JSONDecodeError as error:
+            where = f"at line {error.lineno}, column {error.colno}"
+            raise BadJson(f"{error.msg} {where}", type(error).__name__) from error
+        except UnicodeDecodeError as error:
+            raise BadJson(f"byte {error.start + 1} is not UTF-8", type(error).__name__) from error
+        except BadJson:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise BadJson("a number has too many digits", type(error).__name__) from error
+        return parsed
+
     def check(self, body: bytes | bytearray) -> None:
         """Raise TooComplex for JSON that would be costly to parse. Nothing is parsed: strings are passed over."""
         # With every character escaped as a pair, and between quotation marks.
         longest = len(body) if self.text is None else 12 * self.text + 2
-        place = values = strings = depth = 0
-        while place < len(body):
-            stop = place + SLICE
-            for found in _TOKEN.finditer(body, place, stop):
+        position = values = strings = depth = 0
+        while position < len(body):
+            stop = position + SLICE
+            for found in _TOKEN.finditer(body, position, stop):
                 start, end = found.span()
                 if body[start] == _QUOTE:
                     strings += 1
@@ -53,7 +89,7 @@ class JsonLimits:
                     depth = self._descend(depth, body[start:end])
             if values > self.values or strings > 2 * self.values + 2:  # a key and a value for each comma
                 raise TooComplex(f"the body has more than {self.values:,} values")
-            place = stop
+            position = stop
 
     def _descend(self, depth: int, brackets: bytes | bytearray) -> int:
         for byte in brackets:
@@ -63,12 +99,12 @@ class JsonLimits:
         return depth
 
 
-def _skip_string(body: bytes | bytearray, place: int) -> int:
-    """Find the end of a string that began before `place`."""
-    while place < len(body):
-        found = _REST_OF_STRING.match(body, place, place + SLICE)
+def _skip_string(body: bytes | bytearray, position: int) -> int:
+    """Find the end of a string that began before `position`."""
+    while position < len(body):
+        found = _REST_OF_STRING.match(body, position, position + SLICE)
         assert found
         if found.lastindex:
             return found.end()
-        place = found.end() if found.end() > place else len(body)  # the last byte is half of an escape
-    return place
+        position = found.end() if found.end() > position else len(body)  # the last byte is half of an escape
+    return position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -17,14 +18,14 @@ from prometheus_client import (
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...values.errors import Unavailable
+from .workers import Workers
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -33,14 +34,14 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(self, engine: Callable[[], Engine], spending: Spending | None = None) -> None:
+    def __init__(self, engine: Callable[[], Engine], spending: ModelUsage | None = None) -> None:
         """`spending` counts what a model costs, where there is one."""
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._registry.register(_Store(engine))
+        self._registry.register(_StoreCollector(engine))
         if spending is not None:
-            self._registry.register(_Spent(spending))
+            self._registry.register(_UsageCollector(spending))
         self._requests = Counter(
             "cofio_http_requests", "Requests by method, path and status.", ("method", "path", "status"),
             registry=self._registry,
@@ -49,11 +50,12 @@ class Metrics:
             "cofio_http_request_duration_seconds", "How long requests took.", ("method", "path"),
             buckets=BUCKETS, registry=self._registry,
         )  # fmt: skip
+        self._workers = Workers(1, "cofio-metrics")
         self._paths: frozenset[str] = frozenset()
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._under: tuple[str, ...] = ()
 
-    def know(self, routes: Sequence[Route], under: Iterable[str] = ()) -> None:
+    def set_routes(self, routes: Sequence[Route], under: Iterable[str] = ()) -> None:
         """The routes whose requests are counted each by its path: a stranger must not be able to make up more.
 
         What begins with one of `under` is counted by that.
@@ -64,21 +66,22 @@ class Metrics:
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count a request."""
         if path not in self._paths:
-            path = self._counted_as(path)
+            path = self._find_label(path)
         method = method if method in METHODS else "other"
         self._requests.labels(method, path, str(status)).inc()
         self._durations.labels(method, path).observe(seconds)
 
-    def _counted_as(self, path: str) -> str:
-        named = (known for known, pattern in self._patterns.items() if pattern.match(path))
-        return next(named, None) or next((start for start in self._under if path.startswith(start)), "other")
+    def _find_label(self, path: str) -> str:
+        matches = (route_path for route_path, pattern in self._patterns.items() if pattern.match(path))
+        return next(matches, None) or next((start for start in self._under if path.startswith(start)), "other")
 
     async def answer(self, _: Request) -> Response:
         """The numbers, in Prometheus' own format."""
-        return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
+        content = await self._workers.run(partial(generate_latest, self._registry))
+        return Response(content, media_type=CONTENT_TYPE_LATEST)
 
 
-class _Store(Collector):
+class _StoreCollector(Collector):
     """What the memory holds, counted when it is asked for."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
@@ -86,20 +89,21 @@ class _Store(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         try:
-            numbers = self._engine().stats()
+            stats = self._engine().stats()
         except Unavailable:  # then there is nothing to be said of it
             return
-        for name, told in (
-            ("records", "Records in the store."),
-            ("waiting_for_vectors", "Records that have no vector of their present text yet."),
-        ):
-            yield GaugeMetricFamily(f"cofio_store_{name}", told, value=float(numbers[name]))
+        yield GaugeMetricFamily("cofio_store_records", "Records in the store.", value=stats.records)
+        yield GaugeMetricFamily(
+            "cofio_store_waiting_for_vectors",
+            "Records that have no vector of their present text yet.",
+            value=stats.waiting_for_vectors,
+        )
 
 
-class _Spent(Collector):
+class _UsageCollector(Collector):
     """What the model has been asked."""
 
-    def __init__(self, spending: Spending) -> None:
+    def __init__(self, spending: ModelUsage) -> None:
         self._spending = spending
 
     def collect(self) -> Iterable[CounterMetricFamily]:

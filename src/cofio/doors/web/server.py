@@ -8,7 +8,7 @@ import socket
 import sys
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
@@ -34,37 +34,28 @@ from ...config.trust import is_versioned
 from ...content import FetchPolicy
 from ...system.processes import claim_address
 from ...values.errors import Invalid, Unavailable
-from ...vault.lifecycle import Beside
+from ...vault.lifecycle import AttachedVault
 from .. import threads
 from ..display import neutralise_line
 from ..lazy_memory import Memory
 from ..mcp.http import Door as McpDoor
-from ..mcp.http import Handlers, server, sessions
+from ..mcp.http import Handlers, make_server, make_session_manager
 from ..mcp.surface import Surface
 from ..memory_tool import http as memory_tool
 from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
 from .connections import Capacity, ConnectionPool
-from .http import Traced, failure
+from .failures import RequestError, describe_failure, render_failure
 from .logs import log_to_stderr
 from .metrics import Metrics
 from .origins import Origin
 from .tokens import FILE, Token, Tokens
+from .tracing import RequestTracer
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
 PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
-
-
-class _Refusal(Exception):
-    """A request that is not let through: the status, the sentence and the headers that it is answered with."""
-
-    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
-        self.headers = headers or {}
 
 
 class Guard:
@@ -107,30 +98,36 @@ class Guard:
             await self._app(scope, receive, send)
             return
         try:
-            token = self._admitted(scope)
-        except _Refusal as refusal:
-            await self._refused(scope, refusal)(scope, receive, send)
+            token = self._admit(scope)
+        except RequestError as error:
+            await self._render_refusal(scope, error)(scope, receive, send)
             return
         # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
         state = {**scope.get("state", {}), "token": token}
         await self._app({**scope, "state": state}, receive, send)
 
-    def _admitted(self, scope: Scope) -> Token | None:
-        """The token of whoever may ask for this; None when none was shown, or none is needed."""
+    def _admit(self, scope: Scope) -> Token | None:
+        """Return the token that a request may pass with; None when it shows none and needs none.
+
+        Raises:
+            RequestError: it may not pass.
+        """
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._answers_to(_name(f"//{hosts[0]}")):
-            asked = ", ".join(hosts) or "nothing"
-            raise _Refusal(421, f"this server does not answer to {asked}; its owner can add a name with --allow-host")
+        if len(hosts) != 1 or not self._answers_to(_parse_host(f"//{hosts[0]}")):
+            names = ", ".join(hosts) or "nothing"
+            raise RequestError(
+                421, f"this server does not answer to {names}; its owner can add a name with --allow-host"
+            )
         for origin in headers.getlist("origin"):
             if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
-                said = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
-                raise _Refusal(403, said)
+                sentence = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
+                raise RequestError(403, sentence)
         if scope["path"] == "/health":
             return None
-        token = self._known(headers)
-        if token is not None and token.limits is not None and not _judges(scope["path"]):
-            raise _Refusal(403, f"this token is limited to {token.limits}; it may use nothing but the REST API")
+        token = self._find_token(headers)
+        if token is not None and token.limits is not None and not _checks_tokens(scope["path"]):
+            raise RequestError(403, f"this token is limited to {token.limits}; it may use nothing but the REST API")
         return token
 
     def _answers_to(self, name: str | None) -> bool:
@@ -148,7 +145,7 @@ class Guard:
         # A proxy may speak HTTPS, and ask for this server by another name.
         return page.host in self._proxies and (page.is_default_port or page.port == own.port)
 
-    def _known(self, headers: Headers) -> Token | None:
+    def _find_token(self, headers: Headers) -> Token | None:
         """The token that is shown; None when there is none, and none is needed."""
         kind, _, shown = headers.get("authorization", "").partition(" ")
         try:
@@ -156,28 +153,27 @@ class Guard:
             if token is not None or not (self._strict or self._tokens.wanted):
                 return token
         except Unavailable as error:
-            raise _Refusal(503, str(error)) from error
-        known = "the token is not known here" if kind else "a token is needed"
-        raise _Refusal(
+            raise RequestError(503, str(error)) from error
+        problem = "the token is not known here" if kind else "a token is needed"
+        raise RequestError(
             401,
-            f"{known}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
-            {"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
+            f"{problem}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
+            headers={"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
         )
 
-    def _refused(self, scope: Scope, refusal: _Refusal) -> JSONResponse:
-        """Why not, in the words of the door that was asked for."""
+    def _render_refusal(self, scope: Scope, error: RequestError) -> JSONResponse:
+        """Return why not, in the form of the door that was asked for."""
         if scope["path"] in ("/mcp", memory_tool.PATH):
-            return JSONResponse({"error": refusal.sentence}, refusal.status, refusal.headers)
-        now = self._clock()
-        return failure(scope, refusal.status, refusal.sentence, self._zone, now=now, headers=refusal.headers)
+            return JSONResponse({"error": str(error)}, error.status, error.headers)
+        return render_failure(scope, error, self._zone, now=self._clock())
 
 
-def _judges(path: str) -> bool:
+def _checks_tokens(path: str) -> bool:
     """Whether the door that has the path holds tokens to their limits; no other is open to one that is limited."""
-    return rest.judges(path) or path.startswith(threads.PREFIX)  # where a token for reading may read
+    return rest.checks_tokens(path) or path.startswith(threads.PREFIX)  # where a token for reading may read
 
 
-def _name(address: str) -> str | None:
+def _parse_host(address: str) -> str | None:
     """The host's name in an address, without its port; None when there is none."""
     try:
         return urlsplit(address).hostname
@@ -185,7 +181,7 @@ def _name(address: str) -> str | None:
         return None
 
 
-def app(
+def make_app(
     mcp: Server[Any],
     *,
     routes: Iterable[Route] = (),
@@ -205,7 +201,7 @@ def app(
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     """
-    manager = sessions(mcp)
+    manager = make_session_manager(mcp)
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
@@ -223,12 +219,11 @@ def app(
         try:
             return JSONResponse({"status": "ok", **health()})
         except Unavailable as error:
-            reason = error.public or "The memory cannot be used at the moment"
-            return JSONResponse({"status": "unavailable", "reason": reason}, 503)
+            return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
 
     async def failed(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return failure(request.scope, error.status_code, error.detail, zone, headers=error.headers)
+        return render_failure(request.scope, RequestError(error.status_code, error.detail, headers=error.headers), zone)
 
     served = [
         Route("/", home),
@@ -239,7 +234,7 @@ def app(
     ]
     if metrics is not None:
         served.append(Route("/metrics", metrics.answer))
-        metrics.know(served, under)
+        metrics.set_routes(served, under)
     inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
     inner.router.redirect_slashes = False
 
@@ -257,7 +252,7 @@ def app(
             guarded, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
             expose_headers=("mcp-session-id", "x-request-id", rest.DEGRADED),
         )  # fmt: skip
-    return Traced(guarded, None if metrics is None else metrics.observe)
+    return RequestTracer(guarded, None if metrics is None else metrics.observe)
 
 
 def run(
@@ -291,42 +286,47 @@ def run(
         )
     memory = Memory(address, settings, say=_say)
     assistant = open_assistant(settings, home, lambda: memory.engine)
-    conversations = rest.Door(
-        lambda: memory.engine,
-        settings.zone,
-        assistant=assistant,
-        fetching=FetchPolicy.parse(settings.fetch),
-        mirror=(vault := Beside(home, settings)).mirror,
-        quiet=timedelta(minutes=settings.quiet_after),
-        folder=home,
-    )
     # Calls and jobs end before the memory that they write to is closed.
-    with closing(memory), closing(vault), closing(conversations), _listening(host, port) as listening:
-        conversations.jobs.resume()  # what is wrong with the store is said now, not to the first client
-        vault.watch(conversations.conversations)
+    with ExitStack() as stack:
+        stack.enter_context(closing(memory))
+        vault = stack.enter_context(closing(AttachedVault(home, settings)))
+        listening = stack.enter_context(_listen(host, port))
+        engine = memory.engine  # what is wrong with the store is said now, not to the first client
+        door = rest.Door.open(
+            engine,
+            settings.zone,
+            assistant=assistant,
+            fetching=FetchPolicy.parse(settings.fetch),
+            mirror=vault.mirror(engine),
+            quiet=timedelta(minutes=settings.quiet_after),
+            folder=home,
+        )
+        stack.enter_context(closing(door))
+        door.jobs.resume()
+        vault.watch(door.conversations)
         own_address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
-        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
+        mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
             memory.verify()
-            return conversations.health()
+            return door.health()
 
         routes = [
-            *memory_tool.routes(lambda: memory.engine),
-            *openapi.routes(shown=(not strict) if settings.docs is None else settings.docs),
+            *memory_tool.make_routes(lambda: memory.engine),
+            *openapi.make_routes(shown=(not strict) if settings.docs is None else settings.docs),
         ]
-        application = app(
-            mcp, routes=routes, calls=conversations.routes(),
+        application = make_app(
+            mcp, routes=routes, calls=door.routes(),
             under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
             health=health,
         )  # fmt: skip
-        told = partial(ready, f"http://{shown}:{own_address[1]}")
-        _Server(application, told, conversations.stop_waiting).run(sockets=[listening])
+        started = partial(ready, f"http://{shown}:{own_address[1]}")
+        _Server(application, started, door.stop_waiting).run(sockets=[listening])
     return 0
 
 
@@ -381,23 +381,23 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
-        raise _unusable(host, port, error) from error
+        raise _make_unavailable(host, port, error) from error
     try:
         claim_address(listening)
         listening.bind((host, port))
         listening.listen()
     except OSError as error:
         listening.close()
-        raise _unusable(host, port, error) from error
+        raise _make_unavailable(host, port, error) from error
     return listening
 
 
-def _unusable(host: str, port: int, error: OSError) -> Unavailable:
+def _make_unavailable(host: str, port: int, error: OSError) -> Unavailable:
     reason = error.strerror or str(error)
     return Unavailable(f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port")

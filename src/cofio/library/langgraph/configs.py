@@ -12,7 +12,7 @@ from ...values.errors import Invalid
 from ...values.records import check_text
 
 
-def options_of(config: RunnableConfig) -> Mapping[str, Any]:
+def parse_options(config: RunnableConfig) -> Mapping[str, Any]:
     """What is configured.
 
     Raises:
@@ -24,14 +24,14 @@ def options_of(config: RunnableConfig) -> Mapping[str, Any]:
     return options
 
 
-def thread_of(options: Mapping[str, Any]) -> str:
+def parse_thread(options: Mapping[str, Any]) -> str:
     """The thread, which must be named."""
     if options.get("thread_id") is None:
         raise Invalid("thread_id", 'is missing: pass {"configurable": {"thread_id": …}} as the config')
-    return thread_named("thread_id", options["thread_id"])
+    return check_thread("thread_id", options["thread_id"])
 
 
-def thread_named(field: str, thread: object) -> str:
+def check_thread(field: str, thread: object) -> str:
     """LangGraph takes any object for a thread's id, as the text that it is shown as."""
     if thread is None:
         raise Invalid(field, "is missing")
@@ -40,14 +40,14 @@ def thread_named(field: str, thread: object) -> str:
     return name
 
 
-def ns_of(options: Mapping[str, Any]) -> str:
+def parse_ns(options: Mapping[str, Any]) -> str:
     """The namespace, which is "" for the graph that is not inside of another."""
     ns: str = options.get("checkpoint_ns") or ""
     check_text("checkpoint_ns", ns, MAX_NS)
     return ns
 
 
-def id_of(options: Mapping[str, Any]) -> str | None:
+def parse_id(options: Mapping[str, Any]) -> str | None:
     """The checkpoint, if one is named."""
     named = options.get("checkpoint_id")
     if named:
@@ -55,12 +55,12 @@ def id_of(options: Mapping[str, Any]) -> str | None:
     return named or None
 
 
-def config_of(thread: Any, ns: str, id: str) -> RunnableConfig:
+def make_config(thread: Any, ns: str, id: str) -> RunnableConfig:
     """The config that names a checkpoint."""
     return {"configurable": {"thread_id": thread, "checkpoint_ns": ns, "checkpoint_id": id}}
 
 
-def several(field: str, names: Iterable[Any]) -> list[Any]:
+def check_several(field: str, names: Iterable[Any]) -> list[Any]:
     """Names, and not the letters of one."""
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise Invalid(field, "expected several, not one: put it into a list")

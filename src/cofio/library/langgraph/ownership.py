@@ -12,10 +12,10 @@ from ...config.settings import Settings
 from ...engine.engine import Engine
 from ..concurrency import across
 
-T = TypeVar("T", bound="Closing")
+T = TypeVar("T", bound="EngineOwner")
 
 
-class Closing:
+class EngineOwner:
     """Closes what it opened, and nothing else; to be used in a `with` or `async with` block, or closed by hand."""
 
     _owned: Engine | None = None
@@ -45,7 +45,7 @@ class Closing:
         await across(self.close)
 
 
-def opened(make: Callable[[Engine], T], store: str | PathLike[str] | None, settings: Settings | None = None) -> T:
+def open_owned(make: Callable[[Engine], T], store: str | PathLike[str] | None, settings: Settings | None = None) -> T:
     """What `make` makes on an engine that is opened for it."""
     engine = Engine.open(store, settings=settings)
     try:
@@ -57,13 +57,13 @@ def opened(make: Callable[[Engine], T], store: str | PathLike[str] | None, setti
     return made
 
 
-def connected(make: Callable[[Engine], T], conn_string: str) -> T:
+def open_connection(make: Callable[[Engine], T], conn_string: str) -> T:
     """The same for a connection string, where ":memory:" is a folder that is removed at the end."""
     if conn_string != ":memory:":
-        return opened(make, conn_string)
+        return open_owned(make, conn_string)
     folder = TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True)
     try:
-        made = opened(make, folder.name)
+        made = open_owned(make, folder.name)
     except BaseException:
         folder.cleanup()
         raise

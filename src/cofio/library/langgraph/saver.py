@@ -44,9 +44,18 @@ except ImportError as error:
         f"cofio.library.langgraph needs LangGraph's checkpoints, version 4.3 or newer: {install_command('langgraph')}"
     ) from error
 
-from .configs import config_of, id_of, ns_of, options_of, several, thread_named, thread_of
-from .ownership import Closing, connected, opened
-from .states import Messages, StrictSerializer, checkpoint_of, json_of, state_of, typed, untyped, value_of
+from .configs import check_several, check_thread, make_config, parse_id, parse_ns, parse_options, parse_thread
+from .ownership import EngineOwner, open_connection, open_owned
+from .states import (
+    Messages,
+    StrictSerializer,
+    decode_checkpoint,
+    decode_typed,
+    decode_value,
+    encode_checkpoint,
+    encode_typed,
+    to_json,
+)
 
 __all__ = ["SPACE", "CofioSaver"]
 
@@ -64,7 +73,7 @@ Places: TypeAlias = list[tuple[str, str, str]]
 Writes: TypeAlias = list[tuple[str, str, Any]]
 
 
-class CofioSaver(Closing, BaseCheckpointSaver[str]):
+class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
     """A checkpointer for LangGraph that keeps threads in a cofio store.
 
     A checkpoint is kept as what changed since an earlier one, and is durable when `put` returns. Any number of
@@ -96,11 +105,11 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
                 "serde", f"expected a serializer with dumps_typed and loads_typed, got {type(serde).__name__}"
             )
         super().__init__(serde=serde if serde is not None else StrictSerializer())
-        if _allowed(allow):
+        if _check_allowed(allow):
             self.serde = self.with_allowlist(cast("Collection[tuple[str, ...]]", allow)).serde
         self.engine = engine
         self.ttl = ttl
-        self._known = self.serde, Messages(self.serde)
+        self._cache_message = self.serde, Messages(self.serde)
 
     # Opening and closing.
 
@@ -120,12 +129,12 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: an option is wrong.
         """
-        return opened(lambda engine: cls(engine, serde=serde, ttl=ttl, allow=allow), store, settings)
+        return open_owned(lambda engine: cls(engine, serde=serde, ttl=ttl, allow=allow), store, settings)
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> CofioSaver:
         """As LangGraph's own savers name it: `open`, where ":memory:" is a folder that is removed at the end."""
-        return connected(cls, conn_string)
+        return open_connection(cls, conn_string)
 
     def setup(self) -> None:
         """Nothing is left to set up; here for programs that call it on LangGraph's other savers."""
@@ -146,27 +155,27 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             TypeError: the serializer cannot take a value.
             Unavailable: the disk is full or failing; nothing was changed.
         """
-        options = options_of(config)
-        thread, ns = thread_of(options), ns_of(options)
+        options = parse_options(config)
+        thread, ns = parse_thread(options), parse_ns(options)
         for key in ("id", "channel_values"):
             if not isinstance(checkpoint, Mapping) or key not in checkpoint:
                 raise Invalid("checkpoint", f"has no {key!r}")
-        state = state_of(checkpoint, self.serde, self._messages)
-        described, aside = self._described(config, metadata)
+        state = encode_checkpoint(checkpoint, self.serde, self._messages)
+        described, aside = self._split_metadata(config, metadata)
         if aside:
             state[_ASIDE] = aside
         self._checkpoints.save(
-            SPACE, thread, checkpoint["id"], state, ns=ns, parent=id_of(options), metadata=described, ttl=self.ttl,
+            SPACE, thread, checkpoint["id"], state, ns=ns, parent=parse_id(options), metadata=described, ttl=self.ttl,
             owned=True,
         )  # fmt: skip
-        return config_of(options["thread_id"], ns, checkpoint["id"])
+        return make_config(options["thread_id"], ns, checkpoint["id"])
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Keep what a task wrote after a checkpoint: an error, interrupt or resumption replaces what the task had."""
-        options = options_of(config)
-        thread, ns, after = thread_of(options), ns_of(options), id_of(options)
+        options = parse_options(config)
+        thread, ns, after = parse_thread(options), parse_ns(options), parse_id(options)
         if after is None:
             raise Invalid("checkpoint_id", "is missing: what is written belongs to a checkpoint")
         rows = []
@@ -183,8 +192,8 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         Raises:
             Invalid: there are checkpoints in the target already.
         """
-        source = thread_named("source_thread_id", source_thread_id)
-        target = thread_named("target_thread_id", target_thread_id)
+        source = check_thread("source_thread_id", source_thread_id)
+        target = check_thread("target_thread_id", target_thread_id)
         try:
             self._checkpoints.copy(SPACE, source, target)
         except Invalid as error:
@@ -199,9 +208,9 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             Invalid: the config is wrong.
             Unavailable: the checkpoint cannot be read.
         """
-        options = options_of(config)
-        found = self._load(thread_of(options), ns_of(options), id_of(options))
-        return None if found is None else self._tuple(found, config if id_of(options) else None)
+        options = parse_options(config)
+        found = self._load(parse_thread(options), parse_ns(options), parse_id(options))
+        return None if found is None else self._tuple(found, config if parse_id(options) else None)
 
     def list(
         self,
@@ -216,16 +225,16 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         A config names the thread, and may name a namespace and a checkpoint; None means every thread. `filter` is
         what the metadata must hold, and `before` leaves the checkpoints with lower ids.
         """
-        options = {} if config is None else options_of(config)
-        thread = None if config is None else thread_of(options)
-        only = id_of(options)
-        past = None if before is None else id_of(options_of(before))
+        options = {} if config is None else parse_options(config)
+        thread = None if config is None else parse_thread(options)
+        only = parse_id(options)
+        past = None if before is None else parse_id(parse_options(before))
         if only is not None and past is not None and only >= past:
             return
         left = limit
-        wanted = _Wanted(filter or {})
+        wanted = _MetadataFilter(filter or {})
         few = LISTED_AT_ONCE if limit is None or filter else max(1, min(limit, LISTED_AT_ONCE))
-        for header in self._headers(thread, options.get("checkpoint_ns"), past if only is None else _after(only), few):
+        for header in self._headers(thread, options.get("checkpoint_ns"), past, only, few):
             if (left is not None and left <= 0) or (only is not None and header.id != only):
                 return
             if not wanted.may_hold(header.metadata):
@@ -248,9 +257,9 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         """
         written: dict[str, Writes] = {channel: [] for channel in channels}
         seeds: dict[str, Any] = {}
-        options = options_of(config)
-        thread, ns = thread_of(options), ns_of(options)
-        target = self._load(thread, ns, id_of(options)) if channels else None
+        options = parse_options(config)
+        thread, ns = parse_thread(options), parse_ns(options)
+        target = self._load(thread, ns, parse_id(options)) if channels else None
         if target is not None:
             self._walk(target, written, seeds)
         return {
@@ -267,7 +276,7 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete a thread: its checkpoints in every namespace, and what is pending."""
-        self._checkpoints.delete(SPACE, thread_named("thread_id", thread_id))
+        self._checkpoints.delete(SPACE, check_thread("thread_id", thread_id))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete, from every thread, the checkpoints whose metadata name one of these runs, and what is pending.
@@ -275,7 +284,7 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         Runs that are no texts, such as UUIDs and numbers, are taken as they are and as their texts.
         """
         places: dict[tuple[str, str, str], None] = {}
-        for run in dict.fromkeys(several("run_ids", run_ids)):
+        for run in dict.fromkeys(check_several("run_ids", run_ids)):
             for name in dict.fromkeys((run, str(run)) if isinstance(run, int) else (str(run),)):
                 found = self._checkpoints.list(SPACE, where={_RUN: name}, limit=None)
                 places.update(dict.fromkeys((header.thread, header.ns, header.id) for header in found))
@@ -290,11 +299,11 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         """
         if strategy not in ("keep_latest", "delete"):
             raise Invalid("strategy", f"{strategy!r} is not one of keep_latest, delete")
-        for thread in [thread_named("thread_ids", each) for each in several("thread_ids", thread_ids)]:
+        for thread in [check_thread("thread_ids", each) for each in check_several("thread_ids", thread_ids)]:
             if strategy == "delete":
                 self._checkpoints.delete(SPACE, thread)
             else:
-                self._checkpoints.remove(SPACE, self._superseded(thread))
+                self._checkpoints.remove(SPACE, self._find_superseded(thread))
 
     # The same for graphs that run with `ainvoke`.
 
@@ -332,7 +341,7 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`, a few at a time."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while some := await across(_some, found):
+        while some := await across(_take_some, found):
             for each in some:
                 yield each
 
@@ -363,45 +372,51 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
     @property
     def _messages(self) -> Messages:
         """What is known of messages, by the serializer that there is now: another makes other objects."""
-        serde, messages = self._known
+        serde, messages = self._cache_message
         if serde is not self.serde:
             messages = Messages(self.serde)
-            self._known = self.serde, messages
+            self._cache_message = self.serde, messages
         return messages
 
-    def _described(self, config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[dict[str, Any], dict[str, str]]:
+    def _split_metadata(
+        self, config: RunnableConfig, metadata: CheckpointMetadata
+    ) -> tuple[dict[str, Any], dict[str, str]]:
         """The metadata that JSON can hold, which a filter sees, and the rest of it as text."""
         described: dict[str, Any] = {}
         aside: dict[str, str] = {}
         for key, value in get_checkpoint_metadata(config, metadata).items():
             try:
-                described[_whole(key)] = json_of(_whole(value) if isinstance(value, str) else value)
+                described[_drop_surrogates(key)] = to_json(_drop_surrogates(value) if isinstance(value, str) else value)
             except ValueError:
-                aside[_whole(key)] = typed(value, self.serde)
+                aside[_drop_surrogates(key)] = encode_typed(value, self.serde)
                 if key == _RUN:
-                    described[_RUN] = _whole(str(value))  # what the run's checkpoints are found by, to be deleted
+                    described[_RUN] = _drop_surrogates(
+                        str(value)
+                    )  # what the run's checkpoints are found by, to be deleted
         return described, aside
 
     def _load(self, thread: str, ns: str, id: str | None) -> Saved | None:
         return self._checkpoints.load(SPACE, thread, id, ns=ns, by_id=True, pending=True, shared=True)
 
     def _tuple(self, found: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
-        with _readable(found):
+        with _explain_unreadable(found):
             metadata = dict(found.metadata)
             for key, text in found.state.get(_ASIDE, {}).items():
-                metadata[key] = untyped(text, self.serde)
+                metadata[key] = decode_typed(text, self.serde)
             return CheckpointTuple(
-                config=config or config_of(found.thread, found.ns, found.id),
-                checkpoint=checkpoint_of(found.id, found.state, self.serde, self._messages),
+                config=config or make_config(found.thread, found.ns, found.id),
+                checkpoint=decode_checkpoint(found.id, found.state, self.serde, self._messages),
                 metadata=cast(CheckpointMetadata, metadata),
-                parent_config=config_of(found.thread, found.ns, found.parent) if found.parent else None,
+                parent_config=make_config(found.thread, found.ns, found.parent) if found.parent else None,
                 pending_writes=[self._write(each) for each in found.pending],
             )
 
     def _write(self, write: PendingWrite) -> tuple[str, str, Any]:
         return write.task, write.channel, self.serde.loads_typed((write.type, write.value))
 
-    def _headers(self, thread: str | None, ns: str | None, before: str | None, size: int) -> Iterator[Saved]:
+    def _headers(
+        self, thread: str | None, ns: str | None, before: str | None, upto: str | None, size: int
+    ) -> Iterator[Saved]:
         """Checkpoints without their states, highest id first, read in pages: no transaction stays open between.
 
         Ids are not unique across threads, and so a page begins with those that have the last one's id once more.
@@ -411,7 +426,7 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         while True:
             asked = size + len(begun)
             size = min(2 * size, LISTED_AT_MOST)  # to find where a page begins may take a look at all
-            page = self._checkpoints.list(SPACE, thread, ns=ns, before=before, by_id=True, limit=asked)
+            page = self._checkpoints.list(SPACE, thread, ns=ns, before=before, upto=upto, by_id=True, limit=asked)
             for header in page:
                 if header.id != last:
                     last, begun = header.id, set()
@@ -420,19 +435,19 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
                     yield header
             if last is None or len(page) < asked:
                 return
-            before = _after(last)
+            upto = last
 
-    def _superseded(self, thread: str) -> Places:
+    def _find_superseded(self, thread: str) -> Places:
         """What may go of a thread when only its latest checkpoints are to stay."""
         latest: dict[str, Saved] = {}
         others: Places = []
         for header in self._checkpoints.list(SPACE, thread, by_id=True, limit=None):
             if header is not latest.setdefault(header.ns, header):
                 others.append((thread, header.ns, header.id))
-        kept = {place for header in latest.values() for place in self._leaned_on(header)}
+        kept = {place for header in latest.values() for place in self._find_dependencies(header)}
         return [place for place in others if place not in kept]
 
-    def _leaned_on(self, header: Saved) -> Iterator[tuple[str, str, str]]:
+    def _find_dependencies(self, header: Saved) -> Iterator[tuple[str, str, str]]:
         """The ancestors that a checkpoint's channels are made of."""
         open_ = set(header.metadata.get(_COUNTERS) or ())
         target = self._load(header.thread, header.ns, header.id) if open_ else None
@@ -462,12 +477,12 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
         open_ = set(written)
         last = target
         for last in self._ancestors(target):
-            with _readable(last):
+            with _explain_unreadable(last):
                 for write in reversed(last.pending):
                     if write.channel in open_:
                         written[write.channel].append(self._write(write))
                 for channel in open_ & last.state["values"].keys():
-                    seeds[channel] = value_of(last.state["values"][channel], self.serde, self._messages)
+                    seeds[channel] = decode_value(last.state["values"][channel], self.serde, self._messages)
             open_ -= seeds.keys()
             if not open_:
                 return
@@ -480,7 +495,7 @@ class CofioSaver(Closing, BaseCheckpointSaver[str]):
             )
 
 
-class _Wanted:
+class _MetadataFilter:
     """What a checkpoint's metadata must hold, asked before its state is read, and after that."""
 
     def __init__(self, filter: Mapping[str, Any]) -> None:
@@ -488,7 +503,7 @@ class _Wanted:
         self._strange: dict[str, Any] = {}
         for key, value in filter.items():
             try:
-                self._plain[key] = json_of(value)
+                self._plain[key] = to_json(value)
             except ValueError:  # it is kept aside where it is
                 self._strange[key] = value
 
@@ -502,7 +517,7 @@ class _Wanted:
 
 
 @contextmanager
-def _readable(found: Saved) -> Iterator[None]:
+def _explain_unreadable(found: Saved) -> Iterator[None]:
     """Say which checkpoint it is that cannot be read."""
     try:
         yield
@@ -515,17 +530,12 @@ def _readable(found: Saved) -> Iterator[None]:
         ) from error
 
 
-def _after(id: str) -> str:
-    """The lowest id that is higher."""
-    return id + "\0"
-
-
-def _whole(text: str) -> str:
+def _drop_surrogates(text: str) -> str:
     """The text without halves of surrogate pairs, which metadata cannot hold."""
     return text.encode("utf-8", "ignore").decode()
 
 
-def _allowed(allow: object) -> bool:
+def _check_allowed(allow: object) -> bool:
     """Whether any types are allowed; raises Invalid for what names none."""
     if isinstance(allow, str | bytes) or not isinstance(allow, Collection):
         raise Invalid("allow", f"expected a list of types, got {type(allow).__name__}")
@@ -540,5 +550,5 @@ def _positive(ttl: float | timedelta) -> bool:
     return ttl > timedelta(0) if isinstance(ttl, timedelta) else isinstance(ttl, int | float) and ttl > 0
 
 
-def _some(found: Iterator[CheckpointTuple]) -> Tuples:
+def _take_some(found: Iterator[CheckpointTuple]) -> Tuples:
     return [*islice(found, STREAMED_AT_ONCE)]

@@ -100,12 +100,12 @@ class Messages:
     def _forget(self) -> None:
         self._size = 0
         self._held = 0
-        self._by_object: dict[int, _Known] = {}
-        self._older: dict[int, _Known] = {}
+        self._by_object: dict[int, _CachedMessage] = {}
+        self._older: dict[int, _CachedMessage] = {}
         """Messages by their ids; the older half goes when there are too many, or too large: they stay in memory."""
         self._by_mark: dict[bytes, tuple[str, bool]] = {}
         """By all that a message holds its text, and whether it is whole."""
-        self._by_text: dict[str, _Mould | None] = {}
+        self._by_text: dict[str, _Template | None] = {}
         """What a text that was read more than once is copied from; None when it was read once, or cannot be copied."""
 
     def packed(self, value: Any, serde: SerializerProtocol) -> str:
@@ -115,21 +115,21 @@ class Messages:
             _Unfit: the serializer does not write it as a part of a list.
         """
         if type(value) not in _MESSAGES:
-            return _packed(value, serde)
+            return _encode_array_item(value, serde)
         known = self._by_object.get(id(value)) or self._older.get(id(value))
         if known and known.message is value and _is_unchanged(known):
             return known.text
         try:
             mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
         except TypeError:  # it holds something else than plain data
-            return _packed(value, serde)
+            return _encode_array_item(value, serde)
         text, whole = self._by_mark.get(mark, ("", False))
         if not text:
-            text, whole = self._by_mark[mark] = (_packed(value, serde), _is_whole(value))
+            text, whole = self._by_mark[mark] = (_encode_array_item(value, serde), _is_whole(value))
             self._grow(len(mark) + len(text))
-        mould = _mould(value, text) if whole and len(text) <= LARGE else None
+        mould = _make_template(value, text) if whole and len(text) <= LARGE else None
         if mould is not None and mould.whole:
-            self._by_object[id(value)] = _known(value, text)
+            self._by_object[id(value)] = _cache_message(value, text)
             self._age(mould.size)
         return text
 
@@ -147,9 +147,9 @@ class Messages:
             if each is None:
                 values.append(next(read))
             else:
-                copy = _cast(each)
+                copy = _fill_template(each)
                 if each.whole:
-                    by_object[id(copy)] = _known(copy, each.text)
+                    by_object[id(copy)] = _cache_message(copy, each.text)
                     held += each.size
                 values.append(copy)
         self._age(held)
@@ -164,7 +164,7 @@ class Messages:
                 self._by_text[text] = None
                 size += len(text)
             elif type(value) in _MESSAGES:
-                mould = self._by_text[text] = _mould(value, text)
+                mould = self._by_text[text] = _make_template(value, text)
                 size += mould.size if mould else 0
         self._grow(size)
 
@@ -181,7 +181,7 @@ class Messages:
                 self._older, self._by_object, self._held = self._by_object, {}, 0
 
 
-class _Mould(NamedTuple):
+class _Template(NamedTuple):
     """A message that nobody else has, and how to make anew what could be changed in a copy of it."""
 
     message: Any
@@ -193,7 +193,7 @@ class _Mould(NamedTuple):
     """Whether it is small, and its fields are texts, and empty lists and dictionaries."""
 
 
-class _Known(NamedTuple):
+class _CachedMessage(NamedTuple):
     """A message that is whole, as it was when it was read or put."""
 
     message: Any
@@ -204,12 +204,12 @@ class _Known(NamedTuple):
     text: str
 
 
-def _known(message: Any, text: str) -> _Known:
+def _cache_message(message: Any, text: str) -> _CachedMessage:
     values = tuple(message.__dict__.values())
-    return _Known(message, values, tuple(each for each in values if type(each) in _GROWING), text)
+    return _CachedMessage(message, values, tuple(each for each in values if type(each) in _GROWING), text)
 
 
-def _is_unchanged(known: _Known) -> bool:
+def _is_unchanged(known: _CachedMessage) -> bool:
     """Whether a message still holds the same objects, and the lists and dictionaries among them nothing still."""
     fields = known.message.__dict__
     return (
@@ -235,7 +235,7 @@ def _is_plain(value: Any) -> bool:
     return (kind is list or kind is tuple) and all(map(_is_plain, value))
 
 
-def _mould(message: Any, text: str) -> _Mould | None:
+def _make_template(message: Any, text: str) -> _Template | None:
     """What copies of a message are made from; None when it holds something that cannot be copied so."""
     if message.__pydantic_extra__ or message.__pydantic_private__:
         return None
@@ -259,11 +259,11 @@ def _mould(message: Any, text: str) -> _Mould | None:
             parts.append((name, partial(marshal.loads, written)))
             size += 2 * len(written)  # it is there in the message, too
     whole = len(text) <= LARGE and _is_whole(message)
-    mould = _Mould(message, tuple(parts), text, size, whole)
-    return mould._replace(message=_cast(mould))
+    mould = _Template(message, tuple(parts), text, size, whole)
+    return mould._replace(message=_fill_template(mould))
 
 
-def _cast(mould: _Mould) -> Any:
+def _fill_template(mould: _Template) -> Any:
     """A message like the one in the mould."""
     made = mould.message.__copy__()
     fields = made.__dict__
@@ -276,43 +276,43 @@ class _Unfit(Exception):
     """The value is not of the form that was tried."""
 
 
-def state_of(checkpoint: Checkpoint, serde: SerializerProtocol, messages: Messages) -> dict[str, Any]:
+def encode_checkpoint(checkpoint: Checkpoint, serde: SerializerProtocol, messages: Messages) -> dict[str, Any]:
     """The state to keep for a checkpoint; it shares nothing with it. The id is kept elsewhere."""
     values: dict[str, Any]
     if type(serde).dumps_typed is JsonPlusSerializer.dumps_typed:
         values = {name: _parts(value, serde, messages) for name, value in checkpoint["channel_values"].items()}
     else:  # any other need not write a list in MessagePack, and may write the same differently each time
-        values = {name: typed(value, serde) for name, value in checkpoint["channel_values"].items()}
+        values = {name: encode_typed(value, serde) for name, value in checkpoint["channel_values"].items()}
     rest: dict[str, Any] = {}
     packed: dict[str, Any] = {}
     for key, value in checkpoint.items():
         if key not in ("id", "channel_values"):
             try:
-                rest[key] = json_of(value)
+                rest[key] = to_json(value)
             except ValueError:
-                packed[key] = typed(value, serde)
+                packed[key] = encode_typed(value, serde)
     return {"values": values, "rest": rest, "packed": packed} if packed else {"values": values, "rest": rest}
 
 
-def checkpoint_of(id: str, state: Mapping[str, Any], serde: SerializerProtocol, messages: Messages) -> Checkpoint:
+def decode_checkpoint(id: str, state: Mapping[str, Any], serde: SerializerProtocol, messages: Messages) -> Checkpoint:
     """The checkpoint that a state was made of."""
     whole = {**_json(state["rest"]), "id": id}  # a copy: the state stays as it is
     for key, text in state.get("packed", {}).items():
-        whole[key] = untyped(text, serde)
-    whole["channel_values"] = {name: value_of(value, serde, messages) for name, value in state["values"].items()}
+        whole[key] = decode_typed(text, serde)
+    whole["channel_values"] = {name: decode_value(value, serde, messages) for name, value in state["values"].items()}
     return cast(Checkpoint, whole)
 
 
-def value_of(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
+def decode_value(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
     """A channel's value from what the state holds for it."""
     if isinstance(value, list):
         return messages.made(value, serde)
     if isinstance(value, dict):
         return dict(zip(value, serde.loads_typed(("msgpack", _array(value.values()))), strict=True))
-    return untyped(value, serde)
+    return decode_typed(value, serde)
 
 
-def typed(value: Any, serde: SerializerProtocol) -> str:
+def encode_typed(value: Any, serde: SerializerProtocol) -> str:
     """What the serializer makes of a value, as text."""
     kind, data = serde.dumps_typed(value)
     if "\n" in kind:
@@ -320,13 +320,13 @@ def typed(value: Any, serde: SerializerProtocol) -> str:
     return f"{kind}\n{bytes(data).decode('latin-1')}"
 
 
-def untyped(text: str, serde: SerializerProtocol) -> Any:
+def decode_typed(text: str, serde: SerializerProtocol) -> Any:
     """The value that `typed` made text of."""
     kind, _, data = text.partition("\n")
     return serde.loads_typed((kind, data.encode("latin-1")))
 
 
-def json_of(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """A copy of the value as JSON holds it, tuples as lists.
 
     Raises:
@@ -364,10 +364,10 @@ def _parts(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
             return {key: messages.packed(inner, serde) for key, inner in value.items()}
     except _Unfit:
         pass
-    return typed(value, serde)
+    return encode_typed(value, serde)
 
 
-def _packed(value: Any, serde: SerializerProtocol) -> str:
+def _encode_array_item(value: Any, serde: SerializerProtocol) -> str:
     kind, data = serde.dumps_typed([value])
     if kind != "msgpack" or not data.startswith(_ONE):
         raise _Unfit

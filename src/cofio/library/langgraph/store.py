@@ -29,7 +29,7 @@ from ...values.records import Json, Record
 from .. import items
 from ..concurrency import across
 from ..transcripts import make_query, search_fresh
-from .ownership import Closing, connected, opened
+from .ownership import EngineOwner, open_connection, open_owned
 
 try:
     from langgraph.store.base import (
@@ -91,10 +91,10 @@ class _Batch:
                 batch.gets.append((batch.size, op))
             elif isinstance(op, SearchOp):
                 _check_page(op.limit, op.offset)
-                batch.searches.append((batch.size, _asked(op, own), items.ItemFilter("value", op.filter)))
+                batch.searches.append((batch.size, _normalize_search(op, own), items.ItemFilter("value", op.filter)))
             elif isinstance(op, PutOp):
                 batch.puts.pop((op.namespace, op.key), None)
-                batch.puts[op.namespace, op.key] = _checked(op)
+                batch.puts[op.namespace, op.key] = _check_put(op)
             else:
                 _check_page(op.limit, op.offset)
                 batch.lists.append((batch.size, op))
@@ -102,7 +102,7 @@ class _Batch:
         return batch
 
 
-class CofioLangGraphStore(Closing, BaseStore):
+class CofioLangGraphStore(EngineOwner, BaseStore):
     """A LangGraph store in a cofio memory; items are seen by CofioStore and by every other door, and theirs here.
 
     `index` says how to make vectors, as for LangGraph's other stores: `embed`, `dims` and `fields`. `ttl` takes
@@ -128,7 +128,7 @@ class CofioLangGraphStore(Closing, BaseStore):
             raise TypeError('index: expected a list of paths for fields, such as ["text"]')
         self._fields = [(path, _tokens(path)) for path in fields]
         if ttl and ttl.get("default_ttl") is not None:
-            self._lasting(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
+            self._expires_at(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
 
     # Opening and closing.
 
@@ -147,14 +147,14 @@ class CofioLangGraphStore(Closing, BaseStore):
             Unavailable: the folder cannot be used, or was written by a newer cofio.
             Invalid: an option is wrong.
         """
-        return opened(lambda engine: cls(engine, index=index, ttl=ttl), store, settings)
+        return open_owned(lambda engine: cls(engine, index=index, ttl=ttl), store, settings)
 
     @classmethod
     def from_conn_string(
         cls, conn_string: str, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
     ) -> CofioLangGraphStore:
         """As LangGraph's own stores name it: `open`, where ":memory:" is a folder that is removed at the end."""
-        return connected(lambda engine: cls(engine, index=index, ttl=ttl), conn_string)
+        return open_connection(lambda engine: cls(engine, index=index, ttl=ttl), conn_string)
 
     def setup(self) -> None:
         """Nothing is left to set up; here for programs that call it on LangGraph's other stores."""
@@ -170,7 +170,7 @@ class CofioLangGraphStore(Closing, BaseStore):
         results, extends = self._read(batch, vectors)
         texts = self._texts(batch)
         if self.embeddings and texts:
-            vectors = _paired(texts, self.embeddings.embed_documents(texts))
+            vectors = _pair_vectors(texts, self.embeddings.embed_documents(texts))
         self._write(batch, vectors, extends)
         return results
 
@@ -183,7 +183,7 @@ class CofioLangGraphStore(Closing, BaseStore):
         results, extends = await across(self._read, batch, vectors)
         texts = self._texts(batch)
         if self.embeddings and texts:
-            vectors = _paired(texts, await self.embeddings.aembed_documents(texts))
+            vectors = _pair_vectors(texts, await self.embeddings.aembed_documents(texts))
         if batch.puts or extends:
             await across(self._write, batch, vectors, extends)
         return results
@@ -221,7 +221,7 @@ class CofioLangGraphStore(Closing, BaseStore):
             read += [record for record, _ in found] if search.refresh_ttl else []
         for number, listing in batch.lists:
             results[number] = self._namespaces(listing)
-        return results, self._extended(read)
+        return results, self._extend_expiry(read)
 
     def _search(self, op: SearchOp, wanted: items.ItemFilter, vectors: Vectors) -> Iterator[Found]:
         """The items that a search is answered with, after its filter, from its offset up to its limit."""
@@ -229,11 +229,11 @@ class CofioLangGraphStore(Closing, BaseStore):
             return iter(())
         start, size = (op.offset, op.limit) if wanted.exact else (0, items.PAGE)
         if not op.query:
-            found = items.fetch_pages(lambda limit, offset: self._listed(op, wanted, limit, offset), size, start)
+            found = items.fetch_pages(lambda limit, offset: self._list_items(op, wanted, limit, offset), size, start)
         elif self.embeddings is None:
-            return islice(self._searched(op, wanted), op.offset, op.offset + op.limit)
+            return islice(self._search_items(op, wanted), op.offset, op.offset + op.limit)
         elif any(vectors[op.query]):
-            vector = self._sized(vectors[op.query])
+            vector = self._fit_size(vectors[op.query])
             found = items.fetch_pages(
                 lambda limit, offset: self._nearest(op, wanted, vector, limit, offset), size, start
             )
@@ -242,12 +242,12 @@ class CofioLangGraphStore(Closing, BaseStore):
         fitting = (each for each in found if _fits(each[0], wanted))
         return islice(fitting, op.offset - start, op.offset - start + op.limit)
 
-    def _listed(self, op: SearchOp, wanted: items.ItemFilter, limit: int, offset: int) -> list[Found]:
+    def _list_items(self, op: SearchOp, wanted: items.ItemFilter, limit: int, offset: int) -> list[Found]:
         scope = items.make_scope(op.namespace_prefix)
         records = self.engine.list(scope, kinds=items.KINDS, filter=wanted.filter, limit=limit, offset=offset)
         return [(record, None) for record in records]
 
-    def _searched(self, op: SearchOp, wanted: items.ItemFilter) -> list[Found]:
+    def _search_items(self, op: SearchOp, wanted: items.ItemFilter) -> list[Found]:
         """The best, as many as are asked for at least, if there are so many that fit."""
         enough = op.offset + op.limit
         hits: list[Hit] = []
@@ -258,9 +258,9 @@ class CofioLangGraphStore(Closing, BaseStore):
             found = [(hit.record, hit.score) for hit in hits if _fits(hit.record, wanted)]
             if len(hits) < size or len(found) >= enough:
                 return found
-        return [*found, *self._beyond(op, wanted, hits)]
+        return [*found, *self._search_beyond(op, wanted, hits)]
 
-    def _beyond(self, op: SearchOp, wanted: items.ItemFilter, hits: Sequence[Hit]) -> list[Found]:
+    def _search_beyond(self, op: SearchOp, wanted: items.ItemFilter, hits: Sequence[Hit]) -> list[Found]:
         """What answers a search after as many hits as one can have: all that fit are looked at, some at a time.
 
         Scores are shares of the best one's. So that they can be compared, these are looked at each time.
@@ -268,7 +268,7 @@ class CofioLangGraphStore(Closing, BaseStore):
         by_words = max(hits, key=lambda hit: _strength(hit.why.keyword)).record.id
         by_meaning = max(hits, key=lambda hit: _strength(hit.why.semantic)).record.id
         seen = {hit.record.id for hit in hits}
-        listed = items.fetch_pages(lambda limit, offset: self._listed(op, wanted, limit, offset), items.PAGE)
+        listed = items.fetch_pages(lambda limit, offset: self._list_items(op, wanted, limit, offset), items.PAGE)
         left = [record.id for record, _ in listed if record.id not in seen and _fits(record, wanted)]
         found: list[Found] = []
         for at in range(0, len(left), _AT_ONCE):
@@ -297,7 +297,7 @@ class CofioLangGraphStore(Closing, BaseStore):
         cut = sorted({each[: op.max_depth] for each in fitting})
         return cut[op.offset : op.offset + op.limit]
 
-    def _extended(self, read: Sequence[Record]) -> list[Change]:
+    def _extend_expiry(self, read: Sequence[Record]) -> list[Change]:
         """What lets items last from this read on as long as they were put for."""
         changes: dict[str, Change] = {}
         for record in read:
@@ -325,15 +325,15 @@ class CofioLangGraphStore(Closing, BaseStore):
 
     def _put(self, op: PutOp, vectors: Vectors) -> Put:
         seconds = None if op.ttl is None else op.ttl * 60
-        given = {part: self._sized(vectors[text]) for part, text in self._parts(op) if any(vectors[text])}
-        lasting = None if op.ttl is None else self._lasting(op.ttl)
-        with _naming("data", "value"):
+        given = {part: self._fit_size(vectors[text]) for part, text in self._parts(op) if any(vectors[text])}
+        lasting = None if op.ttl is None else self._expires_at(op.ttl)
+        with _name_field("data", "value"):
             draft = items.build_draft(
                 op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None, expires_at=lasting
             )
         return Put(draft=draft, how="key")
 
-    def _lasting(self, minutes: float) -> datetime:
+    def _expires_at(self, minutes: float) -> datetime:
         try:
             return self.engine.expiry(minutes * 60)
         except Invalid:
@@ -361,7 +361,7 @@ class CofioLangGraphStore(Closing, BaseStore):
             for number, text in enumerate(texts):
                 yield (f"{path}.{number}" if len(texts) > 1 else path), text
 
-    def _sized(self, vector: Sequence[float]) -> Sequence[float]:
+    def _fit_size(self, vector: Sequence[float]) -> Sequence[float]:
         dims = (self.index_config or {}).get("dims")
         if dims is not None and len(vector) != dims:
             raise ValueError(f"index: embed gave a vector of {len(vector)} numbers where dims says {dims}")
@@ -372,7 +372,7 @@ def _tokens(path: str) -> list[str] | str:
     return path if path == items.WHOLE else tokenize_path(path)
 
 
-def _paired(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
+def _pair_vectors(texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> dict[str, Sequence[float]]:
     if len(vectors) != len(texts):
         raise ValueError(f"index: embed gave {len(vectors)} vectors for {len(texts)} texts")
     return dict(zip(texts, vectors, strict=True))
@@ -411,7 +411,7 @@ def _matches(namespace: Namespace, condition: MatchCondition) -> bool:
 
 
 @contextmanager
-def _naming(field: str, named: str) -> Iterator[None]:
+def _name_field(field: str, named: str) -> Iterator[None]:
     """Name a field as the caller does, in what is said of it."""
     try:
         yield
@@ -421,7 +421,7 @@ def _naming(field: str, named: str) -> Iterator[None]:
         raise Invalid(named if error.field == field else error.field, error.problem) from None
 
 
-def _asked(op: SearchOp, own: bool) -> SearchOp:
+def _normalize_search(op: SearchOp, own: bool) -> SearchOp:
     """A search with a question that the engine can search for; white space is none."""
     if op.query is not None and not isinstance(op.query, str):
         raise TypeError(f"query: expected a string, got {type(op.query).__name__}")
@@ -436,7 +436,7 @@ def _check_page(limit: object, offset: object) -> None:
             raise ValueError(f"{name}: {value} is below 0")
 
 
-def _checked(op: PutOp) -> PutOp:
+def _check_put(op: PutOp) -> PutOp:
     """A put with a copy of its value, which the caller may go on to change; raises TypeError or Invalid."""
     if op.value is not None and not isinstance(op.value, Mapping):
         raise TypeError(f"value: expected a dict or None, got {type(op.value).__name__}")

@@ -12,8 +12,8 @@ from ...system.disk import sync_path
 from ...system.windows_names import make_folder_name
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
-from .named_files import NamesCheckpointer, spelled
-from .shelf import Clock
+from .document_checkpointer import Clock
+from .named_files import NamedFilesCheckpointer, encode_name
 
 __all__ = ["FileCheckpointer"]
 
@@ -21,7 +21,7 @@ _UNFINISHED = (TEMPORARY, ".part")  # the second as earlier versions wrote them
 _PATIENCE = 100
 
 
-class FileCheckpointer(NamesCheckpointer):
+class FileCheckpointer(NamedFilesCheckpointer):
     """Keeps each checkpoint in a file of its own, `BASE_DIR/THREAD/TURN.ID.json`, which people can read too.
 
     A file is written elsewhere, brought to the disk and then named, so that it is there whole or not at all, also after
@@ -46,15 +46,7 @@ class FileCheckpointer(NamesCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities(
-            search=True,
-            metadata_query=True,
-            vacuum=True,
-            branching=True,
-            list_threads=True,
-            list_with_metadata=True,
-            persistent_checkpoint_ids=True,
-        )
+        return CheckpointerCapabilities.all_but("ttl")
 
     def get_storage_path(self) -> Path:
         """Get the folder of the checkpoints."""
@@ -62,7 +54,7 @@ class FileCheckpointer(NamesCheckpointer):
 
     async def get_disk_usage(self, thread_id: str | None = None) -> int:
         """Count the bytes of a thread's files, or of all."""
-        return await across(self._size, None if thread_id is None else spelled(thread_id))
+        return await across(self._size, None if thread_id is None else encode_name(thread_id))
 
     async def vacuum(self, older_than_days: int = 30) -> int:
         """Forget old checkpoints, and what writers that were stopped half way left behind."""

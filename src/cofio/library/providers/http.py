@@ -15,7 +15,7 @@ from ...values.records import MAX_KEY, check_text
 from ..checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from ..concurrency import across
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
-from .shelf import check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, taken
+from .document_checkpointer import check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, refuse_target
 
 if TYPE_CHECKING:
     from ..state import AgentState
@@ -154,9 +154,11 @@ class HTTPCheckpointer(BaseCheckpointer):
         if answer.status_code == 404:
             return None
         if answer.status_code in (400, 413, 422):
-            raise Invalid("checkpoint", f"refused by {self.base_url}: {_said(answer)}")
+            raise Invalid("checkpoint", f"refused by {self.base_url}: {_parse_error(answer)}")
         if not answer.is_success:
-            raise Unavailable(f"{self.base_url} answered {answer.status_code} to {method} {path}: {_said(answer)}")
+            raise Unavailable(
+                f"{self.base_url} answered {answer.status_code} to {method} {path}: {_parse_error(answer)}"
+            )
         return answer
 
     def _ask(self, method: str, path: str, body: str | None = None) -> Any:
@@ -215,7 +217,7 @@ class HTTPCheckpointer(BaseCheckpointer):
 
     def _copy(self, source: str, target: str) -> bool:
         if self._ids(target, 1):
-            raise taken(target)
+            raise refuse_target(target)
         ids = self._ids(source, _LISTED)
         if len(ids) == _LISTED:  # perhaps not all of them
             raise Invalid("source_thread_id", f"has {_LISTED:,} checkpoints or more; a server lists no more at once")
@@ -268,5 +270,5 @@ def _state(found: object) -> dict[str, Any]:
     return state
 
 
-def _said(answer: httpx2.Response) -> str:
+def _parse_error(answer: httpx2.Response) -> str:
     return answer.text.strip()[:300] or answer.reason_phrase

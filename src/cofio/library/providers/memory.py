@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from ..checkpointer import CheckpointerCapabilities
-from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode
+from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode
 
 __all__ = ["MemoryCheckpointer"]
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Kept(NamedTuple):
+class _StoredCheckpoint(NamedTuple):
     """A checkpoint as text, so that what a caller does to a state he got or gave changes nothing here."""
 
     state: str
@@ -25,7 +25,7 @@ class _Kept(NamedTuple):
     turn: int
 
 
-class MemoryCheckpointer(ShelfCheckpointer):
+class MemoryCheckpointer(DocumentCheckpointer):
     """Keeps checkpoints in a dict; they are gone when the process ends, and no other process sees them.
 
     Everything works but a time to live; `search` reads all that there is, and finds words within words too.
@@ -34,21 +34,13 @@ class MemoryCheckpointer(ShelfCheckpointer):
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         super().__init__(clock=clock)
-        self._kept: dict[str, dict[str, _Kept]] = {}
+        self._kept: dict[str, dict[str, _StoredCheckpoint]] = {}
         self._turn = 0
         self._lock = threading.RLock()
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities(
-            search=True,
-            metadata_query=True,
-            vacuum=True,
-            branching=True,
-            list_threads=True,
-            list_with_metadata=True,
-            persistent_checkpoint_ids=True,
-        )
+        return CheckpointerCapabilities.all_but("ttl")
 
     def clear(self) -> None:
         """Forget everything."""
@@ -76,7 +68,7 @@ class MemoryCheckpointer(ShelfCheckpointer):
             self._turn += 1
             there = self._kept.setdefault(thread, {})
             there.pop(id, None)
-            there[id] = _Kept(kept, about, self._now(), self._turn)
+            there[id] = _StoredCheckpoint(kept, about, self._now(), self._turn)
 
     def _get(self, thread: str, id: str | None) -> Document | None:
         with self._lock:

@@ -20,9 +20,9 @@ from urllib.parse import unquote
 
 from ...values.errors import Unavailable
 from ...values.times import from_micros, to_micros
-from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, taken
+from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode, refuse_target
 
-__all__ = ["NamesCheckpointer", "spelled", "unspelled"]
+__all__ = ["NamedFilesCheckpointer", "decode_name", "encode_name"]
 
 _LAST = 2**63
 _NAME = re.compile(r"([0-9a-f]{16})\.([^.]+)\.json")
@@ -44,7 +44,7 @@ class _Entry(NamedTuple):
         return from_micros(self.turn // 1000)
 
 
-class NamesCheckpointer(ShelfCheckpointer):
+class NamedFilesCheckpointer(DocumentCheckpointer):
     """A shelf of documents that have names; a subclass lists, reads, writes and erases them."""
 
     def __init__(self, *, clock: Clock | None = None, pretty: bool = False) -> None:
@@ -73,7 +73,7 @@ class NamesCheckpointer(ShelfCheckpointer):
         """Take a document away; whether it was there."""
 
     def _put(self, thread: str, id: str, state: dict[str, Any], metadata: dict[str, Any], *, fresh: bool) -> None:
-        there = self._all(spelled(thread), None if not fresh else 1)
+        there = self._all(encode_name(thread), None if not fresh else 1)
         added = self._add(thread, id, state, metadata, max((each.turn for each in there), default=0))
         for each in there:
             if each.spelling == added.spelling and each.turn < added.turn:
@@ -81,7 +81,7 @@ class NamesCheckpointer(ShelfCheckpointer):
 
     def _add(self, thread: str, id: str, state: dict[str, Any], metadata: dict[str, Any], after: int) -> _Entry:
         """Write a document of a later turn than `after`."""
-        folder, spelling, turn = spelled(thread), spelled(id), self._next(after)
+        folder, spelling, turn = encode_name(thread), encode_name(id), self._next(after)
         entry = _Entry(folder, f"{_LAST - turn:016x}.{spelling}.json", turn, spelling)
         document = {
             "checkpoint_id": id,
@@ -95,7 +95,7 @@ class NamesCheckpointer(ShelfCheckpointer):
 
     def _copy(self, source: str, target: str) -> bool:
         if self._has(target, None):
-            raise taken(target)
+            raise refuse_target(target)
         copied = False
         for document in self._documents(source):  # each has an id of its own, and there was none before
             self._add(target, document.id, document.state, document.metadata, 0)
@@ -110,8 +110,8 @@ class NamesCheckpointer(ShelfCheckpointer):
             return self._last
 
     def _get(self, thread: str, id: str | None) -> Document | None:
-        folder = spelled(thread)
-        spelling = None if id is None else spelled(id)
+        folder = encode_name(thread)
+        spelling = None if id is None else encode_name(id)
         for _ in range(_PATIENCE):
             there = self._all(folder, 1 if spelling is None else None)
             entry = next((each for each in there if spelling in (None, each.spelling)), None)
@@ -143,16 +143,16 @@ class NamesCheckpointer(ShelfCheckpointer):
             ) from None
 
     def _has(self, thread: str, id: str | None) -> bool:
-        folder = spelled(thread)
+        folder = encode_name(thread)
         if id is None:
             return bool(self._all(folder, 1))
-        spelling = spelled(id)
+        spelling = encode_name(id)
         return any(entry.spelling == spelling for entry in self._all(folder))
 
     def _ids(self, thread: str, limit: int) -> list[str]:
         ids: list[str] = []
-        for entry in self._current(spelled(thread)):
-            known = unspelled(entry.spelling)
+        for entry in self._current(encode_name(thread)):
+            known = decode_name(entry.spelling)
             if known is None and (document := self._document(entry)):
                 known = document.id
             if known is not None:
@@ -162,7 +162,7 @@ class NamesCheckpointer(ShelfCheckpointer):
         return ids
 
     def _headings(self, thread: str | None, limit: int) -> Iterator[Heading]:
-        entries = self._current(None if thread is None else spelled(thread))
+        entries = self._current(None if thread is None else encode_name(thread))
         for entry in entries:
             if limit < 1:
                 return
@@ -172,18 +172,18 @@ class NamesCheckpointer(ShelfCheckpointer):
                 yield document
 
     def _documents(self, thread: str | None = None) -> Iterator[Document]:
-        for entry in reversed(self._current(None if thread is None else spelled(thread))):
+        for entry in reversed(self._current(None if thread is None else encode_name(thread))):
             document = self._document(entry)
             if document is not None:
                 yield document
 
     def _remove(self, thread: str, id: str | None) -> bool:
-        spelling = None if id is None else spelled(id)
-        return self._erase_all(each for each in self._all(spelled(thread)) if spelling in (None, each.spelling))
+        spelling = None if id is None else encode_name(id)
+        return self._erase_all(each for each in self._all(encode_name(thread)) if spelling in (None, each.spelling))
 
     def _expunge(self, heading: Heading) -> bool:
-        spelling = spelled(heading.id)
-        there = [each for each in self._all(spelled(heading.thread)) if each.spelling == spelling]
+        spelling = encode_name(heading.id)
+        there = [each for each in self._all(encode_name(heading.thread)) if each.spelling == spelling]
         return bool(there) and there[0].turn == heading.turn and self._erase_all(there)
 
     def _erase_all(self, entries: Iterable[_Entry]) -> bool:
@@ -191,7 +191,7 @@ class NamesCheckpointer(ShelfCheckpointer):
         oldest_first = sorted(entries, key=lambda each: each.turn)
         return sum(self._erase(entry.folder, entry.name) for entry in oldest_first) > 0
 
-    def _older(self, than: datetime) -> int:
+    def _delete_older(self, than: datetime) -> int:
         # One listing is enough: what is saved again after it has another name, and stays.
         each_one: dict[tuple[str, str], list[_Entry]] = {}
         for entry in self._all(None):
@@ -202,7 +202,7 @@ class NamesCheckpointer(ShelfCheckpointer):
         seen = set()
         for entry in self._current(None):
             if entry.folder not in seen:
-                thread = unspelled(entry.folder)
+                thread = decode_name(entry.folder)
                 if thread is None:
                     document = self._document(entry)
                     if document is None:
@@ -225,7 +225,7 @@ class NamesCheckpointer(ShelfCheckpointer):
         return list(current.values())
 
 
-def spelled(id: str) -> str:
+def encode_name(id: str) -> str:
     """Write an id as a name, a different one for each id, on every file system.
 
     Small letters, digits, `-` and `_` stand for themselves, any other byte of its UTF-8 is `%` and two digits: so no
@@ -238,6 +238,6 @@ def spelled(id: str) -> str:
     return f"{written[:80]}~{hashlib.sha256(id.encode()).hexdigest()}"
 
 
-def unspelled(name: str) -> str | None:
+def decode_name(name: str) -> str | None:
     """Read an id from its name; None for one that was too long, which only the document knows."""
     return None if "~" in name else unquote(name)

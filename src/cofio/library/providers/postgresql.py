@@ -18,7 +18,7 @@ from ...values.json_values import is_same_json
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
-from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, score, taken
+from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode, refuse_target, score
 
 try:
     import psycopg
@@ -63,7 +63,7 @@ _LIVE = "(expires_at IS NULL OR expires_at > clock_timestamp())"
 _HEAD = "thread_id, checkpoint_id, created_at, metadata::text, turn"
 
 
-class PostgreSQLCheckpointer(ShelfCheckpointer):
+class PostgreSQLCheckpointer(DocumentCheckpointer):
     """Keeps checkpoints in a table, which it makes when it is not there; every call is one transaction.
 
     Metadata has an index. `search` goes through the table: the server finds the checkpoints that hold the words, and
@@ -113,16 +113,7 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities(
-            search=True,
-            metadata_query=True,
-            vacuum=True,
-            branching=True,
-            ttl=True,
-            list_threads=True,
-            list_with_metadata=True,
-            persistent_checkpoint_ids=True,
-        )
+        return CheckpointerCapabilities.all_but()
 
     async def close(self) -> None:
         """Close the connection; the next call opens a new one."""
@@ -138,9 +129,9 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
         try:
             return await super()._cross(call, *args, **kwargs)
         except psycopg.Error as error:
-            raise self._told(error) from None  # its text may have a part of the connection string
+            raise self._translate_errors(error) from None  # its text may have a part of the connection string
 
-    def _told(self, error: psycopg.Error) -> CofioError:
+    def _translate_errors(self, error: psycopg.Error) -> CofioError:
         """Say what to check. What the server says has no secret; what the driver says of a connection may have."""
         said = error.diag.message_primary or ""
         if isinstance(error, psycopg.DataError) or (error.sqlstate or "").startswith("54"):
@@ -205,7 +196,7 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
             return cursor.fetchall()
 
     @contextmanager
-    def _streamed(self, columns: str, where: str, values: list[Any]) -> Iterator[Iterable[tuple[Any, ...]]]:
+    def _stream_rows(self, columns: str, where: str, values: list[Any]) -> Iterator[Iterable[tuple[Any, ...]]]:
         """Have rows come as they are asked for, newest first: all of them might be more than there is room for."""
         with self._transaction() as cursor, cursor.connection.cursor("cofio") as rows:
             rows.execute(f"SELECT {columns} FROM {self._table} WHERE {_LIVE} AND {where} ORDER BY turn DESC", values)
@@ -234,7 +225,7 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
     def _expunge(self, heading: Heading) -> bool:
         return self._delete("turn = %s", [heading.turn]) > 0
 
-    def _older(self, than: datetime) -> int:
+    def _delete_older(self, than: datetime) -> int:
         self._delete(f"NOT {_LIVE}", [])  # gone for its readers already
         return self._delete("created_at < %s", [than])
 
@@ -259,15 +250,15 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
             rows = cursor.fetchall()
             cursor.execute(f"SELECT 1 FROM {self._table} WHERE {_LIVE} AND thread_key = %s LIMIT 1", [_key(target)])
             if cursor.fetchone():
-                raise taken(target)
+                raise refuse_target(target)
             for name, state, metadata in rows:
                 self._insert(cursor, target, name, state, metadata)
         return bool(rows)
 
-    def _matching(self, key: str, value: Any, limit: int) -> list[Heading]:
+    def _find_matching(self, key: str, value: Any, limit: int) -> list[Heading]:
         # The index finds what contains the value; whether it is the very same, we look ourselves.
         where = "metadata::jsonb @> %s::jsonb"
-        with self._streamed(_HEAD, where, [encode({key: value})]) as rows:
+        with self._stream_rows(_HEAD, where, [encode({key: value})]) as rows:
             found = (each for each in map(_heading, rows) if is_same_json(each.metadata.get(key), value))
             return list(islice(found, limit))
 
@@ -279,7 +270,7 @@ class PostgreSQLCheckpointer(ShelfCheckpointer):
         asked = [word for word in words if word.isascii() and "ss" not in word]
         likes = " AND ".join(["(state ILIKE %s OR metadata::text ILIKE %s)"] * len(asked)) or "true"
         values = [f"%{word.translate(_ESCAPES)}%" for word in asked for _ in range(2)]
-        with self._streamed(f"{_HEAD}, state", likes, values) as rows:
+        with self._stream_rows(f"{_HEAD}, state", likes, values) as rows:
             scored = ((score(each, words), each) for each in map(_document, rows))
             best = nlargest(limit, (pair for pair in scored if pair[0]), key=lambda pair: (pair[0], pair[1].turn))
         return [{**each.plain(), "score": float(points)} for points, each in best]

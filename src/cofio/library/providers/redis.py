@@ -13,7 +13,7 @@ from ...values.errors import Unavailable
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
-from .shelf import Clock, Document, Heading, ShelfCheckpointer, decode, encode, taken
+from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode, refuse_target
 
 try:
     from redis import Redis
@@ -151,7 +151,7 @@ return any
 """
 
 
-class RedisCheckpointer(ShelfCheckpointer):
+class RedisCheckpointer(DocumentCheckpointer):
     """Keeps checkpoints in a Redis server, each save in one atomic step, however many processes save at once.
 
     They are as durable as the server was set up to be. What asks for the metadata of all threads goes through all of
@@ -191,15 +191,7 @@ class RedisCheckpointer(ShelfCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities(
-            metadata_query=True,
-            vacuum=True,
-            branching=True,
-            ttl=True,
-            list_threads=True,
-            list_with_metadata=True,
-            persistent_checkpoint_ids=True,
-        )
+        return CheckpointerCapabilities.all_but("search")
 
     async def close(self) -> None:
         """Close the connections to the server."""
@@ -288,7 +280,7 @@ class RedisCheckpointer(ShelfCheckpointer):
     def _copy(self, source: str, target: str) -> bool:
         copied = self._run(self._copy_script, source, target, self._now().isoformat(), self._ttl)
         if copied < 0:
-            raise taken(target)
+            raise refuse_target(target)
         return bool(copied)
 
     def __repr__(self) -> str:

@@ -11,8 +11,8 @@ from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import across
-from .named_files import NamesCheckpointer
-from .shelf import Clock
+from .document_checkpointer import Clock
+from .named_files import NamedFilesCheckpointer
 
 try:
     import boto3
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class S3Checkpointer(NamesCheckpointer):
+class S3Checkpointer(NamedFilesCheckpointer):
     """Keeps each checkpoint in an object of its own, `PREFIX/THREAD/TURN.ID.json`; a listing begins with the newest.
 
     There is no index to keep up, so any number of machines can save at once and lose nothing; where their clocks
@@ -69,14 +69,7 @@ class S3Checkpointer(NamesCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities(
-            metadata_query=True,
-            vacuum=True,
-            branching=True,
-            list_threads=True,
-            list_with_metadata=True,
-            persistent_checkpoint_ids=True,
-        )
+        return CheckpointerCapabilities.all_but("search", "ttl")
 
     async def close(self) -> None:
         """Close the connections to the store."""
@@ -97,9 +90,9 @@ class S3Checkpointer(NamesCheckpointer):
         try:
             return await super()._cross(call, *args, **kwargs)
         except (BotoCoreError, ClientError) as error:
-            raise self._told(error) from None  # its text has the endpoint, which may hold a secret
+            raise self._translate_errors(error) from None  # its text has the endpoint, which may hold a secret
 
-    def _told(self, error: BotoCoreError | ClientError) -> CofioError:
+    def _translate_errors(self, error: BotoCoreError | ClientError) -> CofioError:
         """Say what to check."""
         if isinstance(error, ParamValidationError):
             return Invalid("bucket", f"{self.bucket!r} can be the name of none")

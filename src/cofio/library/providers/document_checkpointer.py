@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Clock",
     "Document",
+    "DocumentCheckpointer",
     "Heading",
-    "ShelfCheckpointer",
     "check_ids",
     "check_limit",
     "check_metadata",
     "checkpoint_of",
     "decode",
     "encode",
+    "refuse_target",
     "score",
-    "taken",
 ]
 
 P = ParamSpec("P")
@@ -74,7 +74,7 @@ class Document(Heading):
     state: dict[str, Any]
 
 
-class ShelfCheckpointer(BaseCheckpointer):
+class DocumentCheckpointer(BaseCheckpointer):
     """A checkpointer over a shelf of documents; a subclass says how one is put there, found, listed and removed.
 
     The verbs with an underscore are synchronous and run in a thread, several at a time. Ids are any text of up to 1,024
@@ -123,18 +123,18 @@ class ShelfCheckpointer(BaseCheckpointer):
 
     def _copy(self, source: str, target: str) -> bool:
         if self._has(target, None):
-            raise taken(target)
+            raise refuse_target(target)
         copied = False
         for document in self._documents(source):
             self._put(target, document.id, document.state, document.metadata, fresh=False)
             copied = True
         return copied
 
-    def _older(self, than: datetime) -> int:
+    def _delete_older(self, than: datetime) -> int:
         """Remove what is older; how many."""
         return sum(self._expunge(each) for each in list(self._headings(None, MOST)) if each.created_at < than)
 
-    def _matching(self, key: str, value: Any, limit: int) -> list[Heading]:
+    def _find_matching(self, key: str, value: Any, limit: int) -> list[Heading]:
         found = (
             heading
             for heading in self._headings(None, MOST)
@@ -189,14 +189,16 @@ class ShelfCheckpointer(BaseCheckpointer):
         self._require_capability("search")
         check_text("query", query, MAX_KEY)
         check_limit(limit)
-        return await self._cross(self._search, words_of(query), limit)
+        return await self._cross(self._search, split_words(query), limit)
 
     async def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> list[dict[str, Any]]:
         self._require_capability("metadata_query")
         check_text("key", key, MAX_KEY)
         check_metadata({key: value})
         check_limit(limit)
-        return [heading.plain() for heading in await self._cross(self._matching, key, value, limit)] if limit else []
+        return (
+            [heading.plain() for heading in await self._cross(self._find_matching, key, value, limit)] if limit else []
+        )
 
     async def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any] | None:
         self._require_capability("metadata_query")
@@ -212,7 +214,7 @@ class ShelfCheckpointer(BaseCheckpointer):
         now = self._now()
         if days >= now.toordinal() - 1:
             return 0  # no datetime is that old
-        return await self._cross(self._older, now - timedelta(days=days))
+        return await self._cross(self._delete_older, now - timedelta(days=days))
 
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
         self._require_capability("branching")
@@ -224,7 +226,7 @@ class ShelfCheckpointer(BaseCheckpointer):
         self._require_capability("list_threads")
         check_limit(limit)
         check_text("pattern", pattern, MAX_KEY)
-        return await self._cross(self._matching_threads, limit, pattern) if limit else []
+        return await self._cross(self._list_matching_threads, limit, pattern) if limit else []
 
     async def list_with_metadata(self, limit: int = 100) -> list[dict[str, Any]]:
         self._require_capability("list_with_metadata")
@@ -234,7 +236,7 @@ class ShelfCheckpointer(BaseCheckpointer):
     def _plain(self, limit: int) -> list[dict[str, Any]]:
         return [heading.plain() for heading in self._headings(None, limit)]
 
-    def _matching_threads(self, limit: int, pattern: str) -> list[str]:
+    def _list_matching_threads(self, limit: int, pattern: str) -> list[str]:
         # Upper and lower case are told apart, as they are in the ids themselves.
         return list(islice((thread for thread in self._threads() if fnmatch.fnmatchcase(thread, pattern)), limit))
 
@@ -272,7 +274,7 @@ def check_limit(limit: object) -> None:
     check_int("limit", limit, 0, MOST)
 
 
-def taken(thread: str) -> Invalid:
+def refuse_target(thread: str) -> Invalid:
     """Say that a copy needs a thread of its own."""
     return Invalid("dest_thread_id", f"the thread {thread!r} has checkpoints already; delete it first")
 
@@ -305,7 +307,7 @@ def decode(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Get the words of a query, in the form in which they are compared."""
     return _WORD.findall(text.casefold())
 
