@@ -31,7 +31,7 @@ from cofio.doors.rest import http as rest
 from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
 from cofio.secrets.policy import POLICY, Door, SecretAction, admit
-from cofio.vault.lifecycle import Beside
+from cofio.vault.lifecycle import AttachedVault
 
 from ..importing.everos import make
 from ..importing.peer import Peer
@@ -72,7 +72,7 @@ def served(store: Path) -> Iterator[TestClient]:
     """The application, as `cofio serve` puts it together."""
     settings = Settings.load(store)
     memory = Memory(StoreAddress(folder=store), settings, say=lambda _: None)
-    vault = Beside(store, settings)
+    vault = AttachedVault(store, settings)
     door = rest.Door.open(memory.engine, UTC, mirror=vault.mirror(memory.engine))
     whole = make_app(
         make_server(Handlers(Surface(memory))),

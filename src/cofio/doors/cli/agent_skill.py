@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..mcp import skill as ours
 from .atomic import put, read
-from .parser import misused
+from .parser import report_misuse
 from .terminal import note, output
 
 _DONE = {
@@ -20,7 +20,7 @@ _DONE = {
 }
 
 
-def skill(args: Namespace) -> int:
+def manage_skill(args: Namespace) -> int:
     """Show the skill, or install it."""
     if args.verb == "show":
         return _show(args)
@@ -37,7 +37,7 @@ def _show(args: Namespace) -> int:
 
 def _install(args: Namespace) -> int:
     if args.path == "":
-        return misused(args, "--path is empty; name a file or a folder")
+        return report_misuse(args, "--path is empty; name a file or a folder")
     path = _place(args)
     change = _change(read(path))
     if change == "replaced" and not args.force:

@@ -34,7 +34,7 @@ from ...config.trust import is_versioned
 from ...content import FetchPolicy
 from ...system.processes import claim_address
 from ...values.errors import Invalid, Unavailable
-from ...vault.lifecycle import Beside
+from ...vault.lifecycle import AttachedVault
 from .. import threads
 from ..display import neutralise_line
 from ..lazy_memory import Memory
@@ -289,7 +289,7 @@ def run(
     # Calls and jobs end before the memory that they write to is closed.
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
-        vault = stack.enter_context(closing(Beside(home, settings)))
+        vault = stack.enter_context(closing(AttachedVault(home, settings)))
         listening = stack.enter_context(_listen(host, port))
         engine = memory.engine  # what is wrong with the store is said now, not to the first client
         door = rest.Door.open(
