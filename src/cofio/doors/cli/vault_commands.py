@@ -19,7 +19,7 @@ from .terminal import Bar, count_noun, count_records, note, output
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
     from ...engine.engine import Engine
-    from ...vault.sync import Said, Synced
+    from ...vault.sync import Finding, SyncResult
     from ...vault.vault import Vault
 
 EVEROS = "everos"
@@ -31,9 +31,9 @@ def manage_vault(args: Namespace) -> int:
     with _open_vault(args) as (vault, conversations):
         if args.verb == "status":
             return _status(args, vault)
-        from ...vault.sync import Syncing
+        from ...vault.sync import VaultSync
 
-        syncing = Syncing(vault, conversations)
+        syncing = VaultSync(vault, conversations)
         with Bar("looking at files") as bar:
             if args.verb == "adopt":
                 synced = syncing.adopt(bar)
@@ -102,12 +102,12 @@ def find_faults(engine: Engine, store: Path) -> list[str]:
 
 
 def _status(args: Namespace, vault: Vault) -> int:
-    files, now = vault.state.files(), vault.stamps()
+    files, now = vault.journal.files(), vault.stamps()
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]
     conflicts: list[Json] = [*vault.conflicts()]
-    faults = vault.state.faults()
-    unfinished = len(vault.state.pending())
-    said = f"the vault has {count_noun(vault.state.total(), 'entry', 'entries')} in {count_noun(len(now), 'file')}"
+    faults = vault.journal.faults()
+    unfinished = len(vault.journal.pending())
+    said = f"the vault has {count_noun(vault.journal.total(), 'entry', 'entries')} in {count_noun(len(now), 'file')}"
     said += f"; {count_noun(len(changed), 'file')} to look at" if changed else ""
     said += f"; {count_noun(len(conflicts), 'conflict')}" if conflicts else ""
     detached = vault.detachment
@@ -116,7 +116,7 @@ def _status(args: Namespace, vault: Vault) -> int:
     elif unfinished or vault.stale:
         said += "; not all is written yet: `cofio vault sync` does that"
     output(as_json=args.json).done(
-        said, folder=str(vault.folder), entries=vault.state.total(), files=len(now), changed=changed,
+        said, folder=str(vault.folder), entries=vault.journal.total(), files=len(now), changed=changed,
         conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale, detached=detached,
     )  # fmt: skip
     sys.stdout.flush()
@@ -131,7 +131,7 @@ def _status(args: Namespace, vault: Vault) -> int:
     return 1 if conflicts or faults or detached else 0
 
 
-def _tell(args: Namespace, synced: Synced) -> int:
+def _tell(args: Namespace, synced: SyncResult) -> int:
     told = {
         "taken in": synced.edited, "back": synced.returned, "forgotten": synced.deleted, "written": synced.written,
         "in conflict": synced.conflicts, "not from here": synced.strange, "not readable": synced.unreadable,
@@ -155,7 +155,7 @@ def _tell(args: Namespace, synced: Synced) -> int:
     return 1 if synced.problems else 0
 
 
-def _json(said: Sequence[Said]) -> list[Json]:
+def _json(said: Sequence[Finding]) -> list[Json]:
     return [{"path": each.path, "entry": each.entry, "text": each.text} for each in said]
 
 
@@ -210,9 +210,9 @@ def import_everos(args: Namespace) -> int:
 
 def _attach(args: Namespace, vault: Vault, conversations: Conversations) -> None:
     """Have a vault follow this memory again, now that the memory has all of it."""
-    from ...vault.sync import Syncing
+    from ...vault.sync import VaultSync
 
     if vault.detachment and not vault.attachment.is_of_another():
-        Syncing(vault, conversations).adopt()
+        VaultSync(vault, conversations).adopt()
         note("the vault follows this memory again")
     settle_loss(resolve_store(args.store))
