@@ -17,17 +17,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, NewCheckpoint, PendingWrite, ThreadKey
 from ..backends.interface import Backend
 from ..text.tokenizer import query_words
+from ..values.changes import normalize_ttl
 from ..values.errors import Invalid, Unavailable
 from ..values.query import MAX_QUERY
 from ..values.records import check_int, check_text
+from ..values.times import from_micros, to_micros
 from .cache import SizedCache
 from .chains import BaseChoice, LoadedState, Step, build_state, delete_and_rebase, encode_next
 from .deltas import State, same
@@ -44,8 +46,6 @@ MOST_HEADS = 1000
 TRIES = 5
 PURGED_AT_ONCE = 200
 INDEXED_AT_ONCE = 200
-_LONGEST = 365_000 * 86_400.0  # seconds
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -333,7 +333,7 @@ class Checkpoints:
 
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
-        at = _micros(self._backend.now()) - age // _MICROSECOND
+        at = to_micros(self._backend.now()) - age // _MICROSECOND
         with self._snapshot() as rows:
             old = [row for row in rows.list_rows(space) if row.created_at < at]
         return self.remove(space, [(row.thread, row.ns, row.id) for row in old]) if old else 0
@@ -342,14 +342,14 @@ class Checkpoints:
         """Remove what expired before then; how many."""
 
         def work(rows: CheckpointRows) -> Sequence[int]:
-            expired = rows.list_expired(PURGED_AT_ONCE, _micros(before))
+            expired = rows.list_expired(PURGED_AT_ONCE, to_micros(before))
             for thread in dict.fromkeys(thread for thread, _, _ in expired):
                 delete_and_rebase(rows, thread, [row for other, row, _ in expired if other == thread])
                 rows.prune(thread, [which for other, _, which in expired if other == thread])
             return [row for _, row, _ in expired]
 
         with self._snapshot() as rows:
-            if not rows.list_expired(1, _micros(before)):
+            if not rows.list_expired(1, to_micros(before)):
                 return 0
         count = 0
         while some := self._count_deleted(self._transact(work)):
@@ -469,8 +469,8 @@ def _checkpoint(
 ) -> Checkpoint:
     return Checkpoint(
         thread=row.thread, ns=row.ns, id=row.id, parent=row.parent,
-        metadata=json.loads(row.metadata) if metadata is None else metadata, created_at=_moment(row.created_at),
-        expires_at=None if row.expires_at is None else _moment(row.expires_at), state=state, pending=pending,
+        metadata=json.loads(row.metadata) if metadata is None else metadata, created_at=from_micros(row.created_at),
+        expires_at=None if row.expires_at is None else from_micros(row.expires_at), state=state, pending=pending,
     )  # fmt: skip
 
 
@@ -497,20 +497,13 @@ def _check_name(field: str, name: str) -> None:
 
 def lifetime(ttl: float | timedelta) -> timedelta:
     """How long something lasts, given in seconds or as a timedelta; raises Invalid for what is no such time."""
-    if isinstance(ttl, timedelta):
-        length = ttl
-    elif isinstance(ttl, bool) or not isinstance(ttl, int | float) or not -_LONGEST < ttl < _LONGEST:
-        raise Invalid("ttl", "expected seconds, up to a thousand years of them, or a timedelta")
-    else:
-        length = timedelta(seconds=ttl)
-    if not timedelta(0) < length <= timedelta(seconds=_LONGEST):
-        raise Invalid("ttl", "is not more than nothing and up to a thousand years")
-    return length
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def _moment(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    try:
+        return cast(timedelta, normalize_ttl(ttl))
+    except Invalid:
+        is_small = isinstance(ttl, timedelta) or (
+            isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl <= 0
+        )
+        problem = "is not more than nothing and up to a thousand years"
+        if not is_small:
+            problem = "expected seconds, up to a thousand years of them, or a timedelta"
+        raise Invalid("ttl", problem) from None

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import apsw
 
+from ...values.times import from_micros, to_micros
 from ..interface import Progress
 from . import checks
-from .conditions import micros
 from .copy_target import Copy
 from .database import Database, fetch, translated
-from .store_time import moment, steady
+from .store_time import steady
 from .word_index import State, WordIndex
 
 
@@ -49,7 +49,7 @@ class SqliteMaintenance:
 
     def stats(self) -> dict[str, int | str]:
         """Numbers about the store for people."""
-        return _stats(self._database, self._folder, micros(self._clock()))
+        return _stats(self._database, self._folder, to_micros(self._clock()))
 
 
 def _copy_database(database: Database, target: Path, progress: Progress | None) -> None:
@@ -101,7 +101,7 @@ def _stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
         "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
         "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
         "background_fault": state.fault,
-        "updated": moment(state.updated).isoformat() if state.updated else "",
+        "updated": from_micros(state.updated).isoformat() if state.updated else "",
     }
     return numbers | {f"vectors:{name}": count for name, count in vectors}
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...values.errors import Unavailable
+from ...values.times import to_micros
 from ..interface import EmbedBatch, Progress
 from . import checks
 from .checkpoint_rows import deleted_words, merge_words
-from .conditions import micros
 from .database import Database, fetch, translated
 from .record_rows import RecordTransaction
 from .store_time import correct_time, steady
@@ -86,9 +86,9 @@ class DerivedWork:
     def purge(self, before: datetime) -> int:
         """Remove the records that expired before then."""
         with self._database.reading() as connection:
-            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
+            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (to_micros(before),)).get:
                 return 0
-        return self._database.write(lambda connection: RecordTransaction(connection, before).purge(micros(before)))
+        return self._database.write(lambda connection: RecordTransaction(connection, before).purge(to_micros(before)))
 
     def waiting(self, embedder: str) -> int:
         """How many records have no vector of their present text."""
@@ -104,7 +104,7 @@ class DerivedWork:
         held = checks.held_log(self._database)
         if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
             self._truncated = time.monotonic()
-        at = micros(self._clock())
+        at = to_micros(self._clock())
         with self._database.reading() as connection:
             updated = State.read(connection).updated
             ahead = steady(at, updated) < updated
