@@ -333,9 +333,9 @@ class Checkpoints:
 
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
-        at = to_micros(self._backend.now()) - age // _MICROSECOND
-        with self._snapshot() as rows:
-            old = [row for row in rows.list_rows(space) if row.created_at < at]
+        with self._backend.snapshot() as snapshot:
+            at = to_micros(snapshot.now) - age // _MICROSECOND
+            old = [row for row in snapshot.checkpoints.list_rows(space) if row.created_at < at]
         return self.remove(space, [(row.thread, row.ns, row.id) for row in old]) if old else 0
 
     def purge(self, before: datetime) -> int:
@@ -500,10 +500,8 @@ def lifetime(ttl: float | timedelta) -> timedelta:
     try:
         return cast(timedelta, normalize_ttl(ttl))
     except Invalid:
-        is_small = isinstance(ttl, timedelta) or (
-            isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl <= 0
-        )
-        problem = "is not more than nothing and up to a thousand years"
-        if not is_small:
-            problem = "expected seconds, up to a thousand years of them, or a timedelta"
+        is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
+        problem = "expected seconds, up to a thousand years of them, or a timedelta"
+        if isinstance(ttl, timedelta) or (is_number and ttl <= 0):
+            problem = "is not more than nothing and up to a thousand years"
         raise Invalid("ttl", problem) from None

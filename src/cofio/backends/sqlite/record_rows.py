@@ -20,7 +20,7 @@ from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from .checkpoint_rows import SqliteCheckpoints
 from .conditions import within
 from .database import fetch, raise_schema
-from .store_time import correct_time, steady
+from .store_time import compute_store_time, correct_time
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -116,7 +116,7 @@ class RecordRows:
         self._connection = connection
         self._do = connection.execute
         self._clock = now
-        self._at = steady(to_micros(now), updated)
+        self._at = compute_store_time(to_micros(now), updated)
         self.now = from_micros(self._at)
 
     @cached_property

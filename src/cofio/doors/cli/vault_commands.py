@@ -14,7 +14,7 @@ from ...engine.opening import resolve_store, settle_loss
 from ...values.errors import Unavailable
 from ...values.records import Json
 from .context import load_settings, open_memory, settle
-from .terminal import Bar, counted, note, output
+from .terminal import Bar, count_noun, counted, note, output
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
@@ -26,9 +26,9 @@ EVEROS = "everos"
 SHOWN = 20  # how many of the same sort are named
 
 
-def vault(args: Namespace) -> int:
-    """See how the vault is, take in what people did to it, or write it anew."""
-    with _opened(args) as (vault, conversations):
+def manage_vault(args: Namespace) -> int:
+    """See how the vault is, take in what people did to it, or write it again."""
+    with _open_vault(args) as (vault, conversations):
         if args.verb == "status":
             return _status(args, vault)
         from ...vault.sync import VaultSync
@@ -46,7 +46,7 @@ def vault(args: Namespace) -> int:
 
 
 @contextmanager
-def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
+def _open_vault(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
     from ...conversations.conversations import Conversations
     from ...vault.journal import JournalError
     from ...vault.lifecycle import vaulted
@@ -62,7 +62,7 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
 
 
 @contextmanager
-def followed(
+def follow_vault(
     args: Namespace, engine: Engine, left: str = "what is forgotten may still be in the files of the vault"
 ) -> Iterator[Vault | None]:
     """The vault that is to follow a command; None where there is none that could, and then what is `left` is told."""
@@ -107,9 +107,9 @@ def _status(args: Namespace, vault: Vault) -> int:
     conflicts: list[Json] = [*vault.conflicts()]
     faults = vault.journal.faults()
     unfinished = len(vault.journal.pending())
-    said = f"the vault has {_number(vault.journal.total(), 'entry', 'entries')} in {_number(len(now), 'file')}"
-    said += f"; {_number(len(changed), 'file')} to look at" if changed else ""
-    said += f"; {_number(len(conflicts), 'conflict')}" if conflicts else ""
+    said = f"the vault has {count_noun(vault.journal.total(), 'entry', 'entries')} in {count_noun(len(now), 'file')}"
+    said += f"; {count_noun(len(changed), 'file')} to look at" if changed else ""
+    said += f"; {count_noun(len(conflicts), 'conflict')}" if conflicts else ""
     detached = vault.detachment
     if detached:
         said += "; it is left alone"
@@ -149,7 +149,7 @@ def _tell(args: Namespace, synced: SyncResult) -> int:
             note(f"{each.path}{f' {each.entry}' if each.entry else ''}: {each.text}")
     if synced.refused:
         note(
-            f"{_number(len(synced.refused), 'entry', 'entries')} seem to have been removed by mistake, and are not"
+            f"{count_noun(len(synced.refused), 'entry', 'entries')} seem to have been removed by mistake, and are not"
             " forgotten: `cofio vault rebuild` writes them again, `cofio vault sync --force` forgets them"
         )
     return 1 if synced.problems else 0
@@ -159,7 +159,7 @@ def _json(said: Sequence[Finding]) -> list[Json]:
     return [{"path": each.path, "entry": each.entry, "text": each.text} for each in said]
 
 
-def take(args: Namespace) -> int:
+def import_everos(args: Namespace) -> int:
     """Take over the memory of EverOS, which stays as it is."""
     from ...conversations.conversations import Conversations
     from ...importers.everos import has_memory
@@ -216,7 +216,3 @@ def _attach(args: Namespace, vault: Vault, conversations: Conversations) -> None
         VaultSync(vault, conversations).adopt()
         note("the vault follows this memory again")
     settle_loss(resolve_store(args.store))
-
-
-def _number(count: int, noun: str, many: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"

@@ -1,0 +1,219 @@
+"""The commands that look after a memory: its numbers, its indexes, its health, its model."""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...engine.opening import exists, find_loss
+from ...system.disk import has_permissions
+from ...values.errors import Unavailable
+from ...values.query import MAX_LIST, AllOf, Where
+from ...values.records import Kind
+from ...values.scopes import CONVERSATIONS
+from ...values.stats import Stats
+from ..web.tokens import Tokens
+from . import vault_commands
+from .context import count_waiting, load_settings, open_memory
+from .terminal import Bar, Checkup, count_noun, counted, output, size
+from .visibility import count_internal
+
+if TYPE_CHECKING:
+    from ...config.address import StoreAddress
+    from ...config.settings import Settings
+    from ...engine.engine import Engine
+
+LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
+
+
+def show_stats(args: Namespace) -> int:
+    """Show the numbers."""
+    with open_memory(args) as engine:
+        numbers = engine.stats()
+        internal = count_internal(engine)
+    output(as_json=args.json).numbers(numbers, _describe(numbers, internal))
+    return 0
+
+
+def _describe(stats: Stats, internal: int) -> dict[str, str]:
+    """The numbers as people read them: what is nothing and says nothing is left out."""
+    index = f" and {size(stats.bytes_index)} of word index"
+    codes = f" and {size(stats.bytes_vectors)} of vector codes" if stats.bytes_vectors else ""
+    described = {
+        "store": stats.store,
+        "records": _describe_records(stats, internal),
+        "words": f"{stats.words:,}",
+        "that expire": f"{stats.expiring:,}" if stats.expiring else "",
+        "checkpoints": f"{stats.checkpoints:,} of {count_noun(stats.threads, 'thread')}" if stats.threads else "",
+        "vectors": ", ".join(f"{count:,} by {name}" for name, count in stats.vectors.items()) or "none",
+        "waiting": _describe_backlog(stats.waiting_for_index, stats.waiting_for_vectors),
+        "meaning": stats.meaning,
+        "size": f"{size(stats.bytes_database)} of database{index}{codes}",
+        "unmerged log": f"{size(stats.bytes_log)} of the database" if stats.bytes_log else "",
+        "fault": stats.background_fault,
+        "last change": stats.updated[:19].replace("T", " ") + " UTC" if stats.updated else "never",
+        "versions": f"schema {stats.schema}, SQLite {stats.software[1]}",
+    }
+    return {name: value for name, value in described.items() if value}
+
+
+def _describe_records(stats: Stats, internal: int) -> str:
+    """How many records there are, and how many of them are shown only when asked for."""
+    own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
+    expired = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
+    return f"{stats.records - internal:,}{own}{expired}"
+
+
+def _describe_backlog(words: int, vectors: int) -> str:
+    """What is still to be done to records, if anything."""
+    waits = [f"{counted(words)} for the word index"] if words else []
+    waits += [f"{counted(vectors)} for vectors"] if vectors else []
+    return " and ".join(waits) or "nothing"
+
+
+def reindex(args: Namespace) -> int:
+    """Rebuild what is derived."""
+    with open_memory(args) as engine:
+        if args.vectors and engine.embedder() is None and engine.settings.embedder != "none":
+            # Else every vector would be thrown away, with nothing to make new ones.
+            raise Unavailable("there is no model to embed with, so nothing was changed: run `cofio model install`")
+        count = engine.count()
+        with Bar("words", expect=count if args.vectors else count_waiting(engine)) as bar:
+            engine.reindex(bar, vectors=args.vectors)
+        left = count_waiting(engine)
+    output(as_json=args.json).done(f"indexed {counted(count)}", records=count, waiting_for_vectors=left)
+    return 0
+
+
+def check_memory(args: Namespace) -> int:
+    """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
+    from ...embed.provision import read_state
+    from ...embed.runtime import find_telemetry
+
+    address, settings = load_settings(args)
+    home = address.home
+    facts = {"store": str(address)}
+    problems: list[str] = []
+    warnings: list[str] = []
+    mended: list[str] = []
+    try:
+        with open_memory(args) as engine, Bar("checking") as bar:
+            within = engine.check(bar)
+            problems = found = _find_faults_around(address) + vault_commands.find_faults(engine, home) + within
+            fix = args.fix and not engine.read_only
+            if args.fix and not fix:
+                warnings.append("nothing can be mended: the memory is read-only here")
+            if found and fix:
+                home.chmod(0o700)
+                Tokens(home).make_private()
+                if within:
+                    engine.reindex(bar)
+                problems = _find_faults_around(address) + vault_commands.find_faults(engine, home) + engine.check(bar)
+                mended = [fault for fault in found if fault not in problems]
+            if fix:
+                engine.scrub()
+            deleted = _describe_remains(engine)
+            numbers, internal = engine.stats(), count_internal(engine)
+            if settings.llm_base_url:
+                facts["llm"] = _describe_llm(engine, settings)
+        facts["records"] = _describe_records(numbers, internal)
+        facts["database"] = size(numbers.bytes_database)
+        waits = f"{counted(numbers.waiting_for_vectors)} waiting for a vector"
+        facts["embedder"] = f"{numbers.embedder}, {waits}"
+        facts["deleted"] = deleted
+        if settings.embedder != "none" and numbers.meaning != "on":
+            warnings.append(f"meaning is {numbers.meaning}; until then records are found by their words only")
+    except Unavailable as error:
+        if not exists(address):
+            raise
+        problems = [*(problems or _find_faults_around(address)), str(error)]
+    state = read_state(settings.models_folder)
+    words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
+    words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
+    facts["model"] = words[state.kind]
+    facts["permissions"] = f"{home.stat().st_mode & 0o777:04o}"
+    facts["disk"] = f"{size(shutil.disk_usage(home).free)} free"
+    if leftover := find_telemetry():
+        facts["telemetry"] = (
+            f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
+            "It can be removed"
+        )
+    output(as_json=args.json).checkup(Checkup(problems=problems, warnings=warnings, mended=mended, facts=facts))
+    return 1 if problems else 0
+
+
+def _describe_remains(engine: Engine) -> str:
+    """Whether files still hold what was deleted."""
+    remains = engine.remains()
+    if not remains:
+        return "nothing of it is left in the index"
+    return f"{' and '.join(remains)} are still in files: `cofio doctor --fix` removes them now, a server bit by bit"
+
+
+def _describe_llm(engine: Engine, settings: Settings) -> str:
+    """How the model that betters conversations is getting on: what waits for it, and why."""
+
+    waits = AllOf(Where("data.task", "=", "refine"), Where("data.status", "in", ("queued", "running", "waiting")))
+    jobs = engine.list(CONVERSATIONS, kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
+    if not jobs:
+        return f"{settings.llm_model}, nothing waits for it"
+    reasons = [job.data["error"] for job in jobs if isinstance(job.data, dict) and job.data.get("error")]
+    why = f": {reasons[0]}" if reasons else ""
+    return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
+
+
+def _find_faults_around(address: StoreAddress) -> list[str]:
+    """What is wrong around the memory rather than in it."""
+    faults, home = [], address.home
+    mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
+    if mode & 0o077 and has_permissions():
+        faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")
+    if free < LEAST_SPACE:
+        faults.append(f"the disk of {home} has only {size(free)} left; free some space")
+    return [*faults, *filter(None, [find_loss(address)]), *Tokens(home).check()]
+
+
+def manage_model(args: Namespace) -> int:
+    """See to the model."""
+    from ...embed.install import install
+    from ...embed.minilm import ID
+    from ...embed.provision import follow, forget, read_state
+
+    _, settings = load_settings(args)
+    models = settings.models_folder
+    state = read_state(models)
+    there = state.kind == "ready"
+    taken = _measure(models / ID) if there else 0
+    if args.verb == "status":
+        said = {
+            "ready": f"{ID} is installed in {models} ({size(taken)})",
+            "fetching": f"{ID} is being fetched into {models} ({state.percent})",
+            "failed": f"{ID} is not in {models}: {state.reason}",
+            "missing": f"{ID} is not in {models}: run `cofio model install`",
+            "unreadable": state.reason,
+        }[state.kind]
+    else:
+        source = Path(args.source).expanduser() if args.source else None
+        with Bar("fetching the weights") as bar:
+
+            def report(stage: str, share: float) -> None:
+                bar(stage, round(100 * share), 100)
+
+            if source is None and not args.force:
+                follow(models, report)
+            install(models, source=source, force=args.force, progress=report)
+        forget(models)
+        said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
+        there, state, taken = True, read_state(models), _measure(models / ID)
+    output(as_json=args.json).done(
+        said, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
+        folder=str(models / ID), bytes=taken, embedder=settings.embedder,
+    )  # fmt: skip
+    return 0
+
+
+def _measure(folder: Path) -> int:
+    """The bytes of the folder's files."""
+    return sum(file.stat().st_size for file in folder.glob("*"))
