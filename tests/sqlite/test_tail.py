@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite import word_index as index_of_words
-from cofio.backends.sqlite.conditions import micros
 from cofio.backends.sqlite.searcher import SnapshotSearch
 from cofio.backends.sqlite.word_index import IndexSnapshot, WordIndex
 from cofio.text.tokenizer import query_words
 from cofio.values.query import Bounds
+from cofio.values.times import to_micros
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
     def find(self, word: str, bounds: Bounds, limit: int) -> tuple[SnapshotSearch, dict[int, float]]:
         """The scores of the records that are found by a word, and the search that found them."""
-        search = SnapshotSearch(self.connection, self.snapshot, bounds, micros(NOW), self.vectors)
+        search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.vectors)
         candidates = search.candidates(query_words(word), None, None, depth=limit, flat_depth=limit)
         return search, {row: match.score for row, match in candidates.keyword.items()}
 

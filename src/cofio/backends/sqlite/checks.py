@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 
 from ...values.progress import Progress
+from ...values.times import from_micros
 from .database import Database, fetch
-from .store_time import moment
 from .word_index import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
@@ -107,7 +107,7 @@ def _check_progress(embedder: str | None, connection: apsw.Connection) -> Iterat
     for what, upto, at in works:
         count = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (upto,)).get
         if count and at and state.updated - at > STUCK_MICROS:
-            yield f"{count} records wait for {what}, last brought up to date at {moment(at):%Y-%m-%d %H:%M} UTC"
+            yield f"{count} records wait for {what}, last brought up to date at {from_micros(at):%Y-%m-%d %H:%M} UTC"
     if state.tail_seq > state.indexed_seq:
         yield "the word index is incomplete: older records cannot be found by words until it is rebuilt"
     if state.fault:

@@ -22,8 +22,9 @@ from ...text.bm25 import WordScore
 from ...values.errors import Unavailable
 from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE, Record
+from ...values.times import to_micros
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
-from .conditions import micros, within, within_scope
+from .conditions import within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, record_of
@@ -137,7 +138,7 @@ class SqliteSearcher:
         return self._search
 
     def _search_on(self, snapshot: IndexSnapshot) -> SnapshotSearch:
-        at = compute_store_time(micros(self._clock()), snapshot.state.updated)
+        at = compute_store_time(to_micros(self._clock()), snapshot.state.updated)
         self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes.vectors)
         return self._search
 

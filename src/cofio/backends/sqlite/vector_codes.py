@@ -39,7 +39,7 @@ SMALL = 4096  # so few rows are scored by int8 at once, without the bits
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
 _HEADER = 64
-_KIND_NO = {str(kind): number for number, kind in enumerate(Kind)}
+_KIND_NO = {str(kind): kind.number for kind in Kind}
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
