@@ -12,7 +12,7 @@ import apsw
 from ..interface import Progress
 from .database import Database, fetch
 from .store_time import moment
-from .word_index import Damaged, State, WordIndex
+from .word_index import IndexDamage, IndexState, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
 LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep, at which it is told
@@ -75,7 +75,7 @@ def _integrity(connection: apsw.Connection) -> Iterator[str]:
 
 
 def _counters(connection: apsw.Connection) -> Iterator[str]:
-    state = State.read(connection)
+    state = IndexState.read(connection)
     records, words = connection.execute("SELECT count(*), ifnull(sum(words), 0) FROM record").get
     if (records, words) != (state.records, state.words):
         yield f"the counters say {state.records} records of {state.words} words; there are {records} of {words}"
@@ -94,7 +94,7 @@ def _tags(connection: apsw.Connection) -> Iterator[str]:
 
 def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
     """Derived work that nobody does: fine for a moment, a fault when the store has long been in use since."""
-    state = State.read(connection)
+    state = IndexState.read(connection)
     works = [("the word index", state.indexed_seq, state.indexed_at)]
     works += fetch(connection, "SELECT 'vectors', seen_seq, seen_at FROM embedder WHERE name = ?", (embedder,))
     for what, upto, at in works:
@@ -112,9 +112,9 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
     with database.borrowed() as connection:
         state, loaded, tail = words.open_snapshot(connection)
         try:
-            entries = loaded.entries() if loaded else []
-            torn = words.damage(loaded) if loaded else []
-        except Damaged as error:
+            entries = loaded.list_rows() if loaded else []
+            torn = words.find_damage(loaded) if loaded else []
+        except IndexDamage as error:
             entries, torn = [], [str(error)]
         truth: dict[int, int] = dict(connection.execute("SELECT no, seq FROM record"))
         new = set(
@@ -146,8 +146,8 @@ def _codes(database: Database, folder: Path) -> Iterator[str]:
         if orphans:
             yield f"{orphans} vectors belong to no record"
         if segments:
-            from .vector_codes import faulty
+            from .vector_codes import is_faulty
 
             for embedder, low, high, name in segments:
-                if faulty(connection, folder / name, embedder, low, high):
+                if is_faulty(connection, folder / name, embedder, low, high):
                     yield f"vectors/{name} is missing, torn or out of date"

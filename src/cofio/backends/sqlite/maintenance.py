@@ -15,7 +15,7 @@ from .conditions import micros
 from .copy_target import Copy
 from .database import Database, fetch, translated
 from .store_time import moment, steady
-from .word_index import State, WordIndex
+from .word_index import IndexState, WordIndex
 
 
 class SqliteMaintenance:
@@ -72,7 +72,7 @@ def _copy_database(database: Database, target: Path, progress: Progress | None) 
 def _stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
     """Numbers about the store for people."""
     with database.reading() as connection:
-        state = State.read(connection)
+        state = IndexState.read(connection)
         vectors = fetch(
             connection,
             "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",

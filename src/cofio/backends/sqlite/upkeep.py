@@ -23,7 +23,7 @@ from .record_rows import RecordTransaction
 from .store_time import correct_time, steady
 from .upkeep_lock import UpkeepLock
 from .vector_rows import count_waiting, drop_vectors, fetch_batch, store_batch
-from .word_index import State, WordIndex
+from .word_index import IndexState, WordIndex
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -106,7 +106,7 @@ class DerivedWork:
             self._truncated = time.monotonic()
         at = micros(self._clock())
         with self._database.reading() as connection:
-            updated = State.read(connection).updated
+            updated = IndexState.read(connection).updated
             ahead = steady(at, updated) < updated
             ended = any(
                 connection.execute(
@@ -146,8 +146,8 @@ class DerivedWork:
         """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
         with self._database.reading() as connection:
             found = {"words of checkpoints": int(deleted_words(connection))}
-        found["words of records"] = self._words.remains()
-        found["vectors"] = sum(self.vectors(name).remains() for name in self._coded())
+        found["words of records"] = self._words.count_stale()
+        found["vectors"] = sum(self.vectors(name).count_stale() for name in self._coded())
         return found
 
     def removals(self) -> int:

@@ -12,7 +12,7 @@ from ...text.tokenizer import embed_text
 from ...values.records import NOT_SEARCHABLE
 from ..interface import EmbedBatch, ToEmbed
 from .database import fetch
-from .word_index import State
+from .word_index import IndexState
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -27,7 +27,7 @@ _TextRow = tuple[int, int, int, str, str, str, str, str]
 def fetch_batch(connection: apsw.Connection, embedder: str, limit: int) -> EmbedBatch | None:
     """Return the next records that need a vector, oldest change first; None when all have one."""
     number, seen = _read_embedder(connection, embedder)
-    newest = State.read(connection).seq
+    newest = IndexState.read(connection).seq
     if seen >= newest:
         return None
     rows: list[_TextRow] = fetch(
