@@ -23,7 +23,7 @@ import pytest
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.install import PACKAGE, PINS, install
 
 # Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
@@ -170,7 +170,7 @@ def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.Monk
 def memory(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    with Engine.open(store_address, settings=chosen, embedder=Hashed(), clock=clock) as opened:
+    with Engine.open(store_address, settings=chosen, embedder=HashedEmbedder(), clock=clock) as opened:
         yield opened
 
 

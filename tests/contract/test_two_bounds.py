@@ -13,7 +13,7 @@ from tests.waiting import PATIENCE
 
 from cofio import AllOf, Draft, Engine, Kind, Query, Record, Scope, Where
 from cofio.backends.interface import Backend
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.text.tokenizer import query_words
 from cofio.values.query import Bounds, Filter, Mode
 
@@ -121,7 +121,7 @@ def test_two_searchers_that_are_open_at_once_and_asked_in_turn_see_their_own(
     backend: Backend, remember: Callable[..., list[Record]]
 ) -> None:
     records = remember(*drafts())
-    embedder = Hashed()
+    embedder = HashedEmbedder()
     vector, words = embedder.embed(["common words"])[0], query_words("common words")
 
     @settings(max_examples=25)

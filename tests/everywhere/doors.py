@@ -24,7 +24,7 @@ from cofio.config.address import StoreAddress
 from cofio.doors import cli
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.memory_tool import http as memory_tool
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.library.cofio_store import CofioStore
 from cofio.library.langgraph.store import CofioLangGraphStore
 
@@ -62,7 +62,7 @@ class Doors:
             pipes = Pipes(memory)
             stack.callback(pipes.close)
             self.mcp = Tools(pipes)
-            self.api, _ = stack.enter_context(serving(self.store, embedder=Hashed()))
+            self.api, _ = stack.enter_context(serving(self.store, embedder=HashedEmbedder()))
             tool = Starlette(routes=memory_tool.routes(lambda: self.api.engine))
             self._files = stack.enter_context(TestClient(tool, base_url="http://localhost"))
             self.animus = Inside()

@@ -9,7 +9,7 @@ import pytest
 
 from cofio import Engine
 from cofio.conversations.conversations import Conversations, Project
-from cofio.importers.everos import found
+from cofio.importers.everos import has_memory
 from cofio.values.records import Kind
 from cofio.vault.recovery import Taken, take
 
@@ -97,8 +97,8 @@ def test_what_was_learned_since_is_numbered_after_what_was_taken_over(memory: En
 
 
 def test_a_product_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    assert not found(tmp_path)
-    assert found(make(tmp_path / "everos"))
+    assert not has_memory(tmp_path)
+    assert has_memory(make(tmp_path / "everos"))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from cofio.content import Unreadable
 from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.retrieval import MemoryQuery
 from cofio.doors.cli import main
-from cofio.embed.hashed import Hashed
-from cofio.knowledge import Documents, Stored, Upload, get_topic_path, summarise_topic
+from cofio.embed.hashed import HashedEmbedder
+from cofio.knowledge import Documents, StoredDocument, Upload, get_topic_path, summarise_topic
 from cofio.knowledge.documents import SEARCHED_FOR_SECRETS, UNSEARCHED_FILE
 from cofio.knowledge.originals import PART
 from cofio.knowledge.uploads import UNSAFE_FILE
@@ -49,7 +49,7 @@ SECRET = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
 @pytest.fixture
 def engine(store: StoreAddress) -> Iterator[Engine]:
     """An empty memory."""
-    with Engine.open(store, settings=SETTINGS, embedder=Hashed()) as engine:
+    with Engine.open(store, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         yield engine
 
 
@@ -64,7 +64,7 @@ def upload(text: str = GUIDE, title: str = "Kitchen", name: str = "kitchen.md", 
     return Upload(data=text.encode(), title=title, name=name, mime="text/markdown", category=category)
 
 
-def text_of(documents: Documents, stored: Stored, place: Project = HERE) -> str:
+def text_of(documents: Documents, stored: StoredDocument, place: Project = HERE) -> str:
     """What a document's topics say together."""
     return "".join(topic.text for topic in documents.read_whole(place, stored.record.id)[1])
 

@@ -157,7 +157,7 @@ class Conversations:
         messages = _messages(turns)
         if not whole and len(messages) < UNASKED and all(message.role != "user" for message in messages):
             return []
-        ends = self._extractor.boundaries(messages, self._zone) if messages else []
+        ends = self._extractor.find_boundaries(messages, self._zone) if messages else []
         if whole and messages:
             ends = [*ends, len(messages)]
         return [turns[start:end] for start, end in zip([0, *ends], ends, strict=False)]

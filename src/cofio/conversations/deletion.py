@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import Extractor
-from ..extract.profiles import rejoin, without
+from ..extract.profiles import remove_messages, restore_messages
 from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIST, AllOf, Filter, Where
@@ -177,7 +177,7 @@ class MemoryDeleter:
             if profile is None or profile.id in gone:
                 continue
             before = dict(fields(profile))
-            after = without(before, messages)
+            after = remove_messages(before, messages)
             if after is None:
                 changes.append(Delete(id=profile.id, if_version=profile.version))
                 counts[Kind.PROFILE] += 1
@@ -198,7 +198,7 @@ class MemoryDeleter:
         if len(remaining) < 2:
             counts[Kind.SKILL] += 1
             return Delete(id=skill.id, if_version=skill.version)
-        edit = skill_edit(skill, self._extractor.skill(select_cases(known, left)), left)
+        edit = skill_edit(skill, self._extractor.build_skill(select_cases(known, left)), left)
         data = {**cast("dict[str, Json]", edit.fields["data"]), **merge_sources([*map(fields, reversed(remaining))])}
         return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
 
@@ -242,7 +242,7 @@ def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
 
 def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
     """A profile with nothing but what it has from some messages."""
-    data = rejoin({}, fields(profile), messages)
+    data = restore_messages({}, fields(profile), messages)
     return replace(profile, data=data, text=profile_put(profile.scope, data, 0).draft.text)
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import Case, Extraction, Extractor, Fact, Message, Skill
-from ..extract.profiles import merged, without
+from ..extract.profiles import merge_entries, remove_messages
 from ..values.changes import Change, Delete, Edit, Put
 from ..values.query import MAX_LIST, Where
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope
@@ -82,7 +82,7 @@ class Refiner:
             record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
         }
         before = {
-            user: without(dict(fields(profile)), said) or {}
+            user: remove_messages(dict(fields(profile)), said) or {}
             for user, profile in profiles.items()
             if profile is not None
         }
@@ -97,7 +97,7 @@ class Refiner:
             entries = better.profiles.get(user, ())
             profile = profiles[user]
             if entries or profile is not None:
-                after = merged(before.get(user), entries, session=str(task["session_id"]))
+                after = merge_entries(before.get(user), entries, session=str(task["session_id"]))
                 if profile is None or after != fields(profile):
                     changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
         changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
@@ -184,7 +184,7 @@ class Refiner:
             name=record.title, description=str(before["description"]), content=str(before["content"]),
             confidence=cast(float, before["confidence"]), maturity=cast(float, before["maturity"]),
         )  # fmt: skip
-        told = self._reader.skill(cases, now, found=self._extractor.skill(cases))
+        told = self._reader.skill(cases, now, found=self._extractor.build_skill(cases))
         data = {**fields(record), **encode_skill(told), "extractor": self._reader.name}
         changed = {"title": told.name[:MAX_TITLE], "text": render_skill_text(data)[:LONGEST], "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)

@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
-from ..extract.profiles import merged
+from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
@@ -88,7 +88,7 @@ class Carver:
         if not homes:
             speaker = (agents or [stretch.messages[0].sender])[0]
             homes, parents = [project.owner("agent", speaker)], [writer.stretch_id]
-        writer.move_turns(homes, parents, found.heard)
+        writer.move_turns(homes, parents, found.own_texts)
         apply_mirrored(self._engine, self._mirror, writer.changes)
 
     def _list_profile_sentences(self, home: Scope) -> list[str]:
@@ -114,7 +114,7 @@ class _CaseGroup:
         """Whether one more case, which by those before it is part of `skill`, belongs here."""
         if skill is not None:
             return self.skill is skill
-        return any(extractor.alike(case, other) for other in self.fresh.values())
+        return any(extractor.are_alike(case, other) for other in self.fresh.values())
 
 
 @dataclass(slots=True)
@@ -178,7 +178,7 @@ class _StretchWriter:
             return
         old = self.engine.get(home, PROFILE, kind=Kind.PROFILE)
         before = None if old is None else dict(fields(old))
-        after = merged(before, entries, session=self.session)
+        after = merge_entries(before, entries, session=self.session)
         if after != before:
             self.changes.append(profile_put(home, after, 0 if old is None else old.version))
 
@@ -211,7 +211,9 @@ class _StretchWriter:
         skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
         groups: list[_CaseGroup] = []
         for key, case in fresh:
-            alike = {public_id(record): record for record in known if self.extractor.alike(case, decode_case(record))}
+            alike = {
+                public_id(record): record for record in known if self.extractor.are_alike(case, decode_case(record))
+            }
             ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(list_source_cases(skill))))
             old = ranked[0] if ranked and alike.keys() & set(list_source_cases(ranked[0])) else None
             group = next((each for each in groups if each.accepts(case, old, self.extractor)), None)
@@ -223,14 +225,14 @@ class _StretchWriter:
         for group in groups:
             if group.skill is not None:
                 together = [*list_source_cases(group.skill), *group.fresh]
-                grown = self.extractor.skill([*select_cases(known, together), *group.fresh.values()])
+                grown = self.extractor.build_skill([*select_cases(known, together), *group.fresh.values()])
                 self.changes.append(skill_edit(group.skill, grown, together, self.context))
             elif len(group.before) + len(group.fresh) > 1:
                 self._add_skill(home, group, numbers)
 
     def _add_skill(self, home: Scope, group: _CaseGroup, numbers: IdSequence) -> None:
         before = sorted(group.before.values(), key=lambda record: record.created_at)
-        grown = self.extractor.skill([*map(decode_case, before), *group.fresh.values()])
+        grown = self.extractor.build_skill([*map(decode_case, before), *group.fresh.values()])
         self._put(
             home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=render_skill_text(encode_skill(grown)),
             data={

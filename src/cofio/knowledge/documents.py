@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from ..content import Outline, Reading
+from ..content import ContentReader, Outline
 from ..conversations.conversations import Project
 from ..conversations.message_records import fields
 from ..conversations.retrieval import Answer, MemoryHit, MemoryQuery, score
@@ -49,7 +49,7 @@ Sort: TypeAlias = Literal["created_at", "updated_at", "title"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredDocument:
     """A document as it was just stored, and what its sender should know about it."""
 
     record: Record
@@ -60,18 +60,18 @@ class Documents:
     """The documents of one store."""
 
     def __init__(
-        self, engine: Engine, reading: Reading | None = None, *, door: Door = "rest",
+        self, engine: Engine, reading: ContentReader | None = None, *, door: Door = "rest",
         summariser: Summariser | None = None,
     ) -> None:  # fmt: skip
         """`door` says what becomes of secrets; `summariser` is a model, if there is one."""
         self.engine = engine
-        self._reading = reading or Reading()
+        self._reading = reading or ContentReader()
         self._door = door
         self._summariser = summariser
 
     # Changing.
 
-    def add(self, place: Project, upload: Upload) -> Stored:
+    def add(self, place: Project, upload: Upload) -> StoredDocument:
         """Take in a file as a new document: all of it, or nothing.
 
         Raises:
@@ -83,17 +83,17 @@ class Documents:
         same = self._same_file(place, made.digest)
         for _ in range(TRIES):
             known = f"d_{secrets.token_hex(8)}"
-            changes = made.changes(place, known, self._admitted)
+            changes = made.changes(place, known, self._admit)
             try:
                 record = self.engine.apply(changes.all)[0]
             except Conflict:  # the id is taken
                 continue
             assert isinstance(record, Record)
             twice = (f"the same file is here already, as the document {same.id}",) if same is not None else ()
-            return Stored(record=record, notes=(*made.notes, *changes.notes, *twice))
+            return StoredDocument(record=record, notes=(*made.notes, *changes.notes, *twice))
         raise Unavailable("no id was free for the document; try again")
 
-    def replace(self, place: Project, known: str, upload: Upload) -> Stored:
+    def replace(self, place: Project, known: str, upload: Upload) -> StoredDocument:
         """Put a file in a document's place, under its id: all of it, or the document stays as it was.
 
         A category that was given by hand stays, unless there is another in its place.
@@ -106,7 +106,7 @@ class Documents:
         kept = cast(str, data["category_id"]) if data.get("category_by") == "hand" else None
         made = self._make(upload, upload.category or kept)
         for _ in range(TRIES):
-            changes = made.changes(place, known, self._admitted)
+            changes = made.changes(place, known, self._admit)
             draft = changes.document
             edit = Edit(
                 id=known, fields={"title": draft.title, "text": draft.text, "data": draft.data},
@@ -118,8 +118,8 @@ class Documents:
                 before = self.read(place, known)
                 continue
             assert isinstance(record, Record)
-            return Stored(record=record, notes=(*made.notes, *changes.notes))
-        raise _busy()
+            return StoredDocument(record=record, notes=(*made.notes, *changes.notes))
+        raise _make_busy()
 
     def edit(
         self, place: Project, known: str, *, title: str | None = None, category: str | None = None
@@ -138,8 +138,8 @@ class Documents:
             before = self.read(place, known)
             changed: Names = []
             data = dict(fields(before))
-            draft = replace(_draft_of(before), title=before.title if title is None else title)
-            draft = self._admitted(draft)
+            draft = replace(_build_draft(before), title=before.title if title is None else title)
+            draft = self._admit(draft)
             if draft.title != before.title:
                 changed.append("title")
             if category is not None and category != data["category_id"]:
@@ -161,7 +161,7 @@ class Documents:
                 continue
             assert isinstance(record, Record)
             return record, changed
-        raise _busy()
+        raise _make_busy()
 
     def delete(self, place: Project, known: str) -> int | None:
         """Forget a document with its topics and its file; how many topics it had, None when there was no such one."""
@@ -176,7 +176,7 @@ class Documents:
             except Conflict:
                 continue
             return cast(int, fields(before)["topic_count"])
-        raise _busy()
+        raise _make_busy()
 
     # Reading.
 
@@ -223,7 +223,7 @@ class Documents:
         limit: int = 20, offset: int = 0,
     ) -> tuple[Records, int]:  # fmt: skip
         """A page of the project's documents, and how many there are; by title, `newest` is from Z to A."""
-        scope, wanted = get_documents_scope(place), _in_category(category)
+        scope, wanted = get_documents_scope(place), _filter_category(category)
         total = self.engine.count(scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted)
         if sort != "title":
             order: Literal["created", "changed"] = "created" if sort == "created_at" else "changed"
@@ -278,7 +278,7 @@ class Documents:
             if again.version == record.version:
                 return record, found
             record = again
-        raise _busy()
+        raise _make_busy()
 
     def _all(self, place: Project, wanted: Filter | None) -> Iterator[Record]:
         for start in range(0, 2**53, MAX_LIST):
@@ -295,12 +295,12 @@ class Documents:
         found = self.engine.list(get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
         return found[0] if found else None
 
-    def _admitted(self, draft: Draft) -> Draft:
+    def _admit(self, draft: Draft) -> Draft:
         return admit_draft(self._door, draft, allow=self.engine.settings.allow_secrets)
 
     def _make(self, upload: Upload, category: str | None) -> PreparedDocument:
         """Read a file, divide it, and find words for it; nothing is stored yet."""
-        read = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
+        read = self._reading.read_outline(upload.data, name=upload.name, mime=upload.mime)
         outline = self._admit_outline(read)
         topics = divide_document(outline, upload.title)
         by_model = ModelSummary()
@@ -318,7 +318,7 @@ class Documents:
         return PreparedDocument(
             upload=upload, topics=topics, by_model=by_model, category=chosen, category_by=by,
             digest=digest_file(upload.data),
-            unkept=UNSAFE_FILE if outline is not read else self._find_why_unkept(upload), notes=tuple(notes),
+            omission=UNSAFE_FILE if outline is not read else self._find_omission(upload), notes=tuple(notes),
         )  # fmt: skip
 
     def _admit_outline(self, outline: Outline) -> Outline:
@@ -327,7 +327,7 @@ class Documents:
         same = admit(self._door, given, allow=self.engine.settings.allow_secrets) is given
         return outline if same else mask_outline(outline)
 
-    def _find_why_unkept(self, upload: Upload) -> str:
+    def _find_omission(self, upload: Upload) -> str:
         """Why a file is not to be kept; a secret may also be where its reader does not look, as in a comment."""
         if self.engine.settings.allow_secrets:
             return ""
@@ -339,16 +339,16 @@ class Documents:
         return UNSAFE_FILE if find_secret(text) is not None else ""
 
 
-def _busy() -> Unavailable:
+def _make_busy() -> Unavailable:
     sentence = "too many are changing this document at once; try again"
     return Unavailable(sentence, public=sentence)
 
 
-def _in_category(category: str | None) -> Filter | None:
+def _filter_category(category: str | None) -> Filter | None:
     return None if category is None else Where("data.category_id", "=", category)
 
 
-def _draft_of(record: Record) -> Draft:
+def _build_draft(record: Record) -> Draft:
     return Draft(scope=record.scope, kind=record.kind, id=record.id, title=record.title, text=record.text)
 
 

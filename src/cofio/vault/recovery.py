@@ -55,7 +55,7 @@ def take(conversations: Conversations, path: Path, *, zone: tzinfo = UTC, progre
     taken, tree = Taken(), Tree(path)
     batch: list[Memory] = []
     taking = _Taking(conversations, taken, zone)
-    for number, memory in enumerate(tree.memories()):
+    for number, memory in enumerate(tree.read_memories()):
         # What hangs together, or is numbered together, is written together.
         if batch and (_home(batch[0]) != _home(memory) or batch[0].kind != memory.kind or len(batch) >= BATCH):
             taking.write(batch)
@@ -112,7 +112,7 @@ class _Taking:
                 here = self._here(home, memory, made)
                 if here is not None:
                     if memory.kind is Kind.EPISODE:
-                        self._episodes[str(memory.said.get("parent_id") or "")] = here.id
+                        self._episodes[str(memory.content.get("parent_id") or "")] = here.id
                         self._episodes[memory.id] = here.id
                     if here.id != made.id and not self._same(here, made):
                         taken.changed.append((memory.path, "a profile is here already, and stays as it is"))
@@ -123,7 +123,7 @@ class _Taking:
                 taken.refused.append((f"{memory.path} {memory.id}".strip(), str(error)))
                 continue
             if memory.kind is Kind.EPISODE:
-                self._episodes[str(memory.said.get("parent_id") or "")] = cast(str, made.id)
+                self._episodes[str(memory.content.get("parent_id") or "")] = cast(str, made.id)
                 self._episodes[memory.id] = cast(str, made.id)
             changes.append(Put(draft=made, how="key", if_version=0))
             taken.new += 1
@@ -161,12 +161,12 @@ class _Taking:
 
     def _profile(self, home: Scope, memory: Memory) -> Draft:
         fixed = ("id", "type", "schema_version", "user_id", "track", "content")
-        data = {name: value for name, value in memory.said.items() if name not in fixed}
+        data = {name: value for name, value in memory.content.items() if name not in fixed}
         for name in ("explicit_info", "implicit_traits"):
             if not isinstance(data.get(name, []), list):
                 raise Invalid(name, "is no list")
         whole: dict[str, Json] = {
-            "summary": memory.said["content"], "explicit_info": [], "implicit_traits": [], "profile_timestamp_ms": 0,
+            "summary": memory.content["content"], "explicit_info": [], "implicit_traits": [], "profile_timestamp_ms": 0,
             **data,
         }  # fmt: skip
         return replace(profile_put(home, whole, 0).draft, id=_id(memory))
@@ -174,12 +174,13 @@ class _Taking:
     def _draft(self, home: Scope, memory: Memory) -> Draft:
         if memory.kind is Kind.SKILL:
             return self._skill(home, memory)
-        said = cast("Mapping[str, str]", memory.said)
+        said = cast("Mapping[str, str]", memory.content)
         at = _time(said.get("timestamp"), self._zone)
         data: dict[str, Json] = {
             "session_id": said.get("session_id") or "", "parent_type": said.get("parent_type") or "memcell",
             "parent_id": said.get("parent_id") or "", "at": to_millis(at),
-            "senders": dict.fromkeys(markdown_entries.names(said.get("sender_ids") or ""), True), "extractor": SOURCE,
+            "senders": dict.fromkeys(markdown_entries.parse_names(said.get("sender_ids") or ""), True),
+            "extractor": SOURCE,
         }  # fmt: skip
         made = Draft(
             scope=home, kind=memory.kind, key=memory.id, id=_id(memory), data=data, source=SOURCE, created_at=at
@@ -206,7 +207,7 @@ class _Taking:
         return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **encode_case(case)})
 
     def _skill(self, home: Scope, memory: Memory) -> Draft:
-        said = memory.said
+        said = memory.content
         name = str(said.get("name") or "")
         if not name.strip() or not said["content"]:
             raise Invalid("skill", "has no name, or nothing in it")

@@ -21,7 +21,7 @@ from ..conversations.message_records import fields
 from ..conversations.mirror import VisibleRecord
 from ..conversations.stretches import profile_put
 from ..engine.engine import Engine
-from ..extract.profiles import rejoin
+from ..extract.profiles import restore_messages
 from ..importers import markdown_entries
 from ..system.disk import leads_elsewhere
 from ..text.jsonl import read_line, write_line
@@ -126,7 +126,7 @@ def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
     for record in records:
         held = _find_held(engine, record)
         if record.kind is Kind.PROFILE and isinstance(record.data, dict) and held is not None:
-            changes.append(profile_put(record.scope, rejoin(fields(held), record.data), held.version))
+            changes.append(profile_put(record.scope, restore_messages(fields(held), record.data), held.version))
         elif record.kind is Kind.SKILL and held is not None:
             if held.version == (record.version or 0) + 1:  # nobody else has changed it since
                 said = {"title": record.title, "text": record.text, "data": record.data}
@@ -153,10 +153,10 @@ def _infer(item: TrashItem) -> Draft:
         Invalid: it cannot be read.
     """
     if item.seen.kind in (Kind.PROFILE, Kind.SKILL):
-        data, _ = markdown_entries.divided(item.text)
+        data, _ = markdown_entries.split_front_matter(item.text)
     else:
-        said = markdown_entries.fields(item.text).lines
-        senders: Json = dict.fromkeys(markdown_entries.names(said.get("sender_ids", "")), True)
+        said = markdown_entries.parse_fields(item.text).lines
+        senders: Json = dict.fromkeys(markdown_entries.parse_names(said.get("sender_ids", "")), True)
         data = {"session_id": said.get("session_id", ""), "senders": senders}
     return Draft(scope=item.seen.scope, kind=item.seen.kind or Kind.NOTE, key=item.seen.key, data=data)
 

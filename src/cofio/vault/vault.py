@@ -333,7 +333,7 @@ class Vault:
         kept: dict[str, Known | None] = {}
         # Where nobody has been at the file, an entry that we do not know of is not there.
         untouched = held is not None and held.stamp == file.stamp
-        theirs = markdown_entries.found(text, [*file.known] if untouched else ids)
+        theirs = markdown_entries.find_entries(text, [*file.known] if untouched else ids)
         unrecorded: dict[VisibleRecord, str] = {}
         for each in sorted(ids, key=order):
             record = self._record(home, kind, each)
@@ -348,7 +348,14 @@ class Vault:
         end = text.find("\n---\n", 3) + 1 if text.startswith("---\n") else 0
         front = self.rendering.recounted(text[:end], *extent)
         self._replace(
-            path, file, held, front, markdown_entries.replaced(text[end:], put, order, theirs), kept, extent, aside
+            path,
+            file,
+            held,
+            front,
+            markdown_entries.replace_entries(text[end:], put, order, theirs),
+            kept,
+            extent,
+            aside,
         )
 
     def _append(self, path: Path, file: File, held: Held, home: Scope, kind: Kind, ids: Sequence[str]) -> bool:
@@ -358,7 +365,7 @@ class Vault:
         """
         keys = sorted(ids, key=order)
         front = held.content.find(b"\n---\n", 3) + 1 if held.content.startswith(b"---\n") else 0
-        last = markdown_entries.last(held.content)
+        last = markdown_entries.find_last_id(held.content)
         if not front or last is None or order(last) >= order(keys[0]):
             return False
         records = [self._record(home, kind, key) for key in keys]
@@ -504,7 +511,7 @@ def _text(held: Held | None) -> tuple[str, list[str]]:
     if held is None:
         return "", []
     try:
-        return markdown_entries.plain(held.content.decode()), []
+        return markdown_entries.normalize_lines(held.content.decode()), []
     except UnicodeDecodeError:
         return "", [held.content.decode(errors="surrogateescape")]
 

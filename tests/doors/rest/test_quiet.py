@@ -15,7 +15,7 @@ from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.idle import find_quiet_sessions
 from cofio.doors.rest.jobs import WORKERS
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.extract.extractor import Message
 
 from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
@@ -28,7 +28,7 @@ SHORT = timedelta(milliseconds=50)
 
 @pytest.mark.requirement("sessions.quiet")
 def test_a_session_that_has_fallen_silent_is_carved_without_another_message(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()  # as a server does when it starts
         api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
         api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
@@ -39,10 +39,10 @@ def test_a_session_that_has_fallen_silent_is_carved_without_another_message(stor
 
 @pytest.mark.requirement("sessions.quiet")
 def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.door.jobs.resume()
         api.add(said(CLIMBING))
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()
         wait_until(lambda: len(api.get()) == 1)
 
@@ -50,8 +50,8 @@ def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreA
 @pytest.mark.requirement("sessions.quiet", "server.several")
 def test_of_several_servers_one_carves(store: StoreAddress) -> None:
     with (
-        serving(store, embedder=Hashed(), quiet=SHORT) as (one, _),
-        serving(store, embedder=Hashed(), quiet=SHORT) as (
+        serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (one, _),
+        serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (
             two,
             _,
         ),
@@ -80,7 +80,7 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         for session in ("a", "b"):
             api.add(said(CLIMBING), session=session, defer_extraction=True)
         api.door.jobs.resume()
@@ -103,7 +103,7 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.add(said(CLIMBING), session="silent", defer_extraction=True)
         api.door.jobs.resume()
         assert begun.wait(60)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ...config.notices import warn_once
 from ...config.settings import Settings, read_claims
-from ...config.trust import PROMPTS, is_trusted, warn_once
+from ...config.trust import PROMPTS, is_trusted
 from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...knowledge import ModelSummariser

@@ -17,7 +17,7 @@ from ...conversations.conversations import Project
 from ...conversations.message_records import fields
 from ...conversations.retrieval import MemoryQuery
 from ...conversations.rounds import search_in_rounds
-from ...knowledge import Documents, Stored, Upload, get_topic_path, make_topic_id, summarise_topic
+from ...knowledge import Documents, StoredDocument, Upload, get_topic_path, make_topic_id, summarise_topic
 from ...knowledge.uploads import PATH
 from ...values.errors import Invalid, NotFound
 from ...values.query import Mode
@@ -216,7 +216,9 @@ def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
     return Reply({"hits": hits, "total": len(hits)}, notes=tuple(notes), degraded=answer.degraded)
 
 
-def _store(verbs: Operations, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]) -> Reply:
+def _store(
+    verbs: Operations, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], StoredDocument]
+) -> Reply:
     """Store a file with `does`."""
     part = asked.file
     upload = Upload(

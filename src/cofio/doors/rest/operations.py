@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, cast
 
-from ...content import Item, Reading
+from ...content import ContentReader, Item
 from ...conversations.conversations import Conversations, Project
 from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
 from ...conversations.projects import Track, parse_public_id
@@ -79,7 +79,7 @@ class Operations:
     zone: tzinfo
     jobs_: Jobs
     assistant: Assistant | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ContentReader = field(default_factory=ContentReader)
     show: Rendering = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Operations:
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
-        texts = iter(self.reading.texts(pieces) if pieces else ())
+        texts = iter(self.reading.read_items(pieces) if pieces else ())
         messages = [_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
