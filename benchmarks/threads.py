@@ -25,7 +25,7 @@ from typing import Any
 import apsw
 
 from cofio import Draft, Engine, Query, Settings
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.query import Mode
 
 from . import corpus
@@ -101,7 +101,7 @@ def measure(size: int, rounds: int) -> Iterator[str]:
     settings = Settings(background=False, embedder="none", sync="normal")
     with (
         tempfile.TemporaryDirectory() as folder,
-        Engine.open(Path(folder), settings=settings, embedder=Hashed()) as memory,
+        Engine.open(Path(folder), settings=settings, embedder=HashedEmbedder()) as memory,
     ):
         for start in range(0, size, 1000):
             memory.write_many(records[start : start + 1000])

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from cofio import Draft, Engine, Kind, Query, Record, Scope, Where
 from cofio.backends.interface import Backend
 from cofio.backends.search_interface import Searcher
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.text.tokenizer import query_words
 from cofio.values.query import Bounds
 
-EMBEDDER = Hashed()
+EMBEDDER = HashedEmbedder()
 SCOPES = (Scope("a"), Scope("a", "b"), Scope("ab"))
 WORDS = ("walrus", "heron")
 ALL = 1000
