@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.backends.sqlite.database import migrations
+from cofio.backends.sqlite.database import load_migrations
 from cofio.checkpoints import checkpoints, packing
 from cofio.config.settings import HARMLESS, Settings
 from cofio.engine import engine
@@ -81,7 +81,7 @@ def test_every_file_of_a_store_is_explained(tmp_path: Path) -> None:
 def test_every_schema_is_explained() -> None:
     page = (ROOT / "docs/upgrade.md").read_text()
     rows = [int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
-    assert rows == [number for number, _ in migrations()]
+    assert rows == [number for number, _ in load_migrations()]
     assert f"schema {rows[-1] + 1}, this one knows {rows[-1]}" in page
 
 

@@ -27,7 +27,7 @@ from .conditions import micros, within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, record_of
-from .store_time import steady
+from .store_time import compute_store_time
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SearchIndexes:
             try:
                 with self._try_lock() as is_locked:
                     if is_locked:
-                        self._words.take_in(1)
+                        self._words.index_changes(1)
             except Unavailable:
                 break
             if not is_locked:
@@ -137,7 +137,7 @@ class SqliteSearcher:
         return self._search
 
     def _search_on(self, snapshot: IndexSnapshot) -> SnapshotSearch:
-        at = steady(micros(self._clock()), snapshot.state.updated)
+        at = compute_store_time(micros(self._clock()), snapshot.state.updated)
         self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes.vectors)
         return self._search
 

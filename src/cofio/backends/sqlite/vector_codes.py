@@ -303,9 +303,9 @@ class VectorIndex:
 
     # Writing, by the holder of the lease.
 
-    def bring_up(self) -> int:
+    def write_codes(self) -> int:
         """Put vectors that are in no file into one, when there are at least TAIL of them; how many."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
             if row is None:
                 return 0
@@ -329,13 +329,13 @@ class VectorIndex:
 
     def count_stale(self) -> int:
         """How many vectors are in the smallest file that also holds codes of deleted ones; 0 when none does."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             found = self._find_stale(connection)
         return max(1, found.rows) if found else 0
 
     def rewrite(self) -> int:
         """Write that file anew without them; how many vectors it has now, 0 when there is no such file."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             found = self._find_stale(connection)
             if found is None:
                 return 0
@@ -401,7 +401,7 @@ class VectorIndex:
 
 def sweep(folder: Path, database: Database) -> None:
     """Remove files of codes that the database no longer names; a reader that has one mapped keeps it."""
-    with database.reading() as connection:
+    with database.snapshot() as connection:
         current = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
     for file in folder.glob("*.codes*"):
         if file.name not in current:

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...backends.interface import Progress
 from ...files import Tree
 from ...files.paths import ROOT, BadPath, canonical, parents
 from ...files.tree import path_of
@@ -21,6 +20,7 @@ from ...system.atomic_files import replace_file
 from ...system.folders import OpenFolder, descend, open_folder, walk
 from ...values.changes import Change
 from ...values.errors import Conflict, Invalid, NotFound, Unavailable
+from ...values.progress import Progress
 from ...values.records import MAX_TEXT, Record, check_text
 
 TRIES = 10
