@@ -200,7 +200,7 @@ def test_a_look_that_another_one_overtakes_loses_nothing(
     with store.look(0) as view:
         assert len(found(view, "apple")) == 1
     record = store.memory.write(SCOPES[0], text="pear")
-    catch_up = WordIndex._caught_up
+    catch_up = WordIndex._catch_up_tail
 
     def overtaken(index: WordIndex, *begun: Any) -> Any:
         """Let another have a later look before this one, which has begun, comes to the tail."""
@@ -215,7 +215,7 @@ def test_a_look_that_another_one_overtakes_loses_nothing(
             assert len(found(view, "apple")) == 1
         return catch_up(index, *begun)
 
-    monkeypatch.setattr(WordIndex, "_caught_up", overtaken)
+    monkeypatch.setattr(WordIndex, "_catch_up_tail", overtaken)
     with store.look(0) as view:
         assert len(found(view, "apple")) == 1
         assert found(view, "plum") == ({record.id} if meanwhile == "edited" else set())
@@ -295,7 +295,7 @@ def test_what_was_indexed_is_let_go(store: Store) -> None:
     for at in range(2):
         with store.look(at) as view:
             assert len(view.snapshot.tail.versions) == 2
-            assert not view.snapshot.tail.holding("n3", b"", False, 10)
+            assert not view.snapshot.tail.count_word("n3", b"", False, 10)
     store.index(10)
     for at in range(2):
         with store.look(at) as view:
@@ -332,7 +332,7 @@ def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
             return ["appl"]
 
         with monkeypatch.context() as patch:
-            patch.setattr(tail, "row_words", broken)
+            patch.setattr(tail, "read_words", broken)
             with pytest.raises(KeyboardInterrupt), store.look(0):
                 pass
         assert scores(view, "apple") == before

@@ -11,7 +11,7 @@ from ...values.times import to_micros
 from .database import Database
 from .record_rows import RecordTransaction
 from .store_time import compute_store_time, correct_time
-from .word_index import State
+from .word_index import IndexState
 
 REBASE_AFTER = 86_400.0  # seconds that the clock must have been ahead of the time that passed, to be taken for right
 PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
@@ -66,7 +66,7 @@ class Expiry:
         """Move the store's time past what has expired, so that it stays so, or back when a clock was ahead."""
         at = to_micros(self._clock())
         with self._database.snapshot() as connection:
-            updated = State.read(connection).updated
+            updated = IndexState.read(connection).updated
             is_ahead = compute_store_time(at, updated) < updated
             has_expired = any(
                 connection.execute(

@@ -18,7 +18,7 @@ from .database import Database, fetch, translate_errors
 from .erasure import Erasure
 from .store_time import compute_store_time
 from .vector_rows import count_waiting
-from .word_index import State, WordIndex
+from .word_index import IndexState, WordIndex
 
 
 class SqliteMaintenance:
@@ -61,7 +61,7 @@ class SqliteMaintenance:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""
         folder = self._folder
         with self._database.snapshot() as connection:
-            state = State.read(connection)
+            state = IndexState.read(connection)
             vectors: list[tuple[str, int]] = fetch(
                 connection,
                 "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
