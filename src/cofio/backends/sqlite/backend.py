@@ -77,7 +77,7 @@ class SqliteBackend:
         self._indexes = SearchIndexes(
             self._words, self.derived.open_vectors, self.derived.lock.try_acquire, read_only=self.read_only
         )
-        self._aligned = False
+        self._is_aligned = False
 
     @property
     def read_only(self) -> bool:
@@ -103,9 +103,9 @@ class SqliteBackend:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""
-        if not self._aligned:
+        if not self._is_aligned:
             self._words.align()
-            self._aligned = True
+            self._is_aligned = True
 
         def run(connection: apsw.Connection) -> T:
             transaction = RecordTransaction(connection, self._clock())

@@ -106,13 +106,15 @@ def _scopes(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates
 
     counts = engine.scopes(kinds=VISIBLE)
     above = {Scope(*scope.names[:depth]) for scope in counts for depth in range(1, len(scope.names) + 1)}
-    return {str(scope): _counted(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)}
+    return {
+        str(scope): _count_records(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)
+    }
 
 
-def _counted(count: int) -> str:
-    from .terminal import counted
+def _count_records(count: int) -> str:
+    from .terminal import count_records
 
-    return counted(count) if count else "scopes under it"
+    return count_records(count) if count else "scopes under it"
 
 
 def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
@@ -148,9 +150,9 @@ def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candid
 
 def _commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
     """The commands, or the verbs of the one that was typed before, that there is help for."""
-    from .parser import parser
+    from .command_line import build_parser
 
-    reader = parser()
+    reader = build_parser()
     for word in parsed_args.topic or ():
         below = {name: its for action in reader.commands() for name, its in action.choices.items()}
         reader = below.get(word, reader)
