@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from ..engine.engine import Answers, Engine
+from ..engine.retries import retry_conflicts
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
 from ..values.changes import Change, Put
-from ..values.errors import Conflict, NotFound, Unavailable
+from ..values.errors import Conflict, NotFound
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record
 from .deletion import Forgetting
@@ -23,7 +24,7 @@ from .stretches import Carving, Stretch
 
 __all__ = ["Conversations", "Place", "distinct", "message_of", "public_id"]
 
-TRIES = 50  # how often a change is tried again, because another process was at the same session
+BUSY = "too many are writing to this session at once; try again"
 TURNS = 64  # users whose sessions can be carved at once
 UNASKED = 500  # so many messages are kept before a session in which no user has spoken is carved at all
 
@@ -72,16 +73,15 @@ class Conversations:
             Conflict: an id was given that another message has.
             Invalid: a message cannot be stored.
         """
-        for _ in range(TRIES):
+        fresh: list[Draft] = []
+
+        def find_changes() -> list[Change]:
+            nonlocal fresh
             fresh = self._fresh(place, session, messages)
-            if not fresh and not also:
-                return 0
-            try:
-                self.engine.apply([*(Put(draft=each) for each in fresh), *also])
-            except Conflict:  # another process has just taken one of them in
-                continue
-            return len(fresh)
-        raise Unavailable("too many are writing to this session at once; try again")
+            return [*(Put(draft=each) for each in fresh), *also]
+
+        self.engine.change(find_changes, busy=BUSY)  # another process may have just taken one of them in
+        return len(fresh)
 
     def apply(self, changes: Sequence[Change]) -> Answers:
         """Make changes to what is remembered, as `Engine.apply` does, and have the mirror follow."""
@@ -118,21 +118,18 @@ class Conversations:
         def find_turns() -> list[Record]:
             return [turn for turn in self.buffered(place, session) if among is None or turn.id in among]
 
+        def carve_all() -> None:
+            nonlocal carved
+            for stretch in self._stretches(find_turns(), whole):
+                self._carving.keep(place, session, Stretch(turns=stretch, messages=_messages(stretch)))
+                carved += 1
+
         waiting = find_turns()
         if not self._stretches(waiting, whole):
             return 0
         with self._turn(place, waiting):
-            for _ in range(TRIES):
-                turns = find_turns()
-                stretches = self._stretches(turns, whole)
-                try:
-                    for stretch in stretches:
-                        self._carving.keep(place, session, Stretch(turns=stretch, messages=_messages(stretch)))
-                        carved += 1
-                except (Conflict, NotFound):  # another process was at it: look again
-                    continue
-                return carved
-        raise Unavailable("too many are writing to this session at once; try again")
+            retry_conflicts(carve_all, busy=BUSY)  # another process may be at it
+        return carved
 
     def _turn(self, place: Place, waiting: Sequence[Record]) -> threading.Lock:
         """What a carve waits for: others of the same user in this process, who would only be told of a conflict."""

@@ -13,15 +13,14 @@ from ..engine.engine import Engine
 from ..extract.extractor import Extractor
 from ..extract.profiles import rejoin, without
 from ..values.changes import Change, Delete, Drop, Edit, Put
-from ..values.errors import Conflict, NotFound, Unavailable
-from ..values.query import MAX_LIST, AllOf, Filter, Where
+from ..values.errors import Conflict, NotFound
+from ..values.query import AllOf, Filter, Where
 from ..values.records import Draft, Json, Kind, Record, Scope
 from .message_records import fields
-from .mirror import Mirror, applied
+from .mirror import Mirror, applied, change_mirrored
 from .projects import Place, Track, named, public_id
 from .stretches import CASES, PROFILE, cases_of, named_in, profile_put, skill_edit, sources
 
-TRIES = 50
 Doomed: TypeAlias = tuple[list[Change], Counter[Kind]]
 Spare: TypeAlias = Callable[[list[Record]], None]
 """What is told of the records that are about to be forgotten, or changed by that, as they are."""
@@ -57,14 +56,14 @@ class Forgetting:
                     or (kept.kind is Kind.PROFILE and kept.scope == home)
                 ),
             )
-        return self._tried(lambda: self._doomed_by_id(place, public), spare)
+        return self._delete(lambda: self._doomed_by_id(place, public), spare)
 
     def session(self, place: Place, session: str) -> Counter[Kind]:
         """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
         quoted = json.dumps(session)
         self._discard(place, lambda kept: quoted in json.dumps(kept.data))
         of_it = Where("data.session_id", "=", session)
-        return self._tried(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
+        return self._delete(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
 
     def owner(
         self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
@@ -84,7 +83,7 @@ class Forgetting:
             )
         if kinds:
             made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
-            return self._tried(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)), spare)
+            return self._delete(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)), spare)
         said = AllOf(
             Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
         )
@@ -96,14 +95,14 @@ class Forgetting:
             made, counts = self._doomed([*learned, *waiting])
             return [Drop(scope=home), *made], counts + self._counts(home)
 
-        return self._tried(changes)
+        return self._delete(changes)
 
     def everything(self, place: Place) -> Counter[Kind]:
         """Forget an app's project."""
         self._discard(place, lambda _: True)
         # All but the numbers that were given out: an id never comes to mean something else.
         parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
-        return self._tried(lambda: (list(parts), self._counts(place.scope)))
+        return self._delete(lambda: (list(parts), self._counts(place.scope)))
 
     def _discard(self, place: Place, is_meant: Callable[[Draft], bool]) -> None:
         """Keep nothing either of what vanished from what people see, where it is to be forgotten for good."""
@@ -111,17 +110,18 @@ class Forgetting:
             names = place.scope.names
             self._mirror.discard(lambda kept: kept.scope.names[: len(names)] == names and is_meant(kept))
 
-    def _tried(self, found: Callable[[], Doomed], spare: Spare | None = None) -> Counter[Kind]:
-        for _ in range(TRIES):
-            changes, counts = found()
+    def _delete(self, find: Callable[[], Doomed], spare: Spare | None = None) -> Counter[Kind]:
+        counts: Counter[Kind] = Counter()
+
+        def find_changes() -> list[Change]:
+            nonlocal counts
+            changes, counts = find()
             if spare is not None:
                 spare(self._find_touched(changes))
-            try:
-                applied(self._engine, self._mirror, changes)
-            except (Conflict, NotFound):  # something has just changed: look again
-                continue
-            return +counts
-        raise Unavailable("too many are writing here at once; try again")
+            return changes
+
+        change_mirrored(self._engine, self._mirror, find_changes)
+        return +counts
 
     def _find_touched(self, changes: Sequence[Change]) -> list[Record]:
         """The records that changes remove or replace, as they are; of a profile only what it has from the others, which
@@ -200,12 +200,7 @@ class Forgetting:
         return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
 
     def _all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
-        found: list[Record] = []
-        while True:
-            page = self._engine.list(scope, kinds=kinds, filter=filter, limit=MAX_LIST, offset=len(found), newest=False)
-            found += page
-            if len(page) < MAX_LIST:
-                return found
+        return list(self._engine.each(scope, kinds=kinds, filter=filter))
 
     def _counts(self, scope: Scope) -> Counter[Kind]:
         copies = self._engine.count(scope, kinds=(Kind.TURN,), filter=Where("data.copy", "=", True))

@@ -58,6 +58,7 @@ from ..values.records import (
 from . import search as searching
 from .indexing import Indexing
 from .opening import open_backend, resolve_store
+from .retries import BUSY, TRIES, retry_changes
 from .similarity import find_related
 
 if TYPE_CHECKING:
@@ -314,6 +315,17 @@ class Engine:
                 )
         return self._apply(batch)
 
+    def change(self, work: Callable[[], Sequence[Change]], *, tries: int = TRIES, busy: str = BUSY) -> Answers:
+        """Apply the changes that `work` returns; when others were faster, run it again.
+
+        `work` reads what it needs and returns its changes, with an `if_version` or a `Vacant` for what they rely on. It
+        may run many times, with growing pauses between. What it raises itself is raised at once.
+
+        Raises:
+            Unavailable: others were faster each of the `tries`; its message is `busy`.
+        """
+        return retry_changes(work, self.apply, tries=tries, busy=busy)
+
     # Reading.
 
     def read(self, id: str) -> Record:
@@ -418,6 +430,20 @@ class Engine:
         window = Window(limit=limit, offset=offset, newest=newest, order=order)
         with self._backend.snapshot() as snapshot:
             return snapshot.headings(bounds, window)
+
+    def each(
+        self,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+    ) -> Iterator[Record]:
+        """Every record of the scope and, unless `exact`, of all under it, as of one moment, oldest change first.
+
+        They are not all in memory at once, and others can write while they are taken.
+        """
+        return self._backend.export(_bounds(scope, exact, kinds, filter))
 
     def count(
         self,
@@ -563,7 +589,7 @@ class Engine:
 
     def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
         """Every record of the scope and under it, as of one moment, oldest change first."""
-        return self._backend.export(_bounds(scope, False, (), None))
+        return self.each(scope)
 
     def restore(self, drafts: Sequence[Draft], *, vectors: Mapping[str, Sequence[float]] | None = None) -> int:
         """Put exported records back as they were, in one transaction; how many were new or newer than here.

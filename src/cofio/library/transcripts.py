@@ -7,19 +7,18 @@ messages into `Said` and back, and know nothing else of how they are kept.
 from __future__ import annotations
 
 import json
-import random
-import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from ..engine.engine import Engine
+from ..engine.retries import retry_conflicts
 from ..text.fence import tag_lines
 from ..text.tokenizer import snippet
 from ..values.changes import Change, Delete, Edit, Put, Vacant
-from ..values.errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
+from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
 from ..values.query import MAX_LIST, MAX_QUERY, AllOf, Filter, Page, Query, Where
 from ..values.records import (
     MAX_AUTHOR,
@@ -96,7 +95,7 @@ class Transcript:
 
     def items(self, last: int | None = None, beside: Mapping[str, Json] = NOTHING) -> list[Item]:
         """The same as they came."""
-        return self._tried(lambda: [self._item(record) for record in self.read(last, beside)])
+        return self._retry(lambda: [self._item(record) for record in self.read(last, beside)])
 
     def append(self, said: Sequence[Said]) -> None:
         """Add messages at the end: all of them, or none.
@@ -107,7 +106,7 @@ class Transcript:
         """
         ready = _ready(said)
         if ready:
-            self._tried(lambda: self._engine.apply(self._additions(ready, self._ledger())))
+            self._retry(lambda: self._engine.apply(self._additions(ready, self._ledger())))
 
     def append_news(self, said: Sequence[Said], mark: Mapping[str, Json]) -> None:
         """Add those of the messages that no one else has put here, with a mark by which they are known as ours.
@@ -123,7 +122,7 @@ class Transcript:
                 self._engine.apply(self._additions(news, kept))
 
         if ready:
-            self._tried(once)
+            self._retry(once)
 
     def replace(self, said: Sequence[Said]) -> None:
         """Put messages in place of all that was said, in one step."""
@@ -132,7 +131,7 @@ class Transcript:
         def once() -> None:
             self._engine.apply([*self._additions(ready, self._ledger()), *self._whole(self.read())])
 
-        self._tried(once)
+        self._retry(once)
 
     def take(self, choose: Callable[[list[Record]], list[Record]], *, last: int | None = None) -> list[Item]:
         """Forget the records that are chosen, in one step, and give what they were. No one else is given them."""
@@ -144,7 +143,7 @@ class Transcript:
                 self._engine.apply(_deletions(chosen))
             return items
 
-        return self._tried(once)
+        return self._retry(once)
 
     def mark(self, choose: Callable[[list[Record]], list[Record]], beside: Mapping[str, Json]) -> list[Item]:
         """Change what is kept beside the records that are chosen, in one step, and give what they are."""
@@ -160,11 +159,11 @@ class Transcript:
                 self._engine.apply(changes)
             return items
 
-        return self._tried(once)
+        return self._retry(once)
 
     def clear(self) -> None:
         """Forget all of it; in one step, unless there are more than ten thousand messages."""
-        while self._tried(self._clear_some):
+        while self._retry(self._clear_some):
             pass
 
     def search(self, query: str, *, limit: int) -> Page:
@@ -253,28 +252,15 @@ class Transcript:
         return cast(int, records[-1].position) + 1 if records else 0
 
     def _all(self, beside: Mapping[str, Json]) -> list[Record]:
-        found = self._listed(*(Where(("data", name), "=", cast(str, value)) for name, value in beside.items()))
-        if len(found) < MAX_LIST:
-            return found
-        # More than a list holds: an export is of one moment too, and has no limit.
-        every = (record for record in self._engine.export(self.scope) if self._is_mine(record))
-        return _in_order([each for each in every if beside.items() <= _data(each).items()])
+        return self._listed(*(Where(("data", name), "=", cast(str, value)) for name, value in beside.items()))
 
     def _listed(self, *tests: Filter) -> list[Record]:
         mine = AllOf(Where("source", "=", self._source), Where("position", ">=", 0), *tests)
-        return _in_order(self._engine.list(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine, limit=MAX_LIST))
+        return _in_order(self._engine.each(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine))
 
-    def _is_mine(self, record: Record) -> bool:
-        placed = record.position is not None and record.position >= 0
-        return placed and (record.scope, record.kind, record.source) == (self.scope, Kind.TURN, self._source)
-
-    def _tried(self, attempt: Callable[[], T]) -> T:
-        for tried in range(TRIES):
-            try:
-                return attempt()
-            except (Conflict, NotFound):  # another was faster: look again
-                time.sleep(random.random() * min(0.001 * tried, 0.02))
-        raise Unavailable(f"too many are writing to the conversation {self._name!r} at once; try again")
+    def _retry(self, attempt: Callable[[], T]) -> T:
+        busy = f"too many are writing to the conversation {self._name!r} at once; try again"
+        return retry_conflicts(attempt, busy=busy)
 
 
 def searched(engine: Engine, query: Query) -> Page:
@@ -377,5 +363,5 @@ def _next(ledger: Record) -> int:
     return cast(int, _data(ledger)["next"])
 
 
-def _in_order(records: list[Record]) -> list[Record]:
+def _in_order(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: cast(int, record.position))

@@ -20,7 +20,7 @@ from ...secrets.policy import admit
 from ...system.atomic_files import replace_file
 from ...system.folders import OpenFolder, descend, open_folder, walk
 from ...values.changes import Change
-from ...values.errors import Conflict, Invalid, NotFound, Unavailable
+from ...values.errors import Invalid
 from ...values.records import MAX_TEXT, Record, check_text
 
 TRIES = 10
@@ -118,16 +118,14 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
     copied = Copied()
     texts = _read(path, folder, copied, progress, without, tree.engine.settings.allow_secrets)
     for batch in _batches(texts):
-        for _ in range(TRIES):
+        done = Copied()
+
+        def find_changes(texts: Mapping[str, str] = batch) -> list[Change]:
+            nonlocal done
             done = Copied()
-            changes = _changes(tree, path, batch, done)
-            try:
-                tree.engine.apply(changes)
-                break
-            except (Conflict, NotFound):
-                continue
-        else:
-            raise Unavailable(f"others change {path} all the time; try again")
+            return _changes(tree, path, texts, done)
+
+        tree.engine.change(find_changes, busy=f"others change {path} all the time; try again")
         copied.files, copied.same = copied.files + done.files, copied.same + done.same
         copied.refused += done.refused
     return copied

@@ -101,7 +101,7 @@ class Operations:
         count: Data = {"message_count": len(messages)}
         if is_queued:
             task = make_task(
-                self.engine, place, session, caller.request_id, "memory_add", messages=len(messages),
+                place, session, caller.request_id, "memory_add", messages=len(messages),
                 defers=asked.defer_extraction,
             )  # fmt: skip
             self.conversations.append(place, session, messages, also=[task])
@@ -142,7 +142,7 @@ class Operations:
     def _queue_flush(self, place: Place, session: str, caller: Caller, ahead: int) -> Reply:
         self.jobs_.check_room(ahead)
         there = [turn.id for turn in self.conversations.buffered(place, session)]
-        task = make_task(self.engine, place, session, caller.request_id, "memory_flush", carves=there)
+        task = make_task(place, session, caller.request_id, "memory_flush", carves=there)
         self.engine.apply([task])
         self.jobs_.carry_out(place, session, caller.request_id)
         return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)
