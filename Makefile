@@ -41,7 +41,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.install
 
 torture: .venv/.model .venv/.dev .strace/installed
-	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q tests/faults tests/network tests/everywhere
+	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere
 
 clean:
 	rm -rf site .venv .node .redis .strace .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,22 +5,25 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import hypothesis
 import pytest
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.install import PACKAGE, PINS, install
 
 # Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
@@ -38,6 +41,26 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # a busy machine is no fault of the test
 )
 hypothesis.settings.load_profile("cofio")
+
+
+class Hang(BaseException):
+    """A test has reached its limit; no Exception, and not pytest's, so that hypothesis does not try it again."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> Generator[None, Any, Any]:
+    """Let the limit end a test of hypothesis at once, which would replay (and shrink) a failure, and hang for good."""
+    result = yield
+    if sys.platform != "win32" and callable(fail := signal.getsignal(signal.SIGALRM)):
+
+        def end(number: int, frame: FrameType | None) -> None:
+            try:
+                fail(number, frame)
+            except pytest.fail.Exception as failure:
+                raise Hang(str(failure)) from None
+
+        signal.signal(signal.SIGALRM, end)
+    return result
 
 
 class Clock:
@@ -147,7 +170,7 @@ def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.Monk
 def memory(store_address: StoreAddress, clock: Callable[[], datetime]) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    with Engine.open(store_address, settings=chosen, embedder=Hashed(), clock=clock) as opened:
+    with Engine.open(store_address, settings=chosen, embedder=HashedEmbedder(), clock=clock) as opened:
         yield opened
 
 

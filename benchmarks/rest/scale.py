@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cofio import Engine, Kind, Query, Settings
 from cofio.backends.sqlite import SqliteBackend
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.retrieval import EACH
 from cofio.extract.extractor import Message
 
@@ -72,7 +72,7 @@ def scaled(turns: int) -> Scaled:
 
 def _fill(engine: Engine, turns: int) -> None:
     """Every conversation is added and flushed as by the door."""
-    talks, place = Conversations(engine), Place()
+    talks, place = Conversations(engine), Project()
     texts = [draft.text for draft in corpus.drafts(turns)]
     begun = datetime.fromtimestamp(talk.BEGUN / 1000, UTC) - timedelta(days=turns // LENGTH // 10)
     backend = engine._backend
@@ -132,7 +132,7 @@ def _search(made: Scaled, engine: Engine, folder: Path) -> None:
         vector = embedder.embed_query(query)
         made.times[EMBEDDING].taken.append((time.perf_counter() - start) * 1000)
         vectors.append(vector.tolist())
-    home = Place().owner("user", talk.USER)
+    home = Project().owner("user", talk.USER)
     with running(PLAIN, folder, "") as server:
         for first in range(0, count, TURN):
             quiet([server])

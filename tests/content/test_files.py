@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.content import Fetching, Item, Reading, Unreadable
+from cofio.content import ContentReader, FetchPolicy, Item, Unreadable
 from cofio.values.errors import Invalid
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def read(uri: str, *folders: Path, max_bytes: int = 1000) -> str:
-    return Reading(Fetching(folders=folders, max_bytes=max_bytes)).texts([Item(type="doc", uri=uri)])[0]
+    return ContentReader(FetchPolicy(folders=folders, max_bytes=max_bytes)).read_items([Item(type="doc", uri=uri)])[0]
 
 
 def test_a_file_in_an_allowed_folder_is_read(folder: Path) -> None:
@@ -65,9 +65,9 @@ def test_nothing_outside_is_read_nor_told_apart_from_what_is_not_there(folder: P
 
 
 def test_without_a_folder_no_file_is_read(folder: Path) -> None:
-    for fetching in (Fetching(), Fetching.parse("off"), Fetching.parse(""), Fetching.parse("*")):
+    for fetching in (FetchPolicy(), FetchPolicy.parse("off"), FetchPolicy.parse(""), FetchPolicy.parse("*")):
         with pytest.raises(Unreadable, match="not in a folder"):
-            Reading(fetching).texts([Item(type="doc", uri=f"file://{folder}/note.txt")])
+            ContentReader(fetching).read_items([Item(type="doc", uri=f"file://{folder}/note.txt")])
 
 
 def test_only_regular_files_are_opened(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,8 +101,8 @@ def test_a_strange_uri_reads_nothing(folder: Path, uri: str) -> None:
 
 
 def test_a_setting_names_hosts_and_folders() -> None:
-    fetching = Fetching.parse(" Example.org, *.example.net ,/srv/docs,a.test:8080, ")
-    assert fetching == Fetching(hosts=("example.org", "*.example.net", "a.test:8080"), folders=(Path("/srv/docs"),))
+    fetching = FetchPolicy.parse(" Example.org, *.example.net ,/srv/docs,a.test:8080, ")
+    assert fetching == FetchPolicy(hosts=("example.org", "*.example.net", "a.test:8080"), folders=(Path("/srv/docs"),))
     assert fetching.allows("example.org", 443)
     assert not fetching.allows("www.example.org", 443)
     assert fetching.allows("a.b.example.net", 80)
@@ -118,7 +118,7 @@ def test_a_setting_names_hosts_and_folders() -> None:
 )  # fmt: skip
 def test_a_setting_that_is_neither_is_refused(setting: str) -> None:
     if setting == "docs":  # it could be the name of a host
-        assert Fetching.parse(setting).hosts == ("docs",)
+        assert FetchPolicy.parse(setting).hosts == ("docs",)
         return
     with pytest.raises(Invalid):
-        Fetching.parse(setting)
+        FetchPolicy.parse(setting)

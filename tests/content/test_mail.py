@@ -6,7 +6,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from cofio.content import Reading, Unreadable
+from cofio.content import ContentReader, Unreadable
 
 from .making import item
 
@@ -33,7 +33,7 @@ HEADING = (
 
 
 def read(data: bytes) -> str:
-    return Reading().texts([item("email", data)])[0]
+    return ContentReader().read_items([item("email", data)])[0]
 
 
 def test_the_plain_text_comes_first() -> None:
@@ -62,7 +62,7 @@ def test_a_forwarded_email_is_read_with_its_heading() -> None:
 
 
 def test_a_document_with_the_extension_is_read_as_an_email() -> None:
-    assert Reading().texts([item("doc", bytes(mail(text="Hi")), ext=".EML")]) == [HEADING + "Hi"]
+    assert ContentReader().read_items([item("doc", bytes(mail(text="Hi")), ext=".EML")]) == [HEADING + "Hi"]
 
 
 @pytest.mark.parametrize(

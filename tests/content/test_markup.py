@@ -45,7 +45,7 @@ from cofio.values.records import MAX_TEXT
     ],
 )
 def test_a_page_reads_as_it_is_seen(source: str, seen: str) -> None:
-    assert markup.text(source) == seen
+    assert markup.read_markup(source) == seen
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_page_reads_as_it_is_seen(source: str, seen: str) -> None:
     ],
 )
 def test_the_charset_is_that_of_the_mark_the_server_or_the_page(data: bytes, declared: str | None, seen: str) -> None:
-    assert markup.page(data, declared) == seen
+    assert markup.read_page(data, declared) == seen
 
 
 @pytest.mark.parametrize(
@@ -75,26 +75,26 @@ def test_the_charset_is_that_of_the_mark_the_server_or_the_page(data: bytes, dec
 )  # fmt: skip
 def test_a_page_is_looked_at_once(piece: str) -> None:
     # The standard library's parser, which goes back to look for an end, takes hours for some of these.
-    markup.text((piece * 500_000)[:500_000])
+    markup.read_markup((piece * 500_000)[:500_000])
 
 
 def test_a_page_may_be_nested_as_deep_as_it_likes() -> None:
-    assert markup.text("<div>" * 200_000 + "deep" + "</div>" * 200_000) == "deep"
+    assert markup.read_markup("<div>" * 200_000 + "deep" + "</div>" * 200_000) == "deep"
 
 
 def test_a_page_of_too_much_text_is_refused() -> None:
     with pytest.raises(Unreadable, match="characters"):
-        markup.text("word " * (MAX_TEXT // 5 + 1))
+        markup.read_markup("word " * (MAX_TEXT // 5 + 1))
     with pytest.raises(Unreadable, match="bytes"):
-        markup.page(b" " * (markup.MAX_PAGE + 1))
-    assert len(markup.text("x" * MAX_TEXT)) == MAX_TEXT
+        markup.read_page(b" " * (markup.MAX_PAGE + 1))
+    assert len(markup.read_markup("x" * MAX_TEXT)) == MAX_TEXT
 
 
 @given(st.text(alphabet="<>/!-=\"'&#; 019abprelitdx\n\0é\ud800") | st.text())
 def test_any_text_is_a_page(source: str) -> None:
-    assert len(markup.text(source)) <= 3 * len(source) + 3
+    assert len(markup.read_markup(source)) <= 3 * len(source) + 3
 
 
 @given(st.binary(), st.text())
 def test_any_bytes_are_a_page(data: bytes, declared: str) -> None:
-    markup.page(data, declared)
+    markup.read_page(data, declared)

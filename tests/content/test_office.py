@@ -8,13 +8,13 @@ import zipfile
 
 import pytest
 
-from cofio.content import Reading, Unreadable
+from cofio.content import ContentReader, Unreadable
 
 from .making import docx, item, odt, pptx, relations, xlsx, zipped
 
 
 def read(data: bytes, ext: str = "docx") -> str:
-    return Reading().texts([item("doc", data, ext)])[0]
+    return ContentReader().read_items([item("doc", data, ext)])[0]
 
 
 def paragraph(*runs: str) -> str:
@@ -72,7 +72,7 @@ def test_an_open_document_is_read_too() -> None:
 
 def test_what_kind_it_is_shows_without_an_extension() -> None:
     data = docx(paragraph("hello"))
-    assert Reading().texts([item("doc", data), item("doc", data, "xlsx")]) == ["hello", "hello"]
+    assert ContentReader().read_items([item("doc", data), item("doc", data, "xlsx")]) == ["hello", "hello"]
 
 
 BOMBS = {

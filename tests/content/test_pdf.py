@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from cofio.content import Reading, Unreadable
-from cofio.content.worker_pool import GAVE_UP, REFUSED, Workers
+from cofio.content import ContentReader, Unreadable
+from cofio.content.worker_pool import GAVE_UP, REFUSED, WorkerPool
 
 from .making import assembled, item, pdf
 
 
 def read(data: bytes, *, seconds: float = 30) -> str:
-    return Reading(workers=Workers(seconds)).texts([item("pdf", data)])[0]
+    return ContentReader(workers=WorkerPool(seconds)).read_items([item("pdf", data)])[0]
 
 
 def test_the_pages_come_one_after_the_other() -> None:
@@ -25,7 +25,7 @@ def test_the_pages_come_one_after_the_other() -> None:
 
 def test_a_document_is_a_pdf_by_its_extension_or_by_its_beginning() -> None:
     data = pdf("Hello")
-    assert Reading().texts([item("doc", data, "pdf"), item("doc", data)]) == ["Hello", "Hello"]
+    assert ContentReader().read_items([item("doc", data, "pdf"), item("doc", data)]) == ["Hello", "Hello"]
 
 
 def test_a_scan_says_that_it_holds_no_text() -> None:
@@ -112,7 +112,7 @@ def test_a_stream_that_swells_is_survived() -> None:
 def test_a_pdf_may_have_something_before_it_and_a_text_may_speak_of_one() -> None:
     assert read(b"MIME junk\n" + pdf("Hello")) == "Hello"
     spoken = b"A PDF begins with %PDF-1.4, and its songs with ID3."
-    assert Reading().texts([item("doc", spoken, "txt")]) == [spoken.decode()]
+    assert ContentReader().read_items([item("doc", spoken, "txt")]) == [spoken.decode()]
 
 
 def test_what_takes_too_long_is_given_up() -> None:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.waiting import wait_until
 
 from cofio.content import (
-    Fetching,
+    ContentReader,
+    FetchPolicy,
     Item,
-    Reading,
     Unreadable,
     http_fetch,
     mail,
@@ -28,7 +28,7 @@ from cofio.content import (
 )
 from cofio.content import pdf as pdf_
 from cofio.content.media_types import Kind
-from cofio.content.worker_pool import AT_ONCE, Workers
+from cofio.content.worker_pool import AT_ONCE, WorkerPool
 from cofio.values.errors import Unavailable
 from cofio.values.records import MAX_TEXT
 
@@ -53,9 +53,9 @@ class Asleep:
         raise Unavailable("the model does not answer")
 
 
-def refused(asked: Item, reading: Reading | None = None) -> str:
+def refused(asked: Item, reading: ContentReader | None = None) -> str:
     with pytest.raises(Unreadable) as caught:
-        (reading or Reading()).texts([asked])
+        (reading or ContentReader()).read_items([asked])
     return caught.value.reason
 
 
@@ -79,17 +79,17 @@ def refused(asked: Item, reading: Reading | None = None) -> str:
     ],
 )
 def test_each_kind_of_document_becomes_its_text(type: str, data: bytes, ext: str | None, text: str) -> None:
-    assert Reading().texts([item(type, data, ext)]) == [text]
+    assert ContentReader().read_items([item(type, data, ext)]) == [text]
 
 
 def test_a_text_is_itself() -> None:
-    assert Reading().texts([]) == []
-    assert Reading().texts([Item(type="text", text=" a\0 "), Item(type="text", text="")]) == [" a\0 ", ""]
+    assert ContentReader().read_items([]) == []
+    assert ContentReader().read_items([Item(type="text", text=" a\0 "), Item(type="text", text="")]) == [" a\0 ", ""]
 
 
 def test_an_item_that_cannot_be_read_is_named_and_the_others_are_not_given() -> None:
     with pytest.raises(Unreadable) as caught:
-        Reading().texts([Item(type="text", text="a"), item("doc", b"b", "txt"), item("pdf", b"c")])
+        ContentReader().read_items([Item(type="text", text="a"), item("doc", b"b", "txt"), item("pdf", b"c")])
     assert caught.value.item == 2
     assert str(caught.value) == "The document is not a PDF, though it is said to be."
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_read_says_why(asked: Item, reason: str) -> None:
 def test_images_and_recordings_go_to_the_model_with_what_the_sender_says() -> None:
     eyes = Eyes()
     picture = Item(type="image", base64=base64.b64encode(PNG).decode(), name="cat.png", extras={"caption": "Zoë"})
-    texts = Reading(viewer=eyes).texts([picture, item("audio", WAV), item("doc", PNG, "png")])
+    texts = ContentReader(viewer=eyes).read_items([picture, item("audio", WAV), item("doc", PNG, "png")])
     assert texts == ["image/png of 28 bytes", "audio/wav of 36 bytes", "image/png of 28 bytes"]
     assert eyes.shown == [
         ("image/png", "cat.png", '{"caption": "Zoë"}'),
@@ -142,7 +142,7 @@ def test_without_a_model_they_are_refused_before_anything_is_fetched() -> None:
 def test_the_model_is_shown_nothing_but_images_and_recordings(tmp_path: Path) -> None:
     (tmp_path / "key.png").write_text("a secret")
     eyes = Eyes()
-    reading = Reading(Fetching(folders=(tmp_path,)), eyes)
+    reading = ContentReader(FetchPolicy(folders=(tmp_path,)), eyes)
     assert "not an image" in refused(Item(type="image", uri=f"file://{tmp_path}/key.png"), reading)
     assert "not an image" in refused(item("image", WAV), reading)
     assert "not an image" in refused(item("image", pdf("x")), reading)
@@ -151,7 +151,7 @@ def test_the_model_is_shown_nothing_but_images_and_recordings(tmp_path: Path) ->
 
 def test_a_model_that_cannot_be_asked_now_is_no_reason_to_give_up() -> None:
     with pytest.raises(Unavailable):
-        Reading(viewer=Asleep()).texts([item("image", PNG)])
+        ContentReader(viewer=Asleep()).read_items([item("image", PNG)])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,9 @@ def test_only_plain_base64_is_decoded(encoded: str) -> None:
 
 def test_base64_may_come_in_lines() -> None:
     lines = base64.encodebytes(b"hello world " * 20).decode().replace("\n", "\r\n")
-    assert Reading().texts([Item(type="doc", base64=f" {lines}\t", ext="txt")]) == [("hello world " * 20).strip()]
+    assert ContentReader().read_items([Item(type="doc", base64=f" {lines}\t", ext="txt")]) == [
+        ("hello world " * 20).strip()
+    ]
 
 
 def test_base64_is_measured_before_it_is_decoded() -> None:
@@ -179,7 +181,7 @@ def test_no_key_of_the_server_reaches_a_parser(monkeypatch: pytest.MonkeyPatch, 
     program.chmod(0o700)
     monkeypatch.setenv("COFIO_EMBED_KEY", "secret")
     monkeypatch.setattr(sys, "executable", str(program))
-    (environment,) = Reading().texts([item("pdf", pdf("x"))])
+    (environment,) = ContentReader().read_items([item("pdf", pdf("x"))])
     assert "PATH=" in environment
     assert "secret" not in environment
 
@@ -188,7 +190,7 @@ def test_where_no_process_can_be_started_it_may_be_tried_again(monkeypatch: pyte
     for program, said in (("/nonexistent", "no process can be started"), ("/bin/false", "does not start")):
         monkeypatch.setattr(sys, "executable", program)
         with pytest.raises(Unavailable, match=said):
-            Reading().texts([item("pdf", pdf("x"))])
+            ContentReader().read_items([item("pdf", pdf("x"))])
 
 
 def test_when_enough_are_being_read_the_next_is_told_to_come_back(
@@ -198,7 +200,7 @@ def test_when_enough_are_being_read_the_next_is_told_to_come_back(
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/$$.started\nwhile [ ! -e {done} ]; do sleep 0.02; done\necho read")
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    few = Workers()
+    few = WorkerPool()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = [pool.submit(few.read, Kind.PDF, b"", time.monotonic() + 30) for _ in range(AT_ONCE)]
         try:
@@ -217,8 +219,8 @@ def test_what_is_being_read_when_the_program_ends_is_not_waited_for(
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/$$.started\nexec sleep 600")
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    workers_ = Workers(3600)
-    reading_ = Reading(workers=workers_)
+    workers_ = WorkerPool(3600)
+    reading_ = ContentReader(workers=workers_)
     with ThreadPoolExecutor(AT_ONCE + 1) as pool:
         begun = [pool.submit(workers_.read, Kind.PDF, b"", time.monotonic() + 3600) for _ in range(AT_ONCE + 1)]
         wait_until(lambda: len(list(tmp_path.glob("*.started"))) == AT_ONCE)
@@ -227,7 +229,7 @@ def test_what_is_being_read_when_the_program_ends_is_not_waited_for(
             with pytest.raises(Unavailable, match="the program is ending"):
                 each.result(60)
     with pytest.raises(Unavailable, match="the program is ending"):
-        reading_.texts([item("pdf", pdf("x"))])
+        reading_.read_items([item("pdf", pdf("x"))])
 
 
 def test_every_limit_is_in_the_docs() -> None:
@@ -235,7 +237,7 @@ def test_every_limit_is_in_the_docs() -> None:
     told = (
         message_items.MAX_BYTES, markup.MAX_PAGE, MAX_TEXT, pdf_.MAX_PAGES, mail.MAX_PARTS, mail.MAX_DEPTH,
         packages.MAX_PARTS, packages.MAX_PART, packages.MAX_UNPACKED, packages.MAX_RATIO, worker_pool.SECONDS,
-        worker_pool.AT_ONCE, int(worker_pool.WAIT), int(reader.SECONDS), int(Fetching().seconds),
+        worker_pool.AT_ONCE, int(worker_pool.WAIT), int(reader.SECONDS), int(FetchPolicy().seconds),
         http_fetch.MAX_REDIRECTS,
     )  # fmt: skip
     for limit in told:
@@ -252,10 +254,10 @@ damaged = st.builds(
 types = st.sampled_from(["pdf", "email", "doc", "html"])
 
 
-def outcome(asked: Item, reading: Reading) -> str:
+def outcome(asked: Item, reading: ContentReader) -> str:
     """What is said of an item: its text, or why there is none."""
     try:
-        return reading.texts([asked])[0]
+        return reading.read_items([asked])[0]
     except Unreadable as error:
         return error.reason
 
@@ -265,7 +267,7 @@ def outcome(asked: Item, reading: Reading) -> str:
 @example("email", b"From: a\nContent-Type: message/rfc822\n\nFrom: b\n\nc", None)
 @example("email", b"From:\nContent-Type: multipart/alternative; boundary=\n\n--\n\n--", None)
 def test_any_bytes_are_read_or_refused(type: str, data: bytes, ext: str | None) -> None:
-    said = outcome(item(type, data, ext), Reading())
+    said = outcome(item(type, data, ext), ContentReader())
     assert 0 < len(said) <= MAX_TEXT
     assert b"\0" not in said.encode()
 
@@ -273,7 +275,7 @@ def test_any_bytes_are_read_or_refused(type: str, data: bytes, ext: str | None) 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(damaged)
 def test_a_damaged_document_is_read_or_refused(data: bytes) -> None:
-    assert outcome(item("doc", data), Reading())
+    assert outcome(item("doc", data), ContentReader())
 
 
 @given(
@@ -283,11 +285,11 @@ def test_a_damaged_document_is_read_or_refused(data: bytes) -> None:
     )
 )  # fmt: skip
 def test_any_item_is_read_or_refused(asked: Item) -> None:
-    assert outcome(asked, Reading(Fetching.parse("*,/nonexistent")))
+    assert outcome(asked, ContentReader(FetchPolicy.parse("*,/nonexistent")))
 
 
 @given(st.text())
 def test_any_uri_is_refused_where_none_is_allowed(rest: str) -> None:
     for scheme in ("http://", "https://[", "file://", "file:///"):
         with pytest.raises(Unreadable):
-            Reading().texts([Item(type="doc", uri=scheme + rest)])
+            ContentReader().read_items([Item(type="doc", uri=scheme + rest)])

@@ -12,9 +12,9 @@ from socket import socket
 
 import pytest
 
-from cofio.content import Fetching, Item, Reading, Unreadable
-from cofio.content.addresses import is_public, spelled
-from cofio.content.http_fetch import Fetched, Web
+from cofio.content import ContentReader, FetchPolicy, Item, Unreadable
+from cofio.content.addresses import is_public, normalize_host
+from cofio.content.http_fetch import FetchedDocument, Web
 
 from .making import pdf
 from .serving import PRIVATE, PUBLIC, Host, Names, allowed, answer, moved
@@ -36,18 +36,18 @@ def inside() -> Iterator[Host]:
 
 
 def web(*hosts: str, names: Names | None = None, max_bytes: int = 1_000_000, seconds: float = 20) -> Web:
-    fetching = Fetching(hosts=hosts, max_bytes=max_bytes, seconds=seconds)
+    fetching = FetchPolicy(hosts=hosts, max_bytes=max_bytes, seconds=seconds)
     return Web(fetching, resolve=names or Names(a_test=[[PUBLIC]]), allowed=allowed)
 
 
-def get(uri: str, by: Web) -> Fetched:
-    return by.get(uri, time.monotonic() + 30)
+def get(uri: str, by: Web) -> FetchedDocument:
+    return by.fetch(uri, time.monotonic() + 30)
 
 
 def test_a_document_is_fetched_with_its_type(host: Host) -> None:
     host.routes["/a/b.txt?c=d"] = answer("grüß".encode("latin-1"), "text/plain; charset=ISO-8859-1")
     found = get(f"http://A.test:{host.port}/a/b.txt?c=d#e", web(f"a.test:{host.port}"))
-    assert found == Fetched("grüß".encode("latin-1"), "text/plain", "iso-8859-1", "/a/b.txt")
+    assert found == FetchedDocument("grüß".encode("latin-1"), "text/plain", "iso-8859-1", "/a/b.txt")
     assert host.asked[0].splitlines()[:2] == ["GET /a/b.txt?c=d HTTP/1.1", f"Host: a.test:{host.port}"]
     assert "authorization" not in host.asked[0].lower()
     assert "cookie" not in host.asked[0].lower()
@@ -60,19 +60,24 @@ def test_an_item_is_read_by_its_servers_word_then_by_its_name_then_by_its_beginn
         "/bare": answer(pdf("Hello"), None),
         "/login": answer(b"<html>Log in</html>", "text/html"),
     }
-    fetching = Fetching(hosts=(f"a.test:{host.port}",))
-    reading = Reading(fetching, web=Web(fetching, resolve=Names(a_test=[[PUBLIC]]), allowed=allowed))
+    fetching = FetchPolicy(hosts=(f"a.test:{host.port}",))
+    reading = ContentReader(fetching, web=Web(fetching, resolve=Names(a_test=[[PUBLIC]]), allowed=allowed))
     at = f"http://a.test:{host.port}"
     uris = [f"{at}/page", f"{at}/file.html", f"{at}/bare"]
-    assert reading.texts([Item(type="doc", uri=uri) for uri in uris]) == ["Hello"] * 3
+    assert reading.read_items([Item(type="doc", uri=uri) for uri in uris]) == ["Hello"] * 3
     with pytest.raises(Unreadable, match="not a PDF") as caught:
-        reading.texts([Item(type="text", text="x"), Item(type="pdf", uri=f"{at}/login")])
+        reading.read_items([Item(type="text", text="x"), Item(type="pdf", uri=f"{at}/login")])
     assert caught.value.item == 1
 
 
 def test_nothing_is_fetched_unless_the_owner_says_so(host: Host, inside: Host) -> None:
     names = Names(a_test=[[PUBLIC]], b_test=[[PUBLIC]])
-    for fetching in (Fetching(), Fetching.parse("off"), Fetching(hosts=("b.test",)), Fetching(hosts=("*.a.test",))):
+    for fetching in (
+        FetchPolicy(),
+        FetchPolicy.parse("off"),
+        FetchPolicy(hosts=("b.test",)),
+        FetchPolicy(hosts=("*.a.test",)),
+    ):
         for uri in (
             f"http://a.test:{host.port}/",
             "http://a.test/",
@@ -108,7 +113,7 @@ def test_an_address_that_is_not_public_is_refused_in_every_way(address: str) -> 
     bare = address.partition("%")[0]
     literal = f"[{bare}]" if ":" in bare else bare
     names = Names(a_test=[[address]], b_test=[["93.184.215.14", address]])
-    fetch = Web(Fetching(hosts=("*",)), resolve=names)
+    fetch = Web(FetchPolicy(hosts=("*",)), resolve=names)
     for uri in (f"http://{literal}/", f"https://{literal}/x", "http://a.test/", "https://b.test/"):
         with pytest.raises(Unreadable) as caught:
             get(uri, fetch)
@@ -139,14 +144,14 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
 )  # fmt: skip
 def test_a_strangely_spelled_uri_reaches_nothing(uri: str) -> None:
     names = Names(a_test=[[PRIVATE]])
-    reading = Reading(web=Web(Fetching(hosts=("*",)), resolve=names))
+    reading = ContentReader(web=Web(FetchPolicy(hosts=("*",)), resolve=names))
     with pytest.raises(Unreadable):
-        reading.texts([Item(type="doc", uri=uri)])
+        reading.read_items([Item(type="doc", uri=uri)])
     assert names.asked == []
 
 
 def test_a_name_in_any_script_is_that_of_its_ascii_form() -> None:
-    assert spelled("Bücher.example") == "xn--bcher-kva.example"
+    assert normalize_host("Bücher.example") == "xn--bcher-kva.example"
 
 
 def test_a_name_is_resolved_once_and_the_connection_goes_there(host: Host, inside: Host) -> None:
@@ -177,7 +182,7 @@ def test_an_address_that_does_not_answer_is_followed_by_the_next(host: Host) -> 
     host.routes["/"] = answer(b"here")
     names = Names(a_test=[["127.0.0.3", PUBLIC]])
     fetch = Web(
-        Fetching(hosts=(f"a.test:{host.port}",)), resolve=names,
+        FetchPolicy(hosts=(f"a.test:{host.port}",)), resolve=names,
         allowed=lambda address: str(address) in (PUBLIC, "127.0.0.3"),
     )  # fmt: skip
     assert get(f"http://a.test:{host.port}/", fetch).data == b"here"
@@ -273,7 +278,7 @@ def test_a_resolver_that_keeps_one_waiting_is_given_up(host: Host) -> None:
         return [PUBLIC]
 
     with pytest.raises(Unreadable, match="in time"):
-        get("http://a.test/", Web(Fetching(hosts=("*",), seconds=0.2), resolve=slow))
+        get("http://a.test/", Web(FetchPolicy(hosts=("*",), seconds=0.2), resolve=slow))
 
 
 def test_a_document_that_breaks_off_is_not_taken_for_a_whole_one(host: Host) -> None:
@@ -342,7 +347,7 @@ def test_tls_is_for_the_name_that_was_asked_for_and_is_not_left(tmp_path: Path) 
     with Host(PUBLIC, serving) as secure, Host(PUBLIC) as plain:
         secure.routes |= {"/": answer(b"hello"), "/down": moved(f"http://a.test:{plain.port}/")}
         secure.routes["/cut"] = b"HTTP/1.1 200 OK\r\n\r\nhalf"
-        fetching = Fetching(
+        fetching = FetchPolicy(
             hosts=tuple(f"{name}:{port.port}" for name in ("a.test", "b.test") for port in (secure, plain))
         )
         at = f"https://a.test:{secure.port}"

@@ -11,7 +11,7 @@ from cofio import Draft, Engine, Record, Settings
 from cofio.backends.interface import Backend, EmbedBatch
 from cofio.config.address import StoreAddress
 from cofio.embed import Embedder
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.engine import opening
 
 from ..conftest import BackendUnderTest
@@ -56,7 +56,7 @@ def reopen(open_backend: Callable[[], Backend]) -> Iterator[Callable[..., Engine
 @pytest.fixture
 def memory(backend: Backend) -> Iterator[Engine]:
     """An empty memory without background work; its vectors are hashes."""
-    with Engine(backend, settings=QUIET, embedder=Hashed()) as opened:
+    with Engine(backend, settings=QUIET, embedder=HashedEmbedder()) as opened:
         yield opened
 
 
@@ -76,7 +76,7 @@ def settle(backend: Backend, memory: Engine, state: str) -> Callable[[], None]:
         if state == "settled":
             memory.settle()
         else:
-            _embed(backend, Hashed())
+            _embed(backend, HashedEmbedder())
 
     return settle_
 

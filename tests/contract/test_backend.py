@@ -11,7 +11,7 @@ from tests.waiting import wait_until
 
 from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
 from cofio.backends.interface import Backend
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 DEMO = Scope("demo")
 
@@ -71,7 +71,7 @@ def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(memory: Engi
     changed, deleted, kept = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(3)])
     batch = backend.to_embed("hashed-384", 10)
     assert batch is not None
-    vectors = Hashed().embed([item.text for item in batch.items])
+    vectors = HashedEmbedder().embed([item.text for item in batch.items])
     memory.edit(changed.id, text="something else by now")
     memory.delete(deleted.id)
     with backend.lease():
@@ -101,7 +101,7 @@ def test_a_backup_holds_what_the_store_held(memory: Engine, tmp_path_factory: py
     target = tmp_path_factory.mktemp("backup") / "copy"
     assert memory.backup(target) == target
     chosen = Settings(background=False, embedder="none")
-    with Engine.open(target, settings=chosen, embedder=Hashed()) as copy:
+    with Engine.open(target, settings=chosen, embedder=HashedEmbedder()) as copy:
         assert list(copy.export()) == list(memory.export())
         assert len(copy.search(Query("walrus", mode="keyword", limit=20))) == 11
         assert copy.check() == []
@@ -132,7 +132,7 @@ def test_threads_that_count_together_lose_no_step(memory: Engine, reopen: Callab
 
 
 def test_threads_find_what_they_have_just_written(memory: Engine, reopen: Callable[..., Engine]) -> None:
-    engines = [memory, reopen(embedder=Hashed())]
+    engines = [memory, reopen(embedder=HashedEmbedder())]
 
     def work(worker: int) -> None:
         engine = engines[worker % 2]
@@ -153,7 +153,7 @@ def test_threads_find_what_they_have_just_written(memory: Engine, reopen: Callab
 
 def test_the_background_work_is_done_without_being_asked(memory: Engine, reopen: Callable[..., Engine]) -> None:
     record = memory.write(DEMO, text="walrus colony")
-    worker = reopen(Settings(background=True, embedder="none"), Hashed())
+    worker = reopen(Settings(background=True, embedder="none"), HashedEmbedder())
     worker.write(DEMO, text="giraffe")
     wait_until(lambda: not memory.search(Query("walrus colony", mode="semantic")).degraded)
     assert worker.check() == []

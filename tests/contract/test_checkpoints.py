@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import strategies as st
@@ -25,6 +25,7 @@ from hypothesis.stateful import (
 from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
+from cofio.backends.record_interface import Transaction
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 from cofio.config.address import StoreAddress
 from cofio.engine.opening import open_backend
@@ -93,7 +94,8 @@ def state(checkpoints: Checkpoints, id: str | None = None, thread: str = "t") ->
 
 def longest_chain(backend: Backend, thread: str = "t") -> int:
     """How many changes the state that is furthest from a whole one is made of."""
-    with backend.checkpoints() as rows:
+    with backend.snapshot() as snapshot:
+        rows = snapshot.checkpoints
         return max(len(rows.chain(each.row)) - 1 for each in rows.list_rows(SPACE, thread, ""))
 
 
@@ -512,7 +514,7 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
         no = rows.find_for_save(ThreadKey(SPACE, "t", ""), "c1", None)[0]
         rows.rebase(no, None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage)
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t", "c1")
     assert state(others, "c", "u") == chat(3)
@@ -529,7 +531,7 @@ def test_a_damaged_state_is_in_nobodys_way(
         for thread in ("t", "short"):
             rows.rebase(rows.find_for_save(ThreadKey(SPACE, thread, ""), "c2", None)[0], None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage)
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
     said = others.check()
     assert sum("'t'" in each for each in said) >= 1
     assert sum("'short'" in each for each in said) >= 1
@@ -551,7 +553,7 @@ def test_a_thread_whose_newest_state_is_damaged_goes_on(
     def damage(rows: Any) -> None:
         rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "c4", None)[0], None, 0, b"\1 no such thing")
 
-    backend.change_checkpoints(damage)
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
     with pytest.raises(Unavailable, match="damaged"):
         others.load(SPACE, "t")
     others.save(SPACE, "t", "next", chat(6))
@@ -664,6 +666,56 @@ def test_a_store_without_background_work_says_how_many_there_are(store: StoreAdd
         found = copied.checkpoints.load(SPACE, "t")
         assert found is not None
         assert found.state == chat(2)
+
+
+class _SerializationFailure(Exception):
+    """A database that has many writers could not make a transaction one after the other."""
+
+
+class Retrying:
+    """A backend that runs the work of each transaction once in vain, as PostgreSQL may."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def transact(self, work: Callable[[Transaction], Any]) -> Any:
+        """Run the work, undo it, and run it again."""
+
+        def fail(transaction: Transaction) -> None:
+            work(transaction)
+            raise _SerializationFailure
+
+        with pytest.raises(_SerializationFailure):
+            self._backend.transact(fail)
+        return self._backend.transact(work)
+
+
+def test_work_that_runs_again_changes_what_it_would_have_changed_once(backend: Backend) -> None:
+    once, retried = Checkpoints(backend), Checkpoints(cast(Backend, Retrying(backend)))
+    write = PendingWrite("task", 0, "", "channel", "json", b"1")
+    for checkpoints, thread in ((once, "once"), (retried, "again")):
+        for turn in range(40):
+            checkpoints.save(SPACE, thread, f"c{turn}", chat(turn))
+        checkpoints.save(SPACE, thread, "c7", chat(99))  # in place of what others are changes of
+        checkpoints.write(SPACE, thread, "c9", [(write, False)])
+        assert checkpoints.delete(SPACE, thread, "c16") == 1
+        assert checkpoints.remove(SPACE, [(thread, "", "c0"), (thread, "", "c20"), (thread, "", "none")]) == 2
+        assert checkpoints.copy(SPACE, thread, f"copy of {thread}") == 37
+        assert len(checkpoints.search(SPACE, "weather in Wales")) >= 2
+        assert checkpoints.check() == []
+    for source, target in (("once", "again"), ("copy of once", "copy of again")):
+        names = [each.id for each in once.list(SPACE, source, limit=None)]
+        assert [each.id for each in retried.list(SPACE, target, limit=None)] == names
+        for name in names:
+            one, other = (each.load(SPACE, of, name, pending=True) for each, of in ((once, source), (retried, target)))
+            assert one is not None
+            assert other is not None
+            assert (one.state, one.parent, one.pending) == (other.state, other.parent, other.pending)
+    assert retried.delete(SPACE, "again") == 37
+    assert retried.load(SPACE, "again") is None
 
 
 class Threads(RuleBasedStateMachine):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Invalid, Kind, LimitExceeded, Record, Scope, Settings, Where
 from cofio.backends.sqlite import searcher
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.text.jsonl import read_line, write_line
 from cofio.values.changes import Extend, Put
 
@@ -271,7 +271,7 @@ def test_scopes_and_headings_can_be_of_kinds_and_by_creation(memory: Engine) -> 
 
 
 def test_a_given_vector_is_no_vector_of_the_stores_own(memory: Engine, reopen: Callable[..., Engine]) -> None:
-    memory.put(HERE, "k", text="hello there", given={"$": [1.0] * Hashed().dimensions})
+    memory.put(HERE, "k", text="hello there", given={"$": [1.0] * HashedEmbedder().dimensions})
     memory.settle()
     (hit,) = memory.search("hello there")
     assert hit.record.key == "k"

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.query import Mode
 from cofio.values.records import NOT_SEARCHABLE
 
@@ -116,12 +116,12 @@ def test_where_no_word_is_shared_about_half_the_floor_of_the_store_is_enough(
 ) -> None:
     memory.write(DEMO, text="walrus colony on the ice of the far north")
     memory.settle()
-    near = Query("?", mode="semantic", vector=list(Hashed().embed_query("walrus")), floor=None)
+    near = Query("?", mode="semantic", vector=list(HashedEmbedder().embed_query("walrus")), floor=None)
     cosine = memory.search(replace(near, floor=0.0))[0].why.semantic
     assert cosine is not None
-    strict = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.5), Hashed())
+    strict = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.5), HashedEmbedder())
     assert len(strict.search(near)) == 0
-    lax = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.6), Hashed())
+    lax = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.6), HashedEmbedder())
     assert len(lax.search(near)) == 1
     assert len(lax.search(replace(near, floor=cosine.score / 0.6))) == 0
 
@@ -132,13 +132,13 @@ def test_among_few_candidates_less_than_the_floor_of_the_store_is_enough(
     memory.write_many([Draft(scope=DEMO, text=f"walrus {number}") for number in range(120)])
     memory.write(Scope("few"), text="walrus colony")
     memory.settle()
-    store = reopen(Settings(background=False, embedder="none", floor=0.9), Hashed())
+    store = reopen(Settings(background=False, embedder="none", floor=0.9), HashedEmbedder())
     asked = "walrus giraffe"
     for scope, enough in ((Scope("few"), True), (DEMO, False)):
         best = store.search(Query(asked, scope=scope, mode="keyword", floor=0.0))[0]
         assert best.why.keyword is not None
         relevance = best.why.keyword.relevance
-        lowest = reopen(Settings(background=False, embedder="none", floor=relevance / 0.6), Hashed())
+        lowest = reopen(Settings(background=False, embedder="none", floor=relevance / 0.6), HashedEmbedder())
         assert bool(lowest.search(Query(asked, scope=scope, mode="keyword"))) == enough
         assert not lowest.search(Query(asked, scope=scope, mode="keyword", floor=relevance / 0.6))
 
@@ -162,10 +162,10 @@ def test_the_floor_of_the_store_holds_when_the_query_has_none(memory: Engine, re
     memory.write(DEMO, text="walrus colony")
     memory.settle()
     asked = "walrus giraffe zebra elephant leopard"
-    strict = reopen(Settings(background=False, embedder="none", floor=1.0), Hashed())
+    strict = reopen(Settings(background=False, embedder="none", floor=1.0), HashedEmbedder())
     assert len(strict.search(asked)) == 0
     assert len(strict.search(Query(asked, floor=0.1))) == 1
-    lax = reopen(Settings(background=False, embedder="none", floor=0.0), Hashed())
+    lax = reopen(Settings(background=False, embedder="none", floor=0.0), HashedEmbedder())
     assert len(lax.search(asked)) == 1
 
 
@@ -183,7 +183,7 @@ def test_reciprocal_ranks_are_fused_with_the_documented_weights(
     memory: Engine, reopen: Callable[..., Engine], remember: Callable[..., list[Record]]
 ) -> None:
     animals(remember)
-    ranked = reopen(Settings(background=False, embedder="none", fusion="rrf"), Hashed())
+    ranked = reopen(Settings(background=False, embedder="none", fusion="rrf"), HashedEmbedder())
     hits = ranked.search(Query("walrus colony", floor=0.0))
     assert ids(hits)[0] == "a"
     for hit in hits:

@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 from cofio import Draft, Engine, Invalid, Query, Scope, Settings, Unavailable
 from cofio.backends.interface import Backend
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 DEMO = Scope("demo")
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +28,7 @@ def draft(id: str, text: str, *, version: int = 1, later: int = 0) -> Draft:
 
 def vector(text: str) -> list[float]:
     """The vector that the hashed embedder makes of a text."""
-    return [float(number) for number in Hashed().embed([text])[0]]
+    return [float(number) for number in HashedEmbedder().embed([text])[0]]
 
 
 def found(memory: Engine, text: str) -> list[str]:
@@ -134,7 +134,7 @@ def test_what_another_process_embeds_meanwhile_is_embedded_once(memory: Engine, 
     memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")})
     memory.edit("1", text="giraffe savanna")
     with backend.lease():
-        backend.store_vectors("hashed-384", batch, Hashed().embed([item.text for item in batch.items]))
+        backend.store_vectors("hashed-384", batch, HashedEmbedder().embed([item.text for item in batch.items]))
     assert found(memory, "walrus colony") == []
     assert found(memory, "owl tower") == ["2"]
     assert memory.settle() == 1
@@ -145,7 +145,7 @@ def test_what_another_process_embeds_meanwhile_is_embedded_once(memory: Engine, 
 def test_records_that_are_restored_edited_and_embedded_at_once_have_the_vectors_of_their_texts(
     memory: Engine, reopen: Callable[..., Engine]
 ) -> None:
-    background = reopen(Settings(background=True, embedder="none"), Hashed())
+    background = reopen(Settings(background=True, embedder="none"), HashedEmbedder())
     drafts = [draft(str(number), f"before t{number * 7919}") for number in range(200)]
 
     def restore(engine: Engine) -> None:
@@ -174,7 +174,9 @@ def test_records_that_are_restored_edited_and_embedded_at_once_have_the_vectors_
 
 def test_thousands_of_vectors_that_came_in_are_searched_like_any(memory: Engine) -> None:
     drafts = [draft(str(number), f"t{number * 7919} u{number * 104729}") for number in range(2500)]
-    made = dict(zip([str(each.id) for each in drafts], Hashed().embed([each.text for each in drafts]), strict=True))
+    made = dict(
+        zip([str(each.id) for each in drafts], HashedEmbedder().embed([each.text for each in drafts]), strict=True)
+    )
     memory.restore(drafts, vectors=made)
     assert memory.settle() == 0
     for each in drafts[::500]:

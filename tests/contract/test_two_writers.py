@@ -14,6 +14,7 @@ from typing import TypeVar
 from tests.waiting import PATIENCE
 
 from cofio import Conflict, Draft, Engine, Kind, Scope
+from cofio.config.address import StoreAddress
 from cofio.values.changes import Put, Vacant
 
 T = TypeVar("T")
@@ -113,11 +114,10 @@ with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none
 """
 
 
-def test_of_processes_one_gets_what_is_vacant_and_one_writes_what_is_new(memory: Engine, tmp_path: Path) -> None:
-    store = str(tmp_path / "store")
+def test_of_processes_one_gets_what_is_vacant_and_one_writes_what_is_new(memory: Engine, store: StoreAddress) -> None:
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", PROCESS, store, str(writer)], cwd=Path(__file__).parents[2],
+            [sys.executable, "-c", PROCESS, store.spell(), str(writer)], cwd=Path(__file__).parents[2],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for writer in range(WRITERS)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from cofio import Draft, Engine, Invalid, Page, Query, Record, Scope, Settings
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.remote import Remote
 
 DEMO = Scope("demo")
 
 
-class Rehashed(Hashed):
+class Rehashed(HashedEmbedder):
     """The hashed embedder under another name, as a new version of a model would be."""
 
     id = "rehashed-384"
@@ -53,7 +53,7 @@ def test_a_query_may_bring_its_own_vector_of_any_length(memory: Engine, kind: Ca
     records = memory.write_many([Draft(scope=DEMO, text=text) for text in ("alpha", "beta", "gamma")])
     memory.settle()
     for record in records:
-        vector = kind(Hashed().embed([record.text])[0].tolist())
+        vector = kind(HashedEmbedder().embed([record.text])[0].tolist())
         hits = memory.search(semantic("quite another text", vector=vector, floor=0.9))
         assert ids(hits) == [record.id]
         assert hits[0].why.semantic is not None
@@ -64,8 +64,8 @@ def test_the_nearest_come_first_with_their_cosines(memory: Engine, remember: Cal
     texts = [f"word{number} word{number + 1} word{number + 2}" for number in range(40)]
     records = remember(*(Draft(scope=DEMO, text=text) for text in texts))
     hits = memory.search(semantic("word7 word8 word9", limit=40, floor=0.0))
-    vectors = Hashed().embed(texts)
-    exact = vectors @ Hashed().embed(["word7 word8 word9"])[0]
+    vectors = HashedEmbedder().embed(texts)
+    exact = vectors @ HashedEmbedder().embed(["word7 word8 word9"])[0]
     assert ids(hits)[0] == records[7].id
     assert len(hits) == 40
     for hit in hits:

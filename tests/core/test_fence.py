@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.extract.rules.recalled_text import _TAG, without_blocks
+from cofio.extract.rules.messages.recalled_text import _TAG, strip_blocks
 from cofio.text.fence import RECALL_HEADING, RECALL_TAG, fence, is_fence, make_mark, tag_lines
 
 TEXTS = st.text(max_size=60)
@@ -32,5 +32,5 @@ def test_tagged_lines_end_with_their_only_closing_tag(lines: list[str]) -> None:
 def test_what_cofio_shows_as_recalled_is_taken_out_of_a_conversation_that_quotes_it() -> None:
     recalled = fence("USER [home]: Ada lives in Oslo.", "What was remembered stands between the lines marked {mark}.")
     for block in (f"{RECALL_HEADING}\n{recalled}", tag_lines(["Found in memory.", '{"text": "Ada lives in Oslo."}'])):
-        assert without_blocks(f"Before.\n{block}\n\nAfter.").split() == ["Before.", "After."]
+        assert strip_blocks(f"Before.\n{block}\n\nAfter.").split() == ["Before.", "After."]
     assert _TAG.fullmatch(f"<{RECALL_TAG}>")

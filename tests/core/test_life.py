@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.engine import indexing
 
 DEMO, OTHER = Scope("demo"), Scope("other")
@@ -71,7 +71,7 @@ time.sleep(1.2)  # well into the embedding
 
 
 def test_an_engine_that_is_dropped_takes_its_thread_along(tmp_path: Path) -> None:
-    memory = Engine.open(tmp_path, settings=BUSY, embedder=Hashed())
+    memory = Engine.open(tmp_path, settings=BUSY, embedder=HashedEmbedder())
     memory.write(DEMO, text="walrus")
     assert any(thread.name == "cofio-indexing" for thread in threading.enumerate())
     del memory
@@ -128,7 +128,7 @@ def test_vectors_that_change_their_size_are_made_anew_and_never_mixed(tmp_path: 
 
 
 def test_what_is_deleted_is_gone_from_the_database_file(tmp_path: Path) -> None:
-    with Engine.open(tmp_path, settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(tmp_path, settings=QUIET, embedder=HashedEmbedder()) as memory:
         secret = memory.write(Scope("secret-scope"), text="xylophonequartz", title="zephyrglyph")
         memory.write(DEMO, text="walrus")
         memory.settle()
@@ -152,7 +152,7 @@ def test_reindexing_removes_what_has_expired(tmp_path: Path) -> None:
 
 
 def test_a_search_is_not_degraded_by_another_scope(tmp_path: Path) -> None:
-    with Engine.open(tmp_path, settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(tmp_path, settings=QUIET, embedder=HashedEmbedder()) as memory:
         memory.write(DEMO, text="walrus")
         memory.settle()
         memory.write(OTHER, text="narwhal")
@@ -161,7 +161,7 @@ def test_a_search_is_not_degraded_by_another_scope(tmp_path: Path) -> None:
 
 
 def test_a_change_that_leaves_the_text_alone_does_not_degrade_a_search(tmp_path: Path) -> None:
-    with Engine.open(tmp_path, settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(tmp_path, settings=QUIET, embedder=HashedEmbedder()) as memory:
         record = memory.write(DEMO, text="walrus")
         memory.settle()
         memory.edit(record.id, importance="high")
@@ -195,7 +195,7 @@ os.waitpid(child, 0)
 
 
 def test_a_reindex_drops_the_vectors_of_embedders_no_longer_used(tmp_path: Path) -> None:
-    for embedder in (Wide(64), Hashed()):
+    for embedder in (Wide(64), HashedEmbedder()):
         with Engine.open(tmp_path, settings=QUIET, embedder=embedder) as memory:
             memory.write(DEMO, text="walrus")
             memory.reindex()

@@ -11,7 +11,7 @@ import pytest
 from cofio import Engine, Invalid, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite.checksums import Soundness
 from cofio.doors.web.tokens import Tokens
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 QUIET = Settings(background=False, embedder="none")
 FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
@@ -186,7 +186,7 @@ def test_an_index_that_holds_a_link_is_rebuilt(tmp_path: Path) -> None:
 
 def test_vector_codes_behind_links_are_not_used_and_pipes_not_waited_for(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    with Engine.open(store, settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(store, settings=QUIET, embedder=HashedEmbedder()) as memory:
         memory.write(Scope("demo"), text="hello there")
         memory.settle()
     os.mkfifo(tmp_path / "pipe")
@@ -198,7 +198,7 @@ def test_vector_codes_behind_links_are_not_used_and_pipes_not_waited_for(tmp_pat
                 (high, high - 1, name),
             )
     connection.close()
-    with Engine.open(store, settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(store, settings=QUIET, embedder=HashedEmbedder()) as memory:
         assert len(memory.check()) == 3
         assert len(memory.search(Query(text="hello there", floor=0.0))) == 1
         memory.reindex()

@@ -36,7 +36,7 @@ from cofio import (
     Where,
 )
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.text.jsonl import read_line, write_line
 
 from ..conftest import Stores
@@ -136,7 +136,7 @@ class Memories(RuleBasedStateMachine):
     def opened(self, store: StoreAddress) -> Engine:
         """An engine without background work."""
         chosen = Settings(background=False, embedder="none", sync="normal")
-        return Engine.open(store, settings=chosen, embedder=Hashed(), clock=lambda: self.clock)
+        return Engine.open(store, settings=chosen, embedder=HashedEmbedder(), clock=lambda: self.clock)
 
     def teardown(self) -> None:
         faults = [fault for engine in self.engines for fault in engine.check()]

@@ -30,7 +30,7 @@ from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.rest import http as rest
 from cofio.doors.web.server import app
 from cofio.doors.web.tokens import Tokens
-from cofio.secrets.policy import POLICY, Door, Handling, admit
+from cofio.secrets.policy import POLICY, Door, SecretAction, admit
 from cofio.vault.lifecycle import Beside
 
 from ..importing.everos import make
@@ -201,10 +201,10 @@ def test_every_door_does_with_a_secret_what_the_table_says(
     secret, store = SECRETS[kind], folder / "store"
     told = doors[door](store, SENTENCE[kind].format(secret))
     assert secret not in told
-    assert ("is no place for secrets" in told) == (POLICY[door] is Handling.REFUSE), told
+    assert ("is no place for secrets" in told) == (POLICY[door] is SecretAction.REFUSE), told
     kept = stored(store) if store.exists() else ""
-    assert (secret in kept) == (POLICY[door] is Handling.KEEP)
-    assert ("[secret removed: " in kept) == (POLICY[door] is Handling.MASK)
+    assert (secret in kept) == (POLICY[door] is SecretAction.KEEP)
+    assert ("[secret removed: " in kept) == (POLICY[door] is SecretAction.MASK)
 
 
 @pytest.mark.parametrize("door", POLICY)

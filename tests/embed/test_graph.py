@@ -112,4 +112,4 @@ def test_vectors_are_those_of_the_original_in_full_precision_but_for_eight_bits(
     tokenizer = WordPiece(weights / TOKENIZER, most=256)
     exact = {name: each.astype(np.float64) for name, each in read_weights(weights / WEIGHTS).items()}
     for text in TEXTS:
-        assert network.vector(text) @ forward(exact, tokenizer.encode(text)) > 0.98
+        assert network.embed(text) @ forward(exact, tokenizer.encode(text)) > 0.98

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from cofio.embed import open_embedder
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.errors import Invalid
 
 
 def test_every_vector_has_length_one_and_384_dimensions() -> None:
-    embedder = Hashed()
+    embedder = HashedEmbedder()
     vectors = embedder.embed(["", " ", "?!", "a", "🙂", "記憶", "lone \ud800 surrogate", "word " * 5000])
     assert vectors.shape == (8, embedder.dimensions) == (8, 384)
     assert vectors.dtype == np.float32
@@ -21,23 +21,24 @@ def test_every_vector_has_length_one_and_384_dimensions() -> None:
 
 
 def test_no_texts_give_no_rows() -> None:
-    assert Hashed().embed([]).shape == (0, 384)
+    assert HashedEmbedder().embed([]).shape == (0, 384)
 
 
 def test_texts_that_share_words_are_nearer_than_texts_that_do_not() -> None:
-    query, near, far = Hashed().embed(["the blue notebook", "Blue notebooks are here", "Paris in spring"])
+    query, near, far = HashedEmbedder().embed(["the blue notebook", "Blue notebooks are here", "Paris in spring"])
     assert query @ near > 0.4 > query @ far
 
 
 def test_case_does_not_matter() -> None:
-    lower, upper = Hashed().embed(["hello there", "HELLO There"])
+    lower, upper = HashedEmbedder().embed(["hello there", "HELLO There"])
     assert np.array_equal(lower, upper)
 
 
 def test_another_process_computes_the_same_vector() -> None:
-    script = "from cofio.embed.hashed import Hashed; print(Hashed().embed(['the same words']).tobytes().hex())"
+    made = "HashedEmbedder().embed(['the same words']).tobytes().hex()"
+    script = f"from cofio.embed.hashed import HashedEmbedder; print({made})"
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == Hashed().embed(["the same words"]).tobytes().hex()
+    assert done.stdout.strip() == HashedEmbedder().embed(["the same words"]).tobytes().hex()
 
 
 def test_hashed_and_none_open_by_name(tmp_path: Path) -> None:

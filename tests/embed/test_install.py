@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cofio.embed.install import PACKAGE, WEIGHTS, install
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM, installed
+from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM, is_installed
 from cofio.values.errors import Unavailable
 
 from .conftest import Index
@@ -96,7 +96,7 @@ def test_an_install_that_was_killed_leaves_nothing_in_the_way(weights: Path, tmp
             assert process.poll() is None
         process.kill()
     (left,) = tmp_path.iterdir()
-    assert not installed(tmp_path)
+    assert not is_installed(tmp_path)
     long_ago = time.time() - 7200
     os.utime(left, (long_ago, long_ago))
     recent = tmp_path / f".{ID}.recent"
@@ -117,9 +117,9 @@ def test_force_replaces_a_torn_model(models: Path, weights: Path, tmp_path: Path
 def test_a_model_that_lost_a_file_is_installed_again(models: Path, weights: Path, tmp_path: Path) -> None:
     shutil.copytree(models / ID, tmp_path / ID)
     (tmp_path / ID / TOKENIZER).unlink()
-    assert not installed(tmp_path)
+    assert not is_installed(tmp_path)
     install(tmp_path, source=weights)
-    assert installed(tmp_path)
+    assert is_installed(tmp_path)
 
 
 def test_building_twice_gives_the_same_vectors(models: Path, weights: Path, tmp_path: Path) -> None:

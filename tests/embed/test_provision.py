@@ -16,7 +16,7 @@ from tests.waiting import wait_until
 
 from cofio import Engine, Query, Settings
 from cofio.embed.install import PACKAGE
-from cofio.embed.minilm import ID, installed
+from cofio.embed.minilm import ID, is_installed
 from cofio.embed.provision import follow, forget, read_state, start
 from cofio.values.records import Scope
 
@@ -126,7 +126,7 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, model
     index.gate.set()
     assert start(models).kind == "fetching"
     wait_until(lambda: [path.name for path in models.iterdir()] == [ID])
-    assert installed(models)
+    assert is_installed(models)
 
 
 def test_a_process_on_another_machine_is_known_by_its_signs_of_life_alone(models: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.waiting import join
 
 from cofio.embed import open_embedder
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.remote import Remote
 from cofio.values.errors import Invalid, Unavailable
 
@@ -54,7 +54,7 @@ class Script:
 
 
 def rows(texts: list[str]) -> list[dict[str, object]]:
-    vectors = Hashed().embed(texts) * 3
+    vectors = HashedEmbedder().embed(texts) * 3
     return [{"index": index, "embedding": vector.tolist()} for index, vector in enumerate(vectors)]
 
 
@@ -118,7 +118,7 @@ def remote(script: Script, waits: list[float]) -> Remote:
 
 def test_vectors_come_back_with_length_one_and_the_key_is_sent(remote: Remote, script: Script) -> None:
     texts = ["one text", "another text"]
-    assert np.allclose(remote.embed(texts), Hashed().embed(texts), atol=1e-6)
+    assert np.allclose(remote.embed(texts), HashedEmbedder().embed(texts), atol=1e-6)
     expected = Request(path="/v1/embeddings", authorization=f"Bearer {KEY}", model="tiny", texts=texts)
     assert script.requests == [expected]
 
@@ -131,12 +131,12 @@ def test_without_a_key_none_is_sent(script: Script) -> None:
 def test_rows_out_of_order_are_put_in_order(remote: Remote, script: Script) -> None:
     texts = ["first", "second", "third"]
     script.replies = [lambda texts: reply(rows(texts)[::-1])]
-    assert np.allclose(remote.embed(texts), Hashed().embed(texts), atol=1e-6)
+    assert np.allclose(remote.embed(texts), HashedEmbedder().embed(texts), atol=1e-6)
 
 
 def test_many_texts_go_in_batches_of_64(remote: Remote, script: Script) -> None:
     texts = [f"text number {number}" for number in range(130)]
-    assert np.allclose(remote.embed(texts), Hashed().embed(texts), atol=1e-6)
+    assert np.allclose(remote.embed(texts), HashedEmbedder().embed(texts), atol=1e-6)
     assert [len(request.texts) for request in script.requests] == [64, 64, 2]
 
 

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import io
 import json
+import os
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
@@ -22,7 +24,7 @@ from cofio.config.address import StoreAddress
 from cofio.doors import cli
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.memory_tool import http as memory_tool
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.library.cofio_store import CofioStore
 from cofio.library.langgraph.store import CofioLangGraphStore
 
@@ -43,14 +45,15 @@ class Doors:
     library: CofioStore
     langgraph: CofioLangGraphStore
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, store: StoreAddress, root: Path) -> None:
+        self.store = store
         self.root = root
-        self.store = StoreAddress(folder=root / ".cofio")
         self.loop = asyncio.new_event_loop()
         self._open()
 
     def _open(self) -> None:
         with ExitStack() as stack:
+            stack.enter_context(patch.dict(os.environ, COFIO_STORE=self.store.spell()))  # for a plugin of Animus
             self.engine = stack.enter_context(Engine.open(self.store, settings=SETTINGS))
             self.library = CofioStore(self.engine)
             self.langgraph = CofioLangGraphStore(self.engine)
@@ -59,7 +62,7 @@ class Doors:
             pipes = Pipes(memory)
             stack.callback(pipes.close)
             self.mcp = Tools(pipes)
-            self.api, _ = stack.enter_context(serving(self.store, embedder=Hashed()))
+            self.api, _ = stack.enter_context(serving(self.store, embedder=HashedEmbedder()))
             tool = Starlette(routes=memory_tool.routes(lambda: self.api.engine))
             self._files = stack.enter_context(TestClient(tool, base_url="http://localhost"))
             self.animus = Inside()

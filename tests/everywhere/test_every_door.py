@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -21,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from cofio import Conflict, Query
 
+from ..conftest import BackendUnderTest
 from .doors import Doors
 
 picks = st.integers(0, 1000)
@@ -61,10 +63,13 @@ def given_some(*doors: str) -> Callable[[Callable[..., None]], Callable[..., Non
 class EveryDoor(RuleBasedStateMachine):
     """Every door on one store, and a dict of what should be there."""
 
+    backend: ClassVar[BackendUnderTest]
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.doors = Doors(Path(self.folder.name).resolve())
+        root = Path(self.folder.name).resolve()
+        self.doors = Doors(self.backend.address(root / ".cofio"), root)
         self.items: dict[str, Item] = {}
         self.gone: list[str] = []
         """Words that are nowhere any more."""
@@ -83,6 +88,7 @@ class EveryDoor(RuleBasedStateMachine):
             assert self.doors.engine.check() == []
         finally:
             self.doors.close()
+            self.backend.remove(self.doors.store)
             self.folder.cleanup()
 
     # The model.
@@ -489,18 +495,26 @@ BATCH = settings(USUAL, max_examples=50, stateful_step_count=200, derandomize=Fa
 BATCHES = 100  # each of ten thousand steps
 
 
-def test_what_is_written_through_any_door_is_found_through_all_and_what_is_deleted_through_none() -> None:
-    run_state_machine_as_test(EveryDoor, settings=USUAL)
+@pytest.fixture
+def machine(backend_under_test: BackendUnderTest) -> type[EveryDoor]:
+    """Every door on a store of the backend."""
+    return type("EveryDoor", (EveryDoor,), {"backend": backend_under_test})
+
+
+def test_what_is_written_through_any_door_is_found_through_all_and_what_is_deleted_through_none(
+    machine: type[EveryDoor],
+) -> None:
+    run_state_machine_as_test(machine, settings=USUAL)
 
 
 @pytest.mark.skipif(os.environ.get("COFIO_TORTURE") != "1", reason="takes hours: `make torture` runs it")
-def test_it_holds_for_a_million_steps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_holds_for_a_million_steps(machine: type[EveryDoor], capsys: pytest.CaptureFixture[str]) -> None:
     """Batches with seeds of their own, so that a run can go on where the last one ended, or do one batch again."""
     first = int(os.environ.get("COFIO_TORTURE_SEED", "0"))
     until = time.monotonic() + float(os.environ.get("COFIO_TORTURE_SECONDS", "10800"))
     for number in range(first, BATCHES):
         with capsys.disabled():
             print(f"\nbatch {number} of {BATCHES}; COFIO_TORTURE_SEED={number} goes on from here", flush=True)
-        run_state_machine_as_test(seed(number)(type("Batch", (EveryDoor,), {})), settings=BATCH)
+        run_state_machine_as_test(seed(number)(machine), settings=BATCH)
         if time.monotonic() > until:
             return

@@ -14,7 +14,7 @@ import cofio.engine.indexing
 from cofio import Engine, Query, Scope, Settings
 from cofio.backends.sqlite import checksums, vector_codes
 from cofio.backends.sqlite.checksums import MOST_KNOWN, Soundness
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from .children import WORDS, Nursery
 from .scale import scaled
@@ -23,7 +23,7 @@ QUIET = Settings(embedder="none", background=False)
 HERE = Scope("here")
 
 
-class Other(Hashed):
+class Other(HashedEmbedder):
     """An embedder whose vectors are like the hashed ones, under another name."""
 
     @property
@@ -34,7 +34,7 @@ class Other(Hashed):
 
 def open_store(folder: Path) -> Engine:
     """The store in the folder, without background work."""
-    return Engine.open(folder, settings=QUIET, embedder=Hashed())
+    return Engine.open(folder, settings=QUIET, embedder=HashedEmbedder())
 
 
 def write(engine: Engine, numbers: Sequence[int]) -> None:
@@ -295,7 +295,7 @@ def test_vector_codes_that_are_swapped_between_embedders_are_not_believed(copies
     content = ours.read_bytes()
     ours.write_bytes(theirs.read_bytes())
     theirs.write_bytes(content)
-    for embedder in (Hashed(), Other()):
+    for embedder in (HashedEmbedder(), Other()):
         with Engine.open(store, settings=QUIET, embedder=embedder) as engine:
             verify(engine, LEFT, GONE)
             engine.settle()

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 from cofio import Draft, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
 from cofio.backends.sqlite.database import Database
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.text.tokenizer import words
 
 DEMO = Scope("demo")
@@ -195,7 +195,7 @@ def test_the_background_work_removes_what_was_replaced_or_has_expired(tmp_path: 
         assert engine.check() == []
 
 
-class Unreachable(Hashed):
+class Unreachable(HashedEmbedder):
     """An embedder whose endpoint is down."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -243,7 +243,7 @@ def test_a_segment_is_written_anew_piece_by_piece_while_everything_is_found(tmp_
 
 
 def test_files_of_codes_are_written_anew_without_deleted_vectors(tmp_path: Path) -> None:
-    with opened(tmp_path / "store", embedder=Hashed()) as engine:
+    with opened(tmp_path / "store", embedder=HashedEmbedder()) as engine:
         ids = fill(engine, 6000)
         codes = {file.name: file.stat().st_size for file in (tmp_path / "store" / "vectors").glob("*.codes")}
         for each in ids[10:15]:

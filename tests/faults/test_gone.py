@@ -13,7 +13,7 @@ from tests.waiting import join, wait_until
 
 from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 QUIET = Settings(background=False, embedder="hashed", sync="normal")
 HERE = Scope("here")
@@ -198,7 +198,7 @@ def test_threads_that_share_commits_are_all_told(place: Place, engine: Engine, h
 
 @ways
 def test_background_work_makes_nothing_where_the_store_was(place: Place, how: str) -> None:
-    backend, embedder = SqliteBackend(place.store), Hashed()
+    backend, embedder = SqliteBackend(place.store), HashedEmbedder()
     with Engine(backend, settings=QUIET, embedder=embedder) as engine:
         for number in range(3):
             engine.write(HERE, text=f"walrus {number}")

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 SCHEMA = """
 CREATE TABLE chunks (
@@ -46,7 +46,7 @@ Value = str | bytes | int | None
 
 def vector(topic: str, content: str, tags: Sequence[str] = ()) -> bytes:
     """The embedding of a chunk, had it been made by the hashed embedder."""
-    (made,) = Hashed().embed([f"{topic} {' '.join(tags)} {content[:800]}".strip()])
+    (made,) = HashedEmbedder().embed([f"{topic} {' '.join(tags)} {content[:800]}".strip()])
     return bytes(made.astype("<f4").tobytes())
 
 

@@ -19,10 +19,10 @@ from tests.waiting import join, wait_until
 from cofio import Draft, Engine, Importance, Invalid, Kind, NotFound, Query, Record, Scope, Settings, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.embed import Embedder
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.minilm import ID, MiniLM
 from cofio.importers import agent_memory_store
-from cofio.importers.agent_memory_store import SOURCE, Remark, Taken, found, take, take_over
+from cofio.importers.agent_memory_store import SOURCE, Remark, TakeoverResult, has_memory, take, take_over
 from cofio.values.scopes import IMPORTS
 
 from .peer import THEN, Peer, contents, turned, vector
@@ -58,10 +58,10 @@ def state(memory: Engine, key: str) -> Record:
     return record
 
 
-def said_of(taken: Taken, what: str) -> str:
+def said_of(taken: TakeoverResult, what: str) -> str:
     """All that was told of an entry that is in."""
     assert what not in {remark.what for remark in taken.refused}
-    return "; ".join(remark.said for remark in taken.changed if remark.what == what)
+    return "; ".join(remark.sentence for remark in taken.changed if remark.what == what)
 
 
 # What becomes of what.
@@ -332,7 +332,7 @@ def test_what_cannot_be_fitted_is_told_and_stops_nothing(memory: Engine, peer: P
     assert [note.id for note in notes(memory)] == ["full", "last"]
     assert [state(memory, key).data for key in ("nan", "text", "digits")] == ["NaN", "not JSON", "1" * 5000]
     assert said_of(taken, "nan") == "its value is no JSON, and kept as text"
-    refused = {remark.what: remark.said for remark in taken.refused}
+    refused = {remark.what: remark.sentence for remark in taken.refused}
     assert set(refused) == {"huge", "topped", "k" * 200, "deep", "large"}
     assert refused["huge"] == "text: longer than the limit of 1,048,576 characters"
     assert refused["deep"] == "data: longer than the limit of 64 levels"
@@ -420,7 +420,7 @@ def test_files_that_are_none_are_told_by_name_and_stop_nothing(memory: Engine, l
     assert {remark.what for remark in taken.refused} == bad.keys()
     assert {note.id for note in notes(memory)} == {"z"}
     assert state(memory, "z").data == 1
-    assert "front matter is not YAML" in taken.refused[0].said
+    assert "front matter is not YAML" in taken.refused[0].sentence
 
 
 def test_of_a_file_and_a_row_with_one_id_the_newer_stays_with_no_other_vector(memory: Engine, legacy: Path) -> None:
@@ -433,7 +433,9 @@ def test_of_a_file_and_a_row_with_one_id_the_newer_stays_with_no_other_vector(me
     take(memory, legacy)
     assert {note.id: note.title for note in notes(memory)} == {"older": "File", "newer": "Row"}
     memory.settle()
-    hits = memory.search(Query("?", mode="semantic", vector=Hashed().embed(["File\nfile"])[0].tolist(), floor=0.99))
+    hits = memory.search(
+        Query("?", mode="semantic", vector=HashedEmbedder().embed(["File\nfile"])[0].tolist(), floor=0.99)
+    )
     assert [hit.record.id for hit in hits] == ["older"]
 
 
@@ -576,18 +578,18 @@ def test_a_damaged_database_gives_what_can_be_read_and_says_what_would_help(
 
 
 def test_where_there_is_nothing_nothing_is_found(memory: Engine, folder: Path) -> None:
-    assert not found(folder)
+    assert not has_memory(folder)
     (folder / "chunks").mkdir(parents=True)
     (folder / "state").mkdir()
     (folder / "store.db").touch()
-    assert not found(folder)
+    assert not has_memory(folder)
     with pytest.raises(Invalid, match="there is no memory of agent-memory-store in"):
         take(memory, folder)
     (folder / "chunks" / "one.md").write_text("x")
-    assert found(folder)
+    assert has_memory(folder)
     Peer(folder.with_name("other")).stop()
-    assert found(folder.with_name("other"))
-    assert found(folder.with_name("other") / "store.db")
+    assert has_memory(folder.with_name("other"))
+    assert has_memory(folder.with_name("other") / "store.db")
 
 
 # Vectors.
@@ -634,13 +636,13 @@ def test_a_few_odd_vectors_among_many_do_not_matter(memory: Engine, peer: Peer, 
     assert take(memory, folder).vectors == 41
 
 
-class Short(Hashed):
+class Short(HashedEmbedder):
     """An embedder of other vectors."""
 
     id, dimensions = "short-8", 8
 
 
-class Silent(Hashed):
+class Silent(HashedEmbedder):
     """An embedder that is out of reach."""
 
     @property
@@ -666,7 +668,7 @@ def test_vectors_that_cannot_be_compared_are_not_kept_and_it_is_said_why(
         taken = take(memory, folder)
         assert (taken.chunks, taken.vectors) == (10, 0)
         assert said in taken.vectors_left
-    with Engine.open(store, settings=QUIET, embedder=Hashed()) as memory:
+    with Engine.open(store, settings=QUIET, embedder=HashedEmbedder()) as memory:
         again = take(memory, folder)
         assert (again.new, again.vectors) == (0, 10)
         assert memory.settle() == 1
@@ -908,8 +910,8 @@ def test_the_memory_may_live_in_the_folder_that_it_takes_over(folder: Path, peer
 
 def test_looking_for_a_memory_loads_no_driver() -> None:
     code = (
-        "import sys; from pathlib import Path; from cofio.importers.agent_memory_store import found;"
-        " found(Path('/')); print(sorted({'apsw', 'yaml', 'numpy'} & set(sys.modules)))"
+        "import sys; from pathlib import Path; from cofio.importers.agent_memory_store import has_memory;"
+        " has_memory(Path('/')); print(sorted({'apsw', 'yaml', 'numpy'} & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout.replace("'", '"')) == []

@@ -20,8 +20,8 @@ from cofio import Invalid
 from cofio.extract.extractor import Call, Message
 from cofio.importers.chats import chats, transcript
 from cofio.importers.chats.chats import Chats, Options
-from cofio.importers.chats.file_messages import moment
-from cofio.importers.chats.senders import sender_id
+from cofio.importers.chats.file_messages import parse_time
+from cofio.importers.chats.senders import make_sender_id
 from cofio.values.errors import LimitExceeded
 from cofio.values.records import MAX_TEXT, Draft, Scope
 
@@ -538,7 +538,7 @@ def test_a_time_that_there_is_not_is_refused(stamp: str) -> None:
     ],
 )  # fmt: skip
 def test_times_are_seconds_milliseconds_or_iso(value: object, meant: datetime | None) -> None:
-    assert moment("here", value, OSLO) == meant
+    assert parse_time("here", value, OSLO) == meant
 
 
 def test_what_was_said_later_is_later() -> None:
@@ -579,12 +579,12 @@ def test_ids_of_the_file_are_kept_unless_they_are_none() -> None:
     ],
 )  # fmt: skip
 def test_a_name_becomes_an_id_that_can_be_read(name: str, id: str) -> None:
-    assert sender_id(name, "user") == id
+    assert make_sender_id(name, "user") == id
 
 
 def test_names_in_other_scripts_are_never_one() -> None:
     names = ["Анна", "Олег", "Анна B", "Олег B", "李", "🌸", "..", "x" * 200, "x" * 201]
-    ids = [sender_id(name, "user") for name in names]
+    ids = [make_sender_id(name, "user") for name in names]
     assert len(set(ids)) == len(names)
     assert all(re.fullmatch(r"[a-zA-Z0-9_.@+-]{1,128}", each) and each not in (".", "..") for each in ids)
     assert ids[0].startswith("user_")
@@ -593,7 +593,7 @@ def test_names_in_other_scripts_are_never_one() -> None:
 
 @given(st.text(min_size=1), st.sampled_from(["user", "assistant", "tool"]))
 def test_every_name_has_an_id(name: str, role: Literal["user", "assistant", "tool"]) -> None:
-    made = sender_id(name, role)
+    made = make_sender_id(name, role)
     assert re.fullmatch(r"[a-zA-Z0-9_.@+-]{1,128}", made)
     assert made not in (".", "..")
 

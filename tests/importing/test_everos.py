@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine
-from cofio.conversations.conversations import Conversations, Place
-from cofio.importers.everos import found
+from cofio.conversations.conversations import Conversations, Project
+from cofio.importers.everos import has_memory
 from cofio.values.records import Kind
 from cofio.vault.recovery import Taken, take
 
 from .everos import TREE, make
 
-ALICE = Place().owner("user", "alice")
-FIXER = Place().owner("agent", "fixer")
+ALICE = Project().owner("user", "alice")
+FIXER = Project().owner("agent", "fixer")
 DAY = "default_app/default_project/users/alice/episodes/episode-2026-11-15.md"
 
 
@@ -69,8 +69,8 @@ def test_profiles_cases_and_skills_come_with_it(memory: Engine, tmp_path: Path) 
 
 def test_apps_and_projects_stay_apart(memory: Engine, tmp_path: Path) -> None:
     taken(memory, make(tmp_path / "everos"))
-    assert memory.count(Place(app="shop", project="web").owner("user", "bob")) == 1
-    assert memory.count(Place().owner("user", "bob")) == 0
+    assert memory.count(Project(app="shop", name="web").owner("user", "bob")) == 1
+    assert memory.count(Project().owner("user", "bob")) == 0
 
 
 def test_a_second_time_changes_nothing(memory: Engine, tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_what_was_learned_since_is_numbered_after_what_was_taken_over(memory: En
 
 
 def test_a_product_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    assert not found(tmp_path)
-    assert found(make(tmp_path / "everos"))
+    assert not has_memory(tmp_path)
+    assert has_memory(make(tmp_path / "everos"))
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,18 @@ import pytest
 from cofio import Engine, Invalid, Kind, NotFound, Scope, Settings
 from cofio.config.address import StoreAddress
 from cofio.content import Unreadable
-from cofio.conversations.conversations import Conversations, Place
-from cofio.conversations.retrieval import Asked
+from cofio.conversations.conversations import Conversations, Project
+from cofio.conversations.retrieval import MemoryQuery
 from cofio.doors.cli import main
-from cofio.embed.hashed import Hashed
-from cofio.knowledge import Documents, Stored, Upload, get_topic_path, summarise_topic
+from cofio.embed.hashed import HashedEmbedder
+from cofio.knowledge import Documents, StoredDocument, Upload, get_topic_path, summarise_topic
 from cofio.knowledge.documents import SEARCHED_FOR_SECRETS, UNSEARCHED_FILE
 from cofio.knowledge.originals import PART
 from cofio.knowledge.uploads import UNSAFE_FILE
 
 from ..content.making import pdf
 
-HERE = Place()
+HERE = Project()
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
 GUIDE = """# Running the kitchen
 
@@ -49,7 +49,7 @@ SECRET = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
 @pytest.fixture
 def engine(store: StoreAddress) -> Iterator[Engine]:
     """An empty memory."""
-    with Engine.open(store, settings=SETTINGS, embedder=Hashed()) as engine:
+    with Engine.open(store, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         yield engine
 
 
@@ -64,14 +64,14 @@ def upload(text: str = GUIDE, title: str = "Kitchen", name: str = "kitchen.md", 
     return Upload(data=text.encode(), title=title, name=name, mime="text/markdown", category=category)
 
 
-def text_of(documents: Documents, stored: Stored, place: Place = HERE) -> str:
+def text_of(documents: Documents, stored: StoredDocument, place: Project = HERE) -> str:
     """What a document's topics say together."""
     return "".join(topic.text for topic in documents.read_whole(place, stored.record.id)[1])
 
 
-def found(documents: Documents, text: str, place: Place = HERE) -> list[str]:
+def found(documents: Documents, text: str, place: Project = HERE) -> list[str]:
     """The names of the topics that a search finds."""
-    answer = documents.search(place, Asked(text=text, mode="keyword", limit=10))
+    answer = documents.search(place, MemoryQuery(text=text, mode="keyword", limit=10))
     return [get_topic_path(each.record)[-1] for each in answer.found]
 
 
@@ -113,7 +113,7 @@ def test_the_file_comes_back_as_it_was_sent(documents: Documents) -> None:
 
 def test_no_other_project_sees_or_changes_a_document(documents: Documents) -> None:
     stored = documents.add(HERE, upload())
-    other = Place(app="other")
+    other = Project(app="other")
     known = stored.record.id
     assert documents.list(other) == ([], 0)
     assert found(documents, "simmer bones", other) == []
@@ -264,10 +264,10 @@ def test_deleting_a_document_leaves_no_byte_of_it(store: StoreAddress, tmp_path:
 
 def test_forgetting_a_project_forgets_its_documents(engine: Engine, documents: Documents) -> None:
     documents.add(HERE, upload())
-    kept = documents.add(Place(app="other"), upload())
-    Conversations(engine).forgetting.everything(HERE)
+    kept = documents.add(Project(app="other"), upload())
+    Conversations(engine).deleter.delete_project(HERE)
     assert documents.list(HERE) == ([], 0)
-    assert text_of(documents, kept, Place(app="other")) == GUIDE.strip()
+    assert text_of(documents, kept, Project(app="other")) == GUIDE.strip()
 
 
 def test_a_backup_and_an_export_have_the_documents_whole(
@@ -328,16 +328,16 @@ CHILD = """
 import sys
 from cofio import Engine, Settings
 from cofio.knowledge import Documents, Upload
-from cofio.conversations.conversations import Place
+from cofio.conversations.conversations import Project
 engine = Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none"))
 documents, known = Documents(engine), None
 for n in range(10_000):
     text = f"# V{n}" + "".join(f"\\n\\n## S{m}\\n\\nbody {n} " + "x" * 500 for m in range(60))
     upload = Upload(data=text.encode(), title=f"T{n}", name="a.md")
     if known is None or n % 3 == 0:
-        known = documents.add(Place(), upload).record.id
+        known = documents.add(Project(), upload).record.id
     else:
-        documents.replace(Place(), known, upload)
+        documents.replace(Project(), known, upload)
     print(known, n, flush=True)
 """
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cofio.content import Heading, Outline, Reading
+from cofio.content import ContentReader, Heading, Outline
 from cofio.content.outlines import outline_marked, outline_text
 from cofio.knowledge import Topic, divide_document
 from cofio.knowledge.categories import CATEGORIES, OTHERS, choose_category
@@ -225,7 +225,7 @@ def paragraph(text: str, style: str = "") -> str:
 
 def read(data: bytes, name: str) -> Outline:
     """What is read of a file."""
-    return Reading().outline(data, name=name)
+    return ContentReader().read_outline(data, name=name)
 
 
 def test_headings_of_html_are_marked() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Call, Case, Entry, Extraction, Message, Skill
-from cofio.extract.profiles import merged
+from cofio.extract.profiles import merge_entries
 from cofio.extract.rules import Rules
 from cofio.llm import Model, ModelExtractor, Prompts
 from cofio.llm.token_counts import count_tokens
@@ -276,7 +276,7 @@ def test_operations_become_entries_of_the_topics_that_they_name(server: Scripted
         ("likes:sailing", "Loves sailing.", "m3", False),
     ]
     assert entries[0].category == "Home"
-    after = cast("list[dict[str, Json]]", merged(KNOWN, entries, session="s")["explicit_info"])
+    after = cast("list[dict[str, Json]]", merge_entries(KNOWN, entries, session="s")["explicit_info"])
     assert {item["topic"]: item["description"] for item in after} == {
         "home": "Lives in Bergen.",
         "likes:sailing": "Loves sailing.",

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cofio import Invalid, Settings
-from cofio.content.fetch_policy import Fetching
-from cofio.content.file_uris import read
+from cofio.content.fetch_policy import FetchPolicy
+from cofio.content.file_uris import read_file_uri
 from cofio.system.user_folders import convert_uri_path, find_cache_folder, find_config_folder
 
 VARIABLES = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "APPDATA", "LOCALAPPDATA")
@@ -57,7 +57,7 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 def test_a_drive_of_windows_has_no_slash_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert convert_uri_path("/C:/x") == "/C:/x"
     (tmp_path / "a.txt").write_bytes(b"here")
-    assert read(f"file://{tmp_path}/a.txt", Fetching(folders=(tmp_path,)))[0] == b"here"
+    assert read_file_uri(f"file://{tmp_path}/a.txt", FetchPolicy(folders=(tmp_path,)))[0] == b"here"
     monkeypatch.setattr(sys, "platform", "win32")
     assert convert_uri_path("/C:/x") == "C:/x"
     assert convert_uri_path("/c:") == "c:"

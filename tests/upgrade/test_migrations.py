@@ -12,7 +12,7 @@ import pytest
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
 from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, migrate, migrations
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.changes import Put
 
 SCHEMA1 = Path(__file__).parent / "schema1.sql"
@@ -22,7 +22,7 @@ QUIET = Settings(background=False, embedder="none")
 
 def opened(store: Path) -> Engine:
     """The store, in the middle of 2026."""
-    return Engine.open(store, settings=QUIET, embedder=Hashed(), clock=lambda: NOW)
+    return Engine.open(store, settings=QUIET, embedder=HashedEmbedder(), clock=lambda: NOW)
 
 
 def tables(connection: apsw.Connection) -> set[str]:

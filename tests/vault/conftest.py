@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Call, Message
 from cofio.values.records import Kind, Record
 from cofio.vault.sync import Synced, Syncing
@@ -30,7 +30,7 @@ class Kept:
     engine: Engine
     vault: Vault
     conversations: Conversations
-    place: Place
+    place: Project
 
     @property
     def syncing(self) -> Syncing:
@@ -120,11 +120,11 @@ Opened = Callable[..., "Kept"]
 
 
 @contextmanager
-def opened(store: Path, place: Place | None = None) -> Iterator[Kept]:
+def opened(store: Path, place: Project | None = None) -> Iterator[Kept]:
     """The memory in a folder, with its vault."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
-        yield Kept(engine, vault, Conversations(engine, mirror=vault), place or Place())
+        yield Kept(engine, vault, Conversations(engine, mirror=vault), place or Project())
         vault.close()
 
 

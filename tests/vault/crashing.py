@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from cofio import Engine, Settings
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Message
 from cofio.values.changes import Edit
 from cofio.values.records import Kind, Scope
@@ -37,8 +37,8 @@ def say(conversations: Conversations, text: str, session: str) -> None:
         Message(id="", sender="alice", name="Alice", role="user", at=at, text=text),
         Message(id="", sender="bot", name=None, role="assistant", at=at + timedelta(seconds=3), text="I see."),
     ]
-    conversations.append(Place(), session, messages)
-    conversations.carve(Place(), session, whole=True)
+    conversations.append(Project(), session, messages)
+    conversations.carve(Project(), session, whole=True)
 
 
 def death(line: int) -> Callable[[FrameType, str, Any], Any]:
@@ -66,9 +66,9 @@ def work(store: Path, line: int) -> None:
         say(conversations, "I live in Oslo and my dog is called Rex.", "first")
         sys.settrace(death(line))
         say(conversations, "I work as a nurse. I love jazz.", "second")
-        (fact, *_) = engine.list(Place().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
+        (fact, *_) = engine.list(Project().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
         conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
-        conversations.forgetting.session(Place(), "first")
+        conversations.deleter.delete_session(Project(), "first")
         sys.settrace(None)
         vault.close()
 

@@ -11,7 +11,7 @@ import pytest
 
 from cofio import Engine
 from cofio.conversations.conversations import Conversations
-from cofio.conversations.mirror import Seen
+from cofio.conversations.mirror import VisibleRecord
 from cofio.values.errors import Unavailable
 from cofio.values.records import Kind, Scope
 from cofio.vault.attachment import FEW
@@ -48,7 +48,7 @@ def is_left_alone(kept: Kept, before: dict[str, bytes]) -> bool:
     kept.vault.complete()
     kept.say(DOG, user="carol", session="new")
     assert kept.records(Kind.EPISODE, "carol")
-    kept.conversations.forgetting.owner(kept.place, "user", "alice")
+    kept.conversations.deleter.delete_owner(kept.place, "user", "alice")
     assert kept.records(Kind.EPISODE) == []
     kept.vault.settle()
     return bool(kept.vault.detachment) and kept.tree() == before
@@ -229,7 +229,7 @@ def test_what_is_deleted_by_a_call_goes_from_the_files_however_much_it_is(kept: 
     for number in range(2 * FEW):
         kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
     kept.say(OSLO, user="bob")
-    kept.conversations.forgetting.owner(kept.place, "user", "alice")
+    kept.conversations.deleter.delete_owner(kept.place, "user", "alice")
     assert not any("alice" in name for name in kept.tree())
     assert kept.vault.detachment == ""
     assert kept.sync().problems == 0
@@ -240,7 +240,7 @@ def test_what_a_call_deleted_before_a_crash_goes_from_the_files_at_the_next_star
     fill(store)
     with opened(store) as kept:
         home = kept.place.owner("user", "alice")
-        kept.vault.state.begin([Seen(home, None, "")])
+        kept.vault.state.begin([VisibleRecord(home, None, "")])
         kept.engine.drop(home)
         kept.vault.state._database.execute("UPDATE pending SET process = 0x7fffffff")
     with opened(store) as kept:
@@ -316,11 +316,11 @@ def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
         assert sum("Nessie" in item.read_text() for item in trash) >= 2
         assert all("its text is in the trash" in said.text for said in done.written if "bob" in said.path)
         assert "the trash has them for 7 days" in caplog.text
-        kept.conversations.forgetting.owner(kept.place, "user", "alice")
+        kept.conversations.deleter.delete_owner(kept.place, "user", "alice")
         left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
         assert sum("Nessie" in item.read_text() for item in left) >= 2
-        kept.conversations.forgetting.session(kept.place, "bob")
-        kept.conversations.forgetting.owner(kept.place, "user", "bob")
+        kept.conversations.deleter.delete_session(kept.place, "bob")
+        kept.conversations.deleter.delete_owner(kept.place, "user", "bob")
         left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
         assert not any("Nessie" in item.read_text() for item in left)
 
@@ -349,7 +349,7 @@ def test_what_a_call_deletes_does_not_get_into_the_trash(kept: Kept) -> None:
     kept.work(1)
     kept.work(2)
     for each in ("user", "agent"):
-        kept.conversations.forgetting.owner(kept.place, each, "alice" if each == "user" else "fixer")
+        kept.conversations.deleter.delete_owner(kept.place, each, "alice" if each == "user" else "fixer")
     assert kept.tree() == {}
     assert not (kept.vault.folder / ".state" / "trash").exists()
 
@@ -359,7 +359,7 @@ def test_what_another_process_is_still_taking_out_is_no_loss(kept: Kept, count: 
     for number in range(count):
         kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
     home = kept.place.owner("user", "alice")
-    number = kept.vault.state.begin([Seen(home, None, "")])
+    number = kept.vault.state.begin([VisibleRecord(home, None, "")])
     kept.engine.drop(home)
     done = kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
     assert {said.text for said in done.written} == {"is forgotten, and is not here any more"}

@@ -32,39 +32,41 @@ values: Any = st.recursive(
 
 def written(text: str) -> str:
     """What stays of a text in a section: all but the newlines and the space around it."""
-    return markdown.plain(text).strip("\n").rstrip()
+    return markdown.normalize_lines(text).strip("\n").rstrip()
 
 
 @given(texts, texts, texts, st.lists(texts.filter(bool), max_size=3))
 def test_an_entry_is_read_as_it_was_written(subject: str, content: str, session: str, senders: list[str]) -> None:
-    block = markdown.entry(
+    block = markdown.render_entry(
         "ep_20260528_1", {"session_id": session, "sender_ids": list(senders)}, {"Subject": subject, "Content": content}
     )
-    whole = markdown.plain(f"---\na: 1\n---\n{block}\n{block.replace('0528_1', '0528_2')}\n")
-    first, second = markdown.spans(whole)
+    whole = markdown.normalize_lines(f"---\na: 1\n---\n{block}\n{block.replace('0528_1', '0528_2')}\n")
+    first, second = markdown.find_spans(whole)
     assert (first.id, second.id) == ("ep_20260528_1", "ep_20260528_2")
     assert (
-        markdown.found(whole, ["ep_20260528_1"]) == {"ep_20260528_1": markdown.plain(block)} == {"ep_20260528_1": block}
+        markdown.find_entries(whole, ["ep_20260528_1"])
+        == {"ep_20260528_1": markdown.normalize_lines(block)}
+        == {"ep_20260528_1": block}
     )
-    read = markdown.fields(block)
+    read = markdown.parse_fields(block)
     assert dict(read.sections) == {"Subject": written(subject), "Content": written(content)}
     assert read.lines["session_id"] == session
-    assert markdown.names(read.lines["sender_ids"]) == senders
+    assert markdown.parse_names(read.lines["sender_ids"]) == senders
 
 
 @given(
     st.dictionaries(st.text(min_size=1, max_size=8).filter(lambda name: name.isidentifier()), values, max_size=4), texts
 )
 def test_front_matter_is_read_as_it_was_written(values: dict[str, Any], body: str) -> None:
-    text = markdown.front(values) + body
-    assert markdown.divided(text) == (values, body)
+    text = markdown.render_front_matter(values) + body
+    assert markdown.split_front_matter(text) == (values, body)
     assert (yaml.load(text.split("---\n")[1], Loader=yaml.BaseLoader) or {}).keys() == values.keys()
 
 
 @given(texts, texts, texts)
 def test_nothing_that_a_terminal_would_act_on_is_written(subject: str, session: str, owner: str) -> None:
-    block = markdown.entry("ep_1", {"session_id": session, "sender_ids": [owner]}, {"Content": subject})
-    whole = block + markdown.front({"name": owner, "many": [session]}) + markdown.escape_controls(subject)
+    block = markdown.render_entry("ep_1", {"session_id": session, "sender_ids": [owner]}, {"Content": subject})
+    whole = block + markdown.render_front_matter({"name": owner, "many": [session]}) + markdown.escape_controls(subject)
     assert not [each for each in whole if each in ACTIVE]
     assert markdown.unescape_controls(markdown.escape_controls(subject)) == subject
 
@@ -72,13 +74,15 @@ def test_nothing_that_a_terminal_would_act_on_is_written(subject: str, session: 
 @given(st.permutations(range(1, 14)), st.integers(1, 12), st.sets(st.integers(1, 13)))
 def test_entries_stand_in_order_whatever_order_they_came_in(came: list[int], batch: int, gone: set[int]) -> None:
     def block(number: int) -> str:
-        return markdown.entry(f"ep_20260528_{number}", {}, {"Content": f"n{number}"})
+        return markdown.render_entry(f"ep_20260528_{number}", {}, {"Content": f"n{number}"})
 
     text = "---\na: 1\n---\nA note.\n"
     for start in range(0, len(came), batch):
-        text = markdown.replaced(text, {f"ep_20260528_{n}": block(n) for n in came[start : start + batch]}, order)
-    assert [span.id for span in markdown.spans(text)] == [f"ep_20260528_{n}" for n in range(1, 14)]
-    text = markdown.replaced(text, {f"ep_20260528_{n}": None for n in gone}, order)
+        text = markdown.replace_entries(
+            text, {f"ep_20260528_{n}": block(n) for n in came[start : start + batch]}, order
+        )
+    assert [span.id for span in markdown.find_spans(text)] == [f"ep_20260528_{n}" for n in range(1, 14)]
+    text = markdown.replace_entries(text, {f"ep_20260528_{n}": None for n in gone}, order)
     left = [n for n in range(1, 14) if n not in gone]
     assert text == "---\na: 1\n---\nA note.\n" + "".join(f"{block(n)}\n" for n in left)
 
@@ -94,4 +98,4 @@ def test_entries_stand_in_order_whatever_order_they_came_in(came: list[int], bat
 )
 def test_entries_that_are_not_whole_are_refused(text: str) -> None:
     with pytest.raises(Invalid):
-        markdown.spans(text)
+        markdown.find_spans(text)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.conversations.conversations import Place
+from cofio.conversations.conversations import Project
 from cofio.system.windows_names import is_plain
 from cofio.values.records import Kind, Scope
 from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
@@ -32,7 +32,7 @@ def test_folders_are_safe_and_two_owners_never_share_one(
     one: tuple[str, str, str], other: tuple[str, str, str], folded: bool
 ) -> None:
     layout = Layout(folded=folded)
-    homes = [Place(app=app, project=project).owner("user", owner) for app, project, owner in (one, other)]
+    homes = [Project(app=app, name=project).owner("user", owner) for app, project, owner in (one, other)]
     paths = [layout.under(home) for home in homes]
     for path in paths:
         for name in path:
@@ -47,7 +47,7 @@ def test_folders_are_safe_and_two_owners_never_share_one(
 
 @given(names, names)
 def test_a_path_leads_back_to_its_owner(app: str, owner: str) -> None:
-    home = Place(app=app, project="p").owner("user", owner)
+    home = Project(app=app, name="p").owner("user", owner)
     path = LAYOUT.daily(home, Kind.EPISODE, "ep_20260528_00000001")
     located = LAYOUT.located(path)
     if any("%" in name and len(name) > LONGEST_NAME - 4 for name in path):
@@ -92,17 +92,17 @@ def test_a_hostile_skill_stays_in_its_folder(kept: Kept, tmp_path: Path, name: s
 
 @pytest.mark.parametrize("app", ["default", "default_app", ".state", "Default", "a@b.c"])
 def test_no_app_takes_the_folder_of_another(tmp_path: Path, app: str) -> None:
-    with opened(tmp_path / "store", Place(app=app)) as kept:
+    with opened(tmp_path / "store", Project(app=app)) as kept:
         kept.say(OSLO)
         first = kept.tree()
-        kept.place = Place(app="default_app" if app == "default" else "default")
+        kept.place = Project(app="default_app" if app == "default" else "default")
         kept.say(OSLO, session="other")
         assert len(kept.tree()) == 2 * len(first)
         assert kept.sync().problems == 0
 
 
 def test_a_folder_that_an_earlier_version_gave_a_name_of_a_device_is_known_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "store", Place(app="con")) as kept:
+    with opened(tmp_path / "store", Project(app="con")) as kept:
         assert next(iter(kept.tree()), "") == ""
         kept.say(OSLO)
         assert {path.split("/")[0] for path in kept.tree()} == {"%63on"}
@@ -134,7 +134,7 @@ alike = st.from_regex(r"[aAbBkK_.%1äÄ]{1,5}", fullmatch=True)
 @given(st.lists(st.tuples(alike | names, alike | names), min_size=2, max_size=8), st.booleans())
 def test_no_two_folders_differ_in_capitals_alone(owners: list[tuple[str, str]], folded: bool) -> None:
     layout = Layout(folded=folded, folders=Registry())
-    homes = {owner: Place(app=owner[0]).owner("user", owner[1]) for owner in owners}
+    homes = {owner: Project(app=owner[0]).owner("user", owner[1]) for owner in owners}
     paths = {owner: layout.under(home) for owner, home in homes.items()}
     assert len({tuple(name.casefold() for name in path) for path in paths.values()}) == len(paths)
     for owner, home in homes.items():
@@ -162,7 +162,7 @@ def test_users_whose_names_differ_in_capitals_have_folders_that_do_not(tmp_path:
         assert len(kept.sync().edited) == 1
         assert "Max" in kept.records(Kind.FACT, "Alice")[-1].text
         assert "Rex" in kept.records(Kind.FACT, "alice")[-1].text
-        kept.conversations.forgetting.owner(kept.place, "user", "alice")
+        kept.conversations.deleter.delete_owner(kept.place, "user", "alice")
         assert "alice" not in folders(kept)
     with opened(tmp_path / "store") as kept:
         kept.say(OSLO, user="Alice", session="later")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cofio.conversations.stretches import profile_put
-from cofio.importers.markdown_entries import found, unescape_controls
+from cofio.importers.markdown_entries import find_entries, unescape_controls
 from cofio.values.changes import Edit
 from cofio.values.records import Kind
 from cofio.vault.journal import digest
@@ -108,7 +108,7 @@ def test_a_file_of_an_earlier_version_loses_its_control_characters_at_the_next_s
         for file in (kept.episodes, kept.facts):
             file.write_text(unescape_controls(file.read_text()))
             assert "\x1b" in file.read_text()
-            for key, text in found(file.read_text(), ["ep_20260528_00000001", "af_20260528_00000001"]).items():
+            for key, text in find_entries(file.read_text(), ["ep_20260528_00000001", "af_20260528_00000001"]).items():
                 kept.vault.state._database.execute("UPDATE entry SET hash = ? WHERE id = ?", (digest(text), key))
         kept.vault.state.tell(version="1")
     with opened(tmp_path / "store") as kept:
@@ -328,6 +328,6 @@ def test_a_vault_makes_a_fresh_memory_whose_vault_is_the_same(kept: Kept, tmp_pa
         assert take(fresh.conversations, kept.vault.folder).new == 0
         fresh.syncing.rebuild()
         assert fresh.tree() == kept.tree()
-        fresh.conversations.forgetting.memory(fresh.place, "alice_ep_20260528_00000001")
-        fresh.conversations.forgetting.memory(fresh.place, "fixer_ac_20260528_00000001")
+        fresh.conversations.deleter.delete_memory(fresh.place, "alice_ep_20260528_00000001")
+        fresh.conversations.deleter.delete_memory(fresh.place, "fixer_ac_20260528_00000001")
         assert quiet(fresh)

@@ -135,21 +135,21 @@ def test_a_deletion_reaches_into_the_trash(filled: Kept, how: str) -> None:
     without(filled.episodes, "ep_20260528_00000001")
     filled.sync()
     assert trashed(filled)
-    forgetting, place = filled.conversations.forgetting, filled.place
+    deleter, place = filled.conversations.deleter, filled.place
     if how == "memory":
-        forgetting.memory(place, "alice_ep_20260528_00000002")  # both stand in alice's profile
+        deleter.delete_memory(place, "alice_ep_20260528_00000002")  # both stand in alice's profile
     elif how == "session":
-        forgetting.session(place, "s")
+        deleter.delete_session(place, "s")
     elif how == "all":
-        forgetting.everything(place)
+        deleter.delete_project(place)
     else:
-        forgetting.owner(place, "user", "alice", (Kind.PROFILE,) if how == "profile" else ())
+        deleter.delete_owner(place, "user", "alice", (Kind.PROFILE,) if how == "profile" else ())
     assert trashed(filled) == []
 
 
 def test_a_deletion_leaves_nothing_in_the_trash(filled: Kept) -> None:
-    filled.conversations.forgetting.memory(filled.place, "alice_ep_20260528_00000001")
-    filled.conversations.forgetting.owner(filled.place, "user", "alice")
+    filled.conversations.deleter.delete_memory(filled.place, "alice_ep_20260528_00000001")
+    filled.conversations.deleter.delete_owner(filled.place, "user", "alice")
     assert trashed(filled) == []
 
 
@@ -165,8 +165,8 @@ def test_a_deletion_elsewhere_leaves_the_trash_alone(filled: Kept) -> None:
     filled.say(OSLO, user="bob", session="b")
     without(filled.episodes, "ep_20260528_00000001")
     filled.sync()
-    filled.conversations.forgetting.owner(filled.place, "user", "bob")
-    filled.conversations.forgetting.session(filled.place, "t")
+    filled.conversations.deleter.delete_owner(filled.place, "user", "bob")
+    filled.conversations.deleter.delete_session(filled.place, "t")
     assert len(trashed(filled)) == 1
 
 

@@ -13,7 +13,7 @@ from tests.waiting import join
 
 from cofio import Engine
 from cofio.config.address import StoreAddress
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.values.changes import Edit
 from cofio.values.records import Kind
 from cofio.vault.vault import Vault
@@ -98,7 +98,7 @@ def test_a_change_and_a_deletion_show_at_once(kept: Kept) -> None:
     fact = kept.records(Kind.FACT)[0]
     kept.conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo."})])
     assert "### Fact\nAlice lives in Oslo.\n" in kept.facts.read_text()
-    kept.conversations.forgetting.memory(kept.place, "alice_ep_20260528_00000001")
+    kept.conversations.deleter.delete_memory(kept.place, "alice_ep_20260528_00000001")
     assert kept.tree() == {}
     assert not kept.file("users").exists()
 
@@ -107,13 +107,13 @@ def test_a_change_and_a_deletion_show_at_once(kept: Kept) -> None:
 def test_whatever_is_forgotten_leaves_no_file(kept: Kept, how: str) -> None:
     kept.say(OSLO, DOG)
     kept.say("I love jazz.", user="bob", session="other")
-    forget = kept.conversations.forgetting
+    forget = kept.conversations.deleter
     if how == "session":
-        forget.session(kept.place, "s")
+        forget.delete_session(kept.place, "s")
     elif how == "owner":
-        forget.owner(kept.place, "user", "alice")
+        forget.delete_owner(kept.place, "user", "alice")
     else:
-        forget.everything(kept.place)
+        forget.delete_project(kept.place)
     assert not any("alice" in name for name in kept.tree())
     assert any("bob" in name for name in kept.tree()) == (how != "everything")
 
@@ -126,7 +126,7 @@ def test_what_a_person_wrote_around_the_entries_stays(kept: Kept) -> None:
     after = kept.episodes.read_text()
     assert "tags: [diary]\n" in after
     assert after.endswith("<!-- /entry:ep_20260528_00000002 -->\n\nMy own note.\n")
-    kept.conversations.forgetting.everything(kept.place)
+    kept.conversations.deleter.delete_project(kept.place)
     assert "My own note." in kept.episodes.read_text()
 
 
@@ -143,18 +143,18 @@ def test_many_writers_leave_what_the_database_holds(store: StoreAddress) -> None
         vaults = [Vault(engine, store.home / "vault") for _ in range(4)]
 
         def talk(number: int) -> None:
-            mine = Kept(engine, vaults[number], Conversations(engine, mirror=vaults[number]), Place())
+            mine = Kept(engine, vaults[number], Conversations(engine, mirror=vaults[number]), Project())
             for turn in range(8):
                 mine.say(f"I like number {number * 100 + turn}.", session=f"{number}-{turn}", at=T)
                 if turn % 3 == 2:
-                    mine.conversations.forgetting.session(mine.place, f"{number}-{turn - 1}")
+                    mine.conversations.deleter.delete_session(mine.place, f"{number}-{turn - 1}")
 
         threads = [threading.Thread(target=talk, args=(number,)) for number in range(4)]
         for thread in threads:
             thread.start()
         join(*threads)
         made = tree(store.home / "vault")
-        kept = Kept(engine, vaults[0], Conversations(engine, mirror=vaults[0]), Place())
+        kept = Kept(engine, vaults[0], Conversations(engine, mirror=vaults[0]), Project())
         done = kept.sync()
         assert (done.written, done.edited, done.deleted, done.problems) == ([], [], [], 0)
         assert kept.tree() == made

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..values.query import Bounds
 from ..values.records import Record
-from .checkpoint_interface import CheckpointRows
 from .record_interface import Snapshot, Transaction
 from .search_interface import Searcher
 
@@ -73,12 +72,6 @@ class Backend(Protocol):
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
-
-    def checkpoints(self) -> AbstractContextManager[CheckpointRows]:
-        """A consistent look at the checkpoints."""
-
-    def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
-        """What `work` returns, run in a transaction: all that it changes, durably, or nothing."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """A consistent look at records and checkpoints, with every write acknowledged before it, by any process."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, NewCheckpoint, PendingWrite, ThreadKey
 from ..backends.interface import Backend
@@ -34,6 +34,7 @@ from .deltas import State, same
 from .packing import copy_state, decode_state, encode_metadata, encode_state, pack, unpack
 from .search_words import find_link_words
 
+T = TypeVar("T")
 DEPTH = 5
 MAX_NAME = 1024
 MAX_NS = 4096
@@ -155,7 +156,7 @@ class Checkpoints:
         key = _key(space, thread, ns)
         check_text("id", id, MAX_NAME, empty=False)
         packed = [(each._replace(value=pack(each.value)), replaces) for each, replaces in writes]
-        self._backend.change_checkpoints(lambda rows: rows.write_pending(key, id, packed))
+        self._transact(lambda rows: rows.write_pending(key, id, packed))
 
     def copy(self, space: str, thread: str, target: str) -> int:
         """Make `target` a copy of the thread, with all that is pending; how many checkpoints it has then.
@@ -175,7 +176,7 @@ class Checkpoints:
                 rows.copy(space, thread, target)
             return alive
 
-        return self._backend.change_checkpoints(work)
+        return self._transact(work)
 
     # Reading.
 
@@ -198,7 +199,7 @@ class Checkpoints:
             Unavailable: the state is damaged.
         """
         key = _key(space, thread, ns)
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             row = _find(rows, key, id, by_id)
             if row is None:
                 return None
@@ -211,7 +212,7 @@ class Checkpoints:
         self, space: str, thread: str, id: str | None = None, *, ns: str = "", by_id: bool = False
     ) -> Checkpoint | None:
         """The same without the state, which is not even read."""
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             row = _find(rows, _key(space, thread, ns), id, by_id)
         return None if row is None else _checkpoint(row)
 
@@ -239,7 +240,7 @@ class Checkpoints:
         if where is not None:
             encode_metadata(where)
         page: list[Checkpoint] = []
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             for row in rows.list_rows(space, thread, ns, by_id=by_id, before=before, upto=upto):
                 if limit is not None and len(page) >= limit:
                     break
@@ -253,7 +254,7 @@ class Checkpoints:
         if limit is not None:
             check_int("limit", limit, 0, 2**53)
         names: dict[str, None] = {}
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             for thread in rows.threads(space):
                 if limit is not None and len(names) >= limit:
                     break
@@ -273,7 +274,7 @@ class Checkpoints:
             return []
         while self._index_words(space):
             pass
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             mentions = [dict(rows.first_mentions(space, word)) for word in words]
         hits: dict[CheckpointRow, int] = {}  # how many checkpoints it took to say all of the words
         for thread in set.intersection(*map(set, mentions)):
@@ -284,14 +285,14 @@ class Checkpoints:
 
     def measure(self, space: str, thread: str | None = None) -> Measure:
         """How much a thread, or a space, takes."""
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             return Measure(*rows.measure(space, thread))
 
     def check(self) -> Names:
         """What cannot be read, in sentences: every state of every space is built, from what is on the disk."""
         uncached = Checkpoints(self._backend)
         faults: Names = []
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             for row in rows.list_rows(newest=False, expired=True):
                 try:
                     uncached._load(rows, row)
@@ -309,7 +310,7 @@ class Checkpoints:
         _check_name("thread", thread)
         if id is not None:
             return self.remove(space, [(thread, ns, id)])
-        deleted = self._backend.change_checkpoints(lambda rows: rows.delete_thread(space, thread))
+        deleted = self._transact(lambda rows: rows.delete_thread(space, thread))
         self._states.drop(deleted)
         return len(deleted)
 
@@ -328,12 +329,12 @@ class Checkpoints:
                 deleted += doomed
             return deleted
 
-        return self._count_deleted(self._backend.change_checkpoints(work))
+        return self._count_deleted(self._transact(work))
 
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
         at = _micros(self._backend.now()) - age // _MICROSECOND
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             old = [row for row in rows.list_rows(space) if row.created_at < at]
         return self.remove(space, [(row.thread, row.ns, row.id) for row in old]) if old else 0
 
@@ -347,17 +348,25 @@ class Checkpoints:
                 rows.prune(thread, [which for other, _, which in expired if other == thread])
             return [row for _, row, _ in expired]
 
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             if not rows.list_expired(1, _micros(before)):
                 return 0
         count = 0
-        while some := self._count_deleted(self._backend.change_checkpoints(work)):
+        while some := self._count_deleted(self._transact(work)):
             count += some
         return count
 
     def _count_deleted(self, rows: Sequence[int]) -> int:
         self._states.drop(rows)
         return len(rows)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[CheckpointRows]:
+        with self._backend.snapshot() as snapshot:
+            yield snapshot.checkpoints
+
+    def _transact(self, work: Callable[[CheckpointRows], T]) -> T:
+        return self._backend.transact(lambda transaction: work(transaction.checkpoints))
 
     # The chains.
 
@@ -374,7 +383,7 @@ class Checkpoints:
         if step.row != head.chain[-1].row:
             base = self._states.get(step.row)
             if base is None:
-                with self._backend.checkpoints() as rows:
+                with self._snapshot() as rows:
                     base = self._read(rows, step.row)
         return None if base is None else base.extend(step, choice.position)
 
@@ -383,7 +392,7 @@ class Checkpoints:
         loaded = self._states.get(self._heads.get(key, 0))
         if loaded is not None and parent in (None, loaded.id):
             return loaded
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             row = None if parent is None else rows.find(key, parent)
             row = row or rows.find(key, None)
             return None if row is None else self._load(rows, row)
@@ -428,19 +437,19 @@ class Checkpoints:
                 delete_and_rebase(rows, key, [taken])
             return rows.insert(key, new), taken
 
-        row, replaced = self._backend.change_checkpoints(work)
+        row, replaced = self._transact(work)
         if replaced is not None:
             self._states.drop([replaced])
         return row
 
     def _index_words(self, space: str) -> bool:
         """Index the words of the next checkpoints; whether there may be more."""
-        with self._backend.checkpoints() as rows:
+        with self._snapshot() as rows:
             links = rows.list_unindexed(space, INDEXED_AT_ONCE)
         if not links:
             return False
         words = [(link.row, find_link_words(link)) for link in links]
-        self._backend.change_checkpoints(lambda rows: rows.index_words(space, words))
+        self._transact(lambda rows: rows.index_words(space, words))
         return len(links) == INDEXED_AT_ONCE
 
 

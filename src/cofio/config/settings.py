@@ -15,8 +15,9 @@ from ..system.disk import leads_elsewhere
 from ..system.user_folders import find_cache_folder, find_config_folder
 from ..values.errors import Invalid
 from .address import StoreAddress
+from .notices import warn_once
 from .toml_files import FILE, convert, read_settings
-from .trust import Claims, find_doubt, is_marked, is_versioned, warn_once
+from .trust import Claims, find_doubt, is_marked, is_versioned
 
 STORE_FOLDER = ".cofio"
 MAX_QUIET = 525_600  # minutes: a year

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..system.safe_files import read_file
 from ..values.errors import Invalid, Unavailable
-from .trust import sanitize
+from .notices import sanitize
 
 FILE = "cofio.toml"
 LONGEST = 1_000_000  # bytes of a file

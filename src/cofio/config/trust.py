@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +35,6 @@ _MOST = 1 << 20  # bytes that are read of any file
 _MOST_OTHERS = 1000  # marks of others that are kept
 _LINE = re.compile(r"([0-9a-f]{16}) ([0-9a-f]{64})")
 _OTHER_SYSTEMS = (".hg", ".jj", ".svn")  # which are not read: what lies in their trees needs `cofio trust`
-_told: set[str] = set()
-_show: Callable[[str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,46 +198,13 @@ def is_versioned(store: Path, names: tuple[str, ...]) -> bool | None:
     return None if unsure else False
 
 
-def warn_once(sentence: str) -> None:
-    """Tell whoever runs this process, once. Names from files may be in it: nothing in it steers a terminal."""
-    if sentence not in _told:
-        _told.add(sentence)
-        import logging  # not needed by most processes, and not free
-
-        logging.getLogger("cofio").warning("cofio: %s", sanitize(sentence))
-
-
-def show_notices(show: Callable[[str], None]) -> None:
-    """Have whoever runs this process told of what goes on, which a library leaves to its program's log."""
-    global _show
-    _show = show
-
-
-def inform_once(sentence: str) -> None:
-    """Tell of what goes on, once: to whoever is to be shown it, else to the log `cofio`, at the level INFO."""
-    if sentence in _told:
-        return
-    _told.add(sentence)
-    if _show is not None:
-        _show(sentence)
-        return
-    import logging
-
-    logging.getLogger("cofio").info("%s", sanitize(sentence))
-
-
-def sanitize(text: str) -> str:
-    """The text with a sign for each character that a terminal would obey or hide."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
-
-
 def _sign(key: bytes, kind: str, store: Path, *more: str) -> str:
     """A mark of that kind: only who has the key can make it, and it fits this path alone."""
     import hashlib
     import hmac
 
-    said = b"\0".join([b"cofio", kind.encode(), os.fsencode(os.path.realpath(store)), *map(str.encode, more)])
-    return hmac.new(key, said, hashlib.sha256).hexdigest()
+    message = b"\0".join([b"cofio", kind.encode(), os.fsencode(os.path.realpath(store)), *map(str.encode, more)])
+    return hmac.new(key, message, hashlib.sha256).hexdigest()
 
 
 def _identify(key: bytes) -> str:

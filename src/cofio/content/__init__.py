@@ -5,9 +5,9 @@ unpacked or fetched; parsers that could hang or eat memory run in a process of t
 the owner allows, to an address that was checked.
 """
 
-from .fetch_policy import Fetching
+from .fetch_policy import FetchPolicy
 from .message_items import MAX_BYTES, Item, NoText, Unreadable, Viewer
 from .outlines import Heading, Outline
-from .reader import Reading
+from .reader import ContentReader
 
-__all__ = ["MAX_BYTES", "Fetching", "Heading", "Item", "NoText", "Outline", "Reading", "Unreadable", "Viewer"]
+__all__ = ["MAX_BYTES", "ContentReader", "FetchPolicy", "Heading", "Item", "NoText", "Outline", "Unreadable", "Viewer"]

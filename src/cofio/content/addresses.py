@@ -38,7 +38,7 @@ def resolve(host: str, port: int) -> list[str]:
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def spelled(host: str) -> str:
+def normalize_host(host: str) -> str:
     """The one spelling of a host that counts: lower case, ASCII, and an address only in its usual form.
 
     Raises:
@@ -48,21 +48,21 @@ def spelled(host: str) -> str:
         try:
             return str(IPv6Address(host[1:-1] if "%" not in host else ""))
         except ValueError:
-            raise _misspelled() from None
+            raise _bad_host() from None
     try:
         name = host.lower() if host.isascii() else host.encode("idna").decode("ascii").lower()
     except UnicodeError:
-        raise _misspelled() from None
+        raise _bad_host() from None
     if not _NAME.fullmatch(name):
-        raise _misspelled()
+        raise _bad_host()
     # 2130706433, 0x7f.1 and 127.1 are 127.0.0.1 to the system: what ends in a number must be four of them.
     if _A_NUMBER.fullmatch(name.rpartition(".")[2]):
         try:
             return str(IPv4Address(name))
         except ValueError:
-            raise _misspelled() from None
+            raise _bad_host() from None
     return name
 
 
-def _misspelled() -> Unreadable:
+def _bad_host() -> Unreadable:
     return Unreadable("The host of the URI is not spelled as a host name, or as an address in its usual form.")

@@ -33,7 +33,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LONE = re.compile(r"[\ud800-\udfff]")
 
 
-def from_base64(encoded: str, limit: int) -> bytes:
+def decode_base64(encoded: str, limit: int) -> bytes:
     """The bytes that plain base64 stands for; `limit` is how many there may be, and is checked before.
 
     Raises:
@@ -41,7 +41,7 @@ def from_base64(encoded: str, limit: int) -> bytes:
     """
     # Lines of 76 characters, or shorter ones, may be in it: they add less than a tenth.
     if len(encoded) > (limit + 2) // 3 * 4 * 1.1:
-        raise too_large(limit)
+        raise make_too_large(limit)
     if encoded[:5].lower() == "data:":
         raise Unreadable("The base64 begins with `data:`: send what comes after the comma, and its kind as `ext`.")
     try:
@@ -49,16 +49,16 @@ def from_base64(encoded: str, limit: int) -> bytes:
     except ValueError:  # what is not ASCII is a ValueError, and so is binascii.Error
         raise Unreadable("The base64 is not plain base64 (A-Z, a-z, 0-9, +, / and = at its end).") from None
     if len(data) > limit:
-        raise too_large(limit)
+        raise make_too_large(limit)
     return data
 
 
-def too_large(limit: int) -> Unreadable:
+def make_too_large(limit: int) -> Unreadable:
     """What is said of a document of more bytes than there may be."""
     return Unreadable(f"The document is larger than {limit:,} bytes: send less of it, or what it says as text.")
 
 
-def too_long() -> Unreadable:
+def make_too_long() -> Unreadable:
     """What is said of a document that holds more text than a record may."""
     return Unreadable(f"The document holds more than {MAX_TEXT:,} characters of text: send it in parts.")
 
@@ -68,7 +68,7 @@ def decode(data: bytes, declared: str | None = None) -> str:
     for bom, charset in _BOMS:
         if data.startswith(bom):
             return data[len(bom) :].decode(charset, "replace")
-    charset = known_charset(declared) or ""
+    charset = find_charset(declared) or ""
     if charset:
         return data.decode(charset, "replace")
     try:
@@ -77,7 +77,7 @@ def decode(data: bytes, declared: str | None = None) -> str:
         return data.decode("cp1252", "replace")
 
 
-def known_charset(declared: str | None) -> str | None:
+def find_charset(declared: str | None) -> str | None:
     """The name that Python has for a charset that documents are written in."""
     if declared is None or not _CHARSET_NAME.fullmatch(declared):
         return None
@@ -88,21 +88,21 @@ def known_charset(declared: str | None) -> str | None:
     return _AS_BROWSERS_DO.get(name, name) if name in _CHARSETS else None
 
 
-def plain(data: bytes, declared: str | None = None) -> str:
+def decode_plain(data: bytes, declared: str | None = None) -> str:
     """The text of a file that holds nothing but text.
 
     Raises:
         Unreadable: it is no text.
     """
     if len(data) > MAX_TEXT * 4 + 4:
-        raise too_long()
+        raise make_too_long()
     text = decode(data, declared)
     if _CONTROLS.search(text):
         raise UnknownKind("The document is not text: say what it is with `ext`.")
     return text
 
 
-def printable(text: str) -> str:
+def strip_unprintable(text: str) -> str:
     """The text without what cannot be stored or shown."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_NO_TEXT)
     return _LONE.sub("\ufffd", text)
@@ -114,9 +114,9 @@ def clean(text: str) -> str:
     Raises:
         Unreadable: it is too long, or there is nothing in it.
     """
-    text = printable(text).strip()
+    text = strip_unprintable(text).strip()
     if len(text) > MAX_TEXT:
-        raise too_long()
+        raise make_too_long()
     if not text:
         raise NoText("The document holds no text.")
     return text

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..values.errors import Invalid
-from .addresses import spelled
+from .addresses import normalize_host
 from .message_items import MAX_BYTES, Unreadable
 
 USUAL_PORTS = (80, 443)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fetching:
+class FetchPolicy:
     """The hosts and folders that documents may be fetched from; without any, nothing is fetched."""
 
     hosts: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Fetching:
             raise Invalid("fetch", "the limits of a fetch must be above 0")
 
     @classmethod
-    def parse(cls, setting: str) -> Fetching:
+    def parse(cls, setting: str) -> FetchPolicy:
         """What a setting allows: `off`, or hosts and full paths of folders with commas between them.
 
         Raises:
@@ -58,7 +58,7 @@ def _check(pattern: str) -> None:
         raise Invalid("fetch", f"{pattern!r} does not end in a port from 1 to 65535")
     bare = name.removeprefix("*.")
     try:
-        right = name == "*" or spelled(bare) == bare
+        right = name == "*" or normalize_host(bare) == bare
     except Unreadable:
         right = False
     if not right or pattern.endswith(":"):

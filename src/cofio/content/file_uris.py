@@ -10,18 +10,18 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from ..system.folders import descend, open_folder
 from ..system.user_folders import convert_uri_path
 from ..values.errors import Invalid
-from .decoder import too_large
-from .fetch_policy import Fetching
+from .decoder import make_too_large
+from .fetch_policy import FetchPolicy
 from .message_items import Unreadable
 
 
-def read(uri: str, fetching: Fetching) -> tuple[bytes, str]:
+def read_file_uri(uri: str, fetching: FetchPolicy) -> tuple[bytes, str]:
     """The bytes of a file, and its path.
 
     Raises:
         Unreadable: it is not in an allowed folder, not a file, or too large.
     """
-    path = _path(uri)
+    path = _parse_path(uri)
     # Links are followed here, and the check is on where they lead; below none is followed, so it stays true.
     real = Path(os.path.realpath(path))
     for folder in fetching.folders:
@@ -31,7 +31,7 @@ def read(uri: str, fetching: Fetching) -> tuple[bytes, str]:
     raise Unreadable("The file is not in a folder that the owner of this server allows it to read: send it as base64.")
 
 
-def _path(uri: str) -> str:
+def _parse_path(uri: str) -> str:
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -57,5 +57,5 @@ def _read(root: Path, names: tuple[str, ...], limit: int) -> bytes:
     except Invalid:
         raise Unreadable("The URI names something that is not a regular file.") from None
     if len(data) > limit:
-        raise too_large(limit)
+        raise make_too_large(limit)
     return data

@@ -22,7 +22,7 @@ _SPACES = re.compile(r"\s+")
 Part: TypeAlias = "Message[str, str]"
 
 
-def text(data: bytes) -> str:
+def read_mail(data: bytes) -> str:
     """The lines that say from whom, to whom, when and about what, and what is written below them.
 
     The plain text is taken where there is one, else the page; what is attached is named, and not read.
@@ -33,65 +33,67 @@ def text(data: bytes) -> str:
     message = message_from_bytes(data)
     if not any(message[name] for name in _MARKS):
         raise Unreadable("The document is not an email: it does not begin with lines such as From, Date and Subject.")
-    return _Reading().message(message, 0)
+    return _MailReader().read_message(message, 0)
 
 
-class _Reading:
+class _MailReader:
     """Goes through the parts of one email, and counts them."""
 
     def __init__(self) -> None:
         self._count = 0
 
-    def message(self, message: Part, depth: int) -> str:
+    def read_message(self, message: Part, depth: int) -> str:
         """An email as text, be it the one that was sent or one that is part of it."""
         attached: list[str] = []
-        lines = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
-        body = self._part(message, depth, attached)
+        lines = [f"{name}: {value}" for name in _SHOWN if (value := _decode_header(message, name))]
+        body = self._read_part(message, depth, attached)
         if attached:
             body = f"{body}\n\nAttachments: {', '.join(attached)}"
         return "\n".join(lines) + "\n\n" + body
 
-    def _part(self, part: Part, depth: int, attached: list[str]) -> str:
+    def _read_part(self, part: Part, depth: int, attached: list[str]) -> str:
         self._count += 1
         if self._count > MAX_PARTS or depth > MAX_DEPTH:
             raise Unreadable(f"The email has more than {MAX_PARTS} parts, or more than {MAX_DEPTH} within each other.")
         inner = part.get_payload()
         if isinstance(inner, list):
             if part.get_content_type() == "message/rfc822":
-                return "\n\n".join(self.message(each, depth + 1) for each in inner if isinstance(each, Message))
+                return "\n\n".join(self.read_message(each, depth + 1) for each in inner if isinstance(each, Message))
             parts = [each for each in inner if isinstance(each, Message)]
             if part.get_content_type() == "multipart/alternative":
-                texts = (self._part(each, depth + 1, attached) for each in sorted(parts, key=_how_plain))
+                texts = (self._read_part(each, depth + 1, attached) for each in sorted(parts, key=_rank_plainness))
                 return next((text for text in texts if text.strip()), "")
-            return "\n\n".join(filter(None, [self._part(each, depth + 1, attached) for each in parts]))
+            return "\n\n".join(filter(None, [self._read_part(each, depth + 1, attached) for each in parts]))
         if part.get_content_disposition() == "attachment" or part.get_content_maintype() not in ("text", "multipart"):
-            attached.append(_line(part.get_filename() or f"a file of the type {part.get_content_type()}"))
+            attached.append(_join_spaces(part.get_filename() or f"a file of the type {part.get_content_type()}"))
             return ""
-        return _written(part)
+        return _decode_part(part)
 
 
-def _how_plain(part: Part) -> int:
+def _rank_plainness(part: Part) -> int:
     order = ("text/plain", "text/html")
     kind = part.get_content_type()
     return order.index(kind) if kind in order else 1 if part.is_multipart() else 2
 
 
-def _written(part: Part) -> str:
+def _decode_part(part: Part) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
     charset = part.get_content_charset()
-    return markup.page(data, charset) if part.get_content_subtype() == "html" else decode(data, charset).strip("\r\n")
+    return (
+        markup.read_page(data, charset) if part.get_content_subtype() == "html" else decode(data, charset).strip("\r\n")
+    )
 
 
-def _header(message: Part, name: str) -> str:
+def _decode_header(message: Part, name: str) -> str:
     written = str(message.get(name, ""))[:MAX_HEADER]
     try:
         pieces = decode_header(written)
     except HeaderParseError:
-        return _line(written)
-    return _line("".join(each if isinstance(each, str) else decode(each, charset) for each, charset in pieces))
+        return _join_spaces(written)
+    return _join_spaces("".join(each if isinstance(each, str) else decode(each, charset) for each, charset in pieces))
 
 
-def _line(written: str) -> str:
-    return _SPACES.sub(" ", written).strip()
+def _join_spaces(text: str) -> str:
+    return _SPACES.sub(" ", text).strip()

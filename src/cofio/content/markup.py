@@ -12,7 +12,7 @@ import re
 from collections import Counter
 
 from ..values.records import MAX_TEXT
-from .decoder import decode, known_charset, too_large, too_long
+from .decoder import decode, find_charset, make_too_large, make_too_long
 from .outlines import MARK
 
 MAX_PAGE = 8 * 1024 * 1024
@@ -50,7 +50,7 @@ _ENDED_BY = {
 }  # fmt: skip
 
 
-def page(data: bytes, declared: str | None = None, *, marked: bool = False) -> str:
+def read_page(data: bytes, declared: str | None = None, *, marked: bool = False) -> str:
     """The text of a page that is still in bytes; `declared` is the charset that its server names.
 
     If it is to be `marked`, each heading is a line that begins with `MARK` and its level.
@@ -59,14 +59,14 @@ def page(data: bytes, declared: str | None = None, *, marked: bool = False) -> s
         Unreadable: it is too large, or holds too much text.
     """
     if len(data) > MAX_PAGE:
-        raise too_large(MAX_PAGE)
-    if not known_charset(declared) and (meta := _META.search(data[:2048])):
+        raise make_too_large(MAX_PAGE)
+    if not find_charset(declared) and (meta := _META.search(data[:2048])):
         named = meta[1].decode("ascii")
         declared = "utf-8" if named.lower().startswith("utf-16") else named  # it could not be read here if it were so
-    return text(decode(data, declared), marked=marked)
+    return read_markup(decode(data, declared), marked=marked)
 
 
-def text(source: str, *, marked: bool = False) -> str:
+def read_markup(source: str, *, marked: bool = False) -> str:
     """What a reader of the page would see.
 
     Raises:
@@ -98,14 +98,14 @@ class _Page:
     def read(self, source: str) -> str:
         at = 0
         while start := _MARKUP.search(source, at):
-            self._say(source[at : start.start()])
-            at = self._markup(source, start.start())
+            self._add_words(source[at : start.start()])
+            at = self._read_markup(source, start.start())
             if at < 0:
                 return "".join(self._out)
-        self._say(source[at:])
+        self._add_words(source[at:])
         return "".join(self._out)
 
-    def _markup(self, source: str, start: int) -> int:
+    def _read_markup(self, source: str, start: int) -> int:
         """Take what begins with < at `start`; where it ends, or -1 when it never does."""
         if source.startswith("<!--", start):
             if source.startswith((">", "->"), start + 4):
@@ -122,15 +122,15 @@ class _Page:
             self._end(name)
             return tag.end()
         self._start(name, tag[3])
-        return self._raw(source, tag.end(), name) if name in _RAW else tag.end()
+        return self._skip_raw(source, tag.end(), name) if name in _RAW else tag.end()
 
-    def _raw(self, source: str, start: int, name: str) -> int:
+    def _skip_raw(self, source: str, start: int, name: str) -> int:
         """Pass over what is no markup; a page's title is its first line, unless its headings are marked."""
         end = _RAW[name].search(source, start)
         if end is None:
             return -1
         if name == "title" and not self._marked:
-            self._say(source[start : end.start()])
+            self._add_words(source[start : end.start()])
         return end.start()
 
     def _start(self, name: str, attributes: str) -> None:
@@ -143,7 +143,7 @@ class _Page:
             if not self._hidden and (name in _UNSEEN or _hides(attributes)):
                 self._hidden = len(self._open)
         if name == "img":
-            self._say(_attributes(attributes).get("alt", "") + " ")
+            self._add_words(_parse_attributes(attributes).get("alt", "") + " ")
         elif name in ("td", "th") and self._gap in ("", " "):
             self._gap = " | "
         self._bullet = self._bullet or name == "li"
@@ -172,21 +172,21 @@ class _Page:
         elif name in _LINES and self._gap != "\n\n":
             self._gap = "\n"
 
-    def _say(self, words: str) -> None:
+    def _add_words(self, words: str) -> None:
         if self._hidden or not (words := _unescape(words)):
             return
         if self._names["pre"]:
-            self._write(words)
+            self._append(words)
             return
         words = _SPACE.sub(" ", words)
         if words[0] == " " and not self._gap:
             self._gap = " "
         bare = words.strip(" ")
         if bare:
-            self._write(bare)
+            self._append(bare)
             self._gap = " " if words[-1] == " " else ""
 
-    def _write(self, words: str) -> None:
+    def _append(self, words: str) -> None:
         if self._hidden:
             return
         if self._heading:
@@ -198,18 +198,18 @@ class _Page:
         self._gap, self._bullet = "", False
         self._length += len(piece)
         if self._length > MAX_TEXT:
-            raise too_long()
+            raise make_too_long()
         self._out.append(piece)
 
 
 def _hides(attributes: str) -> bool:
     if "hidden" not in (lower := attributes.lower()) and "none" not in lower:
         return False
-    given = _attributes(attributes)
-    return "hidden" in given or given.get("aria-hidden") == "true" or bool(_INVISIBLE.search(given.get("style", "")))
+    values = _parse_attributes(attributes)
+    return "hidden" in values or values.get("aria-hidden") == "true" or bool(_INVISIBLE.search(values.get("style", "")))
 
 
-def _attributes(written: str) -> dict[str, str]:
+def _parse_attributes(written: str) -> dict[str, str]:
     found = _ATTRIBUTE.finditer(written)
     return {each[1].lower(): _unescape(each[2] or each[3] or each[4] or "") for each in found}
 

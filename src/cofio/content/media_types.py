@@ -70,65 +70,67 @@ _PATTERNS = [(re.compile(pattern, re.DOTALL), mime) for pattern, mime in _MEDIA]
 _PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<!--.{0,400}?-->\s*)?<(?:!doctype\s+html|html)[\s>]", re.DOTALL | re.I)
 
 
-def kind_of(type: str, data: bytes, *, mime: str | None = None, ext: str | None = None) -> Kind:
+def find_kind(type: str, data: bytes, *, mime: str | None = None, ext: str | None = None) -> Kind:
     """How an item of this type is to be read; what it begins with must not say otherwise.
 
     Raises:
         Unreadable: it is not what it is said to be, or nothing that can be read.
     """
-    found = _beginning(data)
-    said = Kind(type) if type != "doc" else _by_mime(mime) or _by_extension(ext) or found or _looks_like_text(data)
-    if said is None:
+    found = _find_by_beginning(data)
+    declared = (
+        Kind(type) if type != "doc" else _find_by_mime(mime) or _find_by_extension(ext) or found or _find_text(data)
+    )
+    if declared is None:
         raise UnknownKind("What the document is cannot be told: say it with `ext`, such as pdf, docx, html or txt.")
     if data.startswith(_OLE):
         raise Unreadable(
             "The document is in an old Office format, or protected by a password: "
             "save it as docx, xlsx, pptx, eml or pdf, without a password."
         )
-    if said is Kind.PDF and b"%PDF-" in data[:1024]:  # something may stand before it; in a text it means nothing
+    if declared is Kind.PDF and b"%PDF-" in data[:1024]:  # something may stand before it; in a text it means nothing
         found = Kind.PDF
     media = {Kind.PDF, Kind.OFFICE, Kind.IMAGE, Kind.AUDIO}
-    if said is not found and (said in media or found in media):
-        raise Unreadable(f"The document is not {_NAMES[said]}, though it is said to be.")
-    return said
+    if declared is not found and (declared in media or found in media):
+        raise Unreadable(f"The document is not {_NAMES[declared]}, though it is said to be.")
+    return declared
 
 
-def extension(path: str) -> str | None:
+def get_extension(path: str) -> str | None:
     """What the name at the end of a path ends in."""
     name = path.rpartition("/")[2]
     return name.rpartition(".")[2] if "." in name else None
 
 
-def media_type(data: bytes) -> str | None:
+def find_media_type(data: bytes) -> str | None:
     """The MIME type of an image or a recording, by how it begins; None for anything else."""
     return next((mime for pattern, mime in _PATTERNS if pattern.match(data)), None)
 
 
-def _by_mime(mime: str | None) -> Kind | None:
+def _find_by_mime(mime: str | None) -> Kind | None:
     if mime is None:
         return None
     return _BY_MIME.get(mime) or next((kind for start, kind in _MIME_BEGINNINGS if mime.startswith(start)), None)
 
 
-def _by_extension(ext: str | None) -> Kind | None:
+def _find_by_extension(ext: str | None) -> Kind | None:
     name = (ext or "").lower().lstrip(".")
     if name in _OLD:
         raise Unreadable(f"Documents of the kind {name} cannot be read: save it as docx, xlsx, pptx, eml or pdf.")
     return _BY_EXTENSION.get(name)
 
 
-def _beginning(data: bytes) -> Kind | None:
+def _find_by_beginning(data: bytes) -> Kind | None:
     if data[:1024].lstrip().startswith(b"%PDF-"):
         return Kind.PDF
     if data.startswith(b"PK\x03\x04"):
         return Kind.OFFICE
-    media = media_type(data)
+    media = find_media_type(data)
     if media is not None:
         return Kind(media.partition("/")[0])
     return Kind.HTML if _PAGE.match(data) else None
 
 
-def _looks_like_text(data: bytes) -> Kind | None:
+def _find_text(data: bytes) -> Kind | None:
     try:
         text = data.decode()
     except UnicodeDecodeError:

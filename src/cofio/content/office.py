@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from ..values.records import MAX_TEXT
 from . import sheets
-from .decoder import too_long
+from .decoder import make_too_long
 from .message_items import Unreadable
 from .outlines import DEEPEST, MARK
 from .packages import Element, Package
@@ -24,7 +24,7 @@ _HEADING_NAME = re.compile("(?:heading ([1-9])|title)", re.I)
 _NOTES = ("footnotes", "endnotes", "comments")
 
 
-def text(data: bytes, *, marked: bool = False) -> str:
+def read_office(data: bytes, *, marked: bool = False) -> str:
     """What an office document says, in the order of its pages, sheets or slides.
 
     If it is to be `marked`, its headings, the titles of slides and the names of sheets are marked as headings.
@@ -34,60 +34,60 @@ def text(data: bytes, *, marked: bool = False) -> str:
     """
     package = Package(data)
     if "content.xml" in package:
-        return _flow(package, ["content.xml"], _Flow(marked, everywhere=True))
-    main = next((target for kind, target in package.related("").values() if kind == "officeDocument"), "")
+        return _run_flow(package, ["content.xml"], _Flow(marked, everywhere=True))
+    main = next((target for kind, target in package.find_related("").values() if kind == "officeDocument"), "")
     if main.startswith("word/"):
-        related = package.related(main).values()
+        related = package.find_related(main).values()
         styles = [name for kind, name in related if kind == "styles"] if marked else []
         notes = sorted(name for kind, name in related if kind in _NOTES)
-        return _flow(package, [main, *notes], _Flow(marked, _heading_styles(package, styles)))
+        return _run_flow(package, [main, *notes], _Flow(marked, _find_heading_styles(package, styles)))
     if main.startswith("ppt/"):
-        return _flow(package, _slides(package, main), _Flow(marked))
+        return _run_flow(package, _list_slides(package, main), _Flow(marked))
     if main.startswith("xl/"):
-        return sheets.text(package, main, marked=marked)
+        return sheets.read_sheets(package, main, marked=marked)
     raise Unreadable("The document is a zip file, but no office document (docx, xlsx, pptx, odt, ods or odp).")
 
 
-def _slides(package: Package, main: str) -> list[str]:
+def _list_slides(package: Package, main: str) -> list[str]:
     """The parts that are slides, each followed by its notes, in the order they are shown in."""
-    related, parts = package.related(main), []
-    for each in package.elements(main):
+    related, parts = package.find_related(main), []
+    for each in package.list_elements(main):
         if each.name == "sldId" and each.attributes.get("id") in related:
             slide = related[each.attributes["id"]][1]
-            parts += [slide, *(name for kind, name in package.related(slide).values() if kind == "notesSlide")]
+            parts += [slide, *(name for kind, name in package.find_related(slide).values() if kind == "notesSlide")]
     return parts
 
 
-def _heading_styles(package: Package, parts: list[str]) -> dict[str, int]:
+def _find_heading_styles(package: Package, parts: list[str]) -> dict[str, int]:
     """The level of each style that is for headings, by its id, which is another one in each language of Word."""
     levels: dict[str, int] = {}
     style = ""
-    for each in (element for part in parts if part in package for element in package.elements(part)):
+    for each in (element for part in parts if part in package for element in package.list_elements(part)):
         given = each.attributes
         if each.name == "style":
             style = given.get("styleId", "")
         elif each.name == "name" and (named := _HEADING_NAME.fullmatch(given.get("val", ""))):
             levels[style] = int(named[1] or 1)
         elif each.name == "outlineLvl":
-            levels.setdefault(style, _level(given.get("val")))
+            levels.setdefault(style, _parse_level(given.get("val")))
     return {style: level for style, level in levels.items() if level}
 
 
-def _level(counted: str | None) -> int:
+def _parse_level(counted: str | None) -> int:
     """A level that is counted from 0, as those of outlines are; 0 where it is none."""
     return int(counted) + 1 if counted and len(counted) == 1 and counted in "012345678" else 0
 
 
-def _outline_level(heading: Element) -> int:
+def _parse_outline_level(heading: Element) -> int:
     """The level of a heading of OpenDocument."""
     written = heading.attributes.get("outline-level", "")
     return min(int(written), DEEPEST) if written in map(str, range(1, 100)) else 1
 
 
-def _flow(package: Package, parts: list[str], flow: _Flow) -> str:
+def _run_flow(package: Package, parts: list[str], flow: _Flow) -> str:
     for part in parts:
-        package.walk(part, flow.start, flow.end, flow.words)
-        flow.gap()
+        package.walk(part, flow.start, flow.end, flow.add_words)
+        flow.end_part()
     return "\n".join(flow.lines)
 
 
@@ -121,7 +121,7 @@ class _Flow:
             self._unseen += 1
         elif name in ("p", "h"):
             self._break()
-            self._level = _outline_level(element) if name == "h" else int(self._title)
+            self._level = _parse_outline_level(element) if name == "h" else int(self._title)
             self._taking += self._everywhere
         elif name == "t":
             self._taking += 1
@@ -139,7 +139,7 @@ class _Flow:
         if element.name == "pStyle":
             self._level = self._styles.get(given.get("val", ""), 0)
         elif element.name == "outlineLvl":
-            self._level = _level(given.get("val"))
+            self._level = _parse_level(given.get("val"))
         elif element.name == "ph":
             self._title = given.get("type") in ("title", "ctrTitle")
 
@@ -158,15 +158,15 @@ class _Flow:
             self._break()
             self._put(" | ".join(filter(None, self._rows.pop())))
 
-    def words(self, words: str) -> None:
+    def add_words(self, words: str) -> None:
         """Characters between tags."""
         if self._taking > 0 and not self._unseen:
             self._length += len(words)
             if self._length > MAX_TEXT:
-                raise too_long()
+                raise make_too_long()
             self._line.append(words)
 
-    def gap(self) -> None:
+    def end_part(self) -> None:
         """A part is over."""
         self._break()
         self._put("")

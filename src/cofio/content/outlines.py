@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..values.records import MAX_TEXT
-from .decoder import clean, printable, too_long
+from .decoder import clean, make_too_long, strip_unprintable
 from .message_items import NoText
 
 MARK = "\x01"
@@ -45,8 +45,8 @@ def outline_text(text: str, extension: str) -> Outline:
     """The outline of a file of text, by what its name ends in: Markdown, reStructuredText, or none at all."""
     text = clean(text)
     if extension in _MARKDOWN:
-        return Outline(text, tuple(_markdown_headings(text)))
-    return Outline(text, tuple(_underlined_headings(text)) if extension == "rst" else ())
+        return Outline(text, tuple(_find_markdown_headings(text)))
+    return Outline(text, tuple(_find_underlined_headings(text)) if extension == "rst" else ())
 
 
 def outline_marked(marked: str) -> Outline:
@@ -59,14 +59,14 @@ def outline_marked(marked: str) -> Outline:
     found: list[tuple[int, int, str]] = []
     for line in marked.split("\n"):
         if line.startswith(MARK) and line[1:2].isdigit():
-            title = " ".join(printable(line[2:]).split())
+            title = " ".join(strip_unprintable(line[2:]).split())
             if not title:
                 continue
             level = min(max(int(line[1]), 1), DEEPEST)
             lines += [""] if lines and lines[-1] else []
             found.append((len(lines), level, title))
             lines += [f"{'#' * min(level, 6)} {title}", ""]
-        elif (plain := printable(line)).strip() or (lines and lines[-1]):
+        elif (plain := strip_unprintable(line)).strip() or (lines and lines[-1]):
             lines += plain.rstrip().split("\n")
     while lines and not lines[-1]:
         lines.pop()
@@ -74,27 +74,27 @@ def outline_marked(marked: str) -> Outline:
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     if starts[-1] > MAX_TEXT:
-        raise too_long()
+        raise make_too_long()
     if not lines:
         raise NoText("The document holds no text.")
     return Outline("\n".join(lines), tuple(Heading(starts[at], level, title) for at, level, title in found))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _split_lines(text: str) -> Iterator[tuple[int, str]]:
     at = 0
     for line in text.split("\n"):
         yield at, line
         at += len(line) + 1
 
 
-def _markdown_headings(text: str) -> Iterator[Heading]:
+def _find_markdown_headings(text: str) -> Iterator[Heading]:
     """Headings with # before them or a line under them, but for those in code, comments and front matter."""
     fence = ""
     comment = False
     above: tuple[int, str] = (0, "")
     alone = False  # whether the line above is a paragraph of one line, so far
-    front = _front_matter(text)
-    for at, line in _lines(text):
+    front = _find_front_matter_end(text)
+    for at, line in _split_lines(text):
         if at < front:
             continue
         opening = _FENCE.match(line)
@@ -122,11 +122,11 @@ def _markdown_headings(text: str) -> Iterator[Heading]:
             above = (at, line)
 
 
-def _front_matter(text: str) -> int:
+def _find_front_matter_end(text: str) -> int:
     """Where front matter ends; 0 where there is none."""
     if not text.startswith("---"):
         return 0
-    for number, (at, line) in enumerate(_lines(text)):
+    for number, (at, line) in enumerate(_split_lines(text)):
         if (number == 0 and line.rstrip() != "---") or number > _FRONT_LINES:
             return 0
         if number and line.rstrip() in ("---", "..."):
@@ -134,10 +134,10 @@ def _front_matter(text: str) -> int:
     return 0
 
 
-def _underlined_headings(text: str) -> Iterator[Heading]:
+def _find_underlined_headings(text: str) -> Iterator[Heading]:
     """The headings of reStructuredText: each way to underline them is a level, in the order in which they come."""
     ways: list[tuple[str, bool]] = []
-    lines = list(_lines(text))
+    lines = list(_split_lines(text))
     for number in range(1, len(lines)):
         at, title = lines[number - 1]
         under = lines[number][1]

@@ -59,7 +59,7 @@ class Package:
     def __contains__(self, name: str) -> bool:
         return name in self._parts
 
-    def names(self, pattern: str) -> list[str]:
+    def find_names(self, pattern: str) -> list[str]:
         """The names of the parts that match, as people count."""
         found = [name for name in self._parts if re.fullmatch(pattern, name)]
         return sorted(found, key=lambda name: (len(name), name))
@@ -96,12 +96,12 @@ class Package:
             depth += 1
             if depth > MAX_DEPTH:
                 raise Unreadable(f"The office document is nested more than {MAX_DEPTH} deep.")
-            start(Element(_local(tag), {_local(key): value for key, value in attributes.items()}))
+            start(Element(_strip_namespace(tag), {_strip_namespace(key): value for key, value in attributes.items()}))
 
         def closed(tag: str) -> None:
             nonlocal depth
             depth -= 1
-            end(_local(tag))
+            end(_strip_namespace(tag))
 
         parser = expat.ParserCreate(namespace_separator=" ")
         parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = opened, closed, words
@@ -113,20 +113,20 @@ class Package:
         except (expat.ExpatError, ValueError, LookupError):
             raise Unreadable(_DAMAGED) from None
 
-    def elements(self, name: str) -> Iterator[Element]:
+    def list_elements(self, name: str) -> Iterator[Element]:
         """The tags of a part in the order that they open."""
         found: list[Element] = []
         self.walk(name, found.append, lambda _: None, lambda _: None)
         return iter(found)
 
-    def related(self, name: str) -> dict[str, tuple[str, str]]:
+    def find_related(self, name: str) -> dict[str, tuple[str, str]]:
         """The parts that a part refers to, by the id it uses: the last word of their type, and their name."""
         folder, _, file = name.rpartition("/")
         relations = f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels"
         if relations not in self:
             return {}
         found = {}
-        for each in self.elements(relations):
+        for each in self.list_elements(relations):
             given = each.attributes
             if each.name == "Relationship" and given.get("TargetMode") != "External":
                 target = posixpath.normpath(posixpath.join("/", folder, given.get("Target", "")))[1:]
@@ -134,7 +134,7 @@ class Package:
         return found
 
 
-def _local(name: str) -> str:
+def _strip_namespace(name: str) -> str:
     return name.rpartition(" ")[2]
 
 

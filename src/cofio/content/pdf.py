@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..values.records import MAX_TEXT
-from .decoder import too_long
+from .decoder import make_too_long
 from .message_items import Unreadable
 from .outlines import DEEPEST, MARK
 
@@ -18,7 +18,7 @@ MAX_PAGES = 2000
 MAX_BOOKMARKS = 5000
 
 
-def text(data: bytes, *, marked: bool = False) -> str:
+def read_pdf(data: bytes, *, marked: bool = False) -> str:
     """The text of each page; what is only a picture of text is not in it.
 
     If it is to be `marked`, the entries of its table of contents (the bookmarks) are marked as headings.
@@ -37,7 +37,7 @@ def text(data: bytes, *, marked: bool = False) -> str:
     if reader.is_encrypted and not reader.decrypt(""):
         raise Unreadable("The PDF is protected by a password: send it without one.")
     pages: list[str] = []
-    bookmarks = _bookmarks(reader) if marked else {}
+    bookmarks = _find_bookmarks(reader) if marked else {}
     length = 0
     for page in reader.pages:
         if len(pages) == MAX_PAGES:
@@ -45,7 +45,7 @@ def text(data: bytes, *, marked: bool = False) -> str:
         pages.append(_mark(page.extract_text().strip(), bookmarks.get(len(pages), ())))
         length += len(pages[-1])
         if length > MAX_TEXT:
-            raise too_long()
+            raise make_too_long()
     if not length:
         raise Unreadable(
             "The PDF holds no text, as a scan does not: send its pages as images, or what it says as text."
@@ -53,13 +53,13 @@ def text(data: bytes, *, marked: bool = False) -> str:
     return "\n\n".join(filter(None, pages))
 
 
-def _bookmarks(reader: PdfReader) -> dict[int, list[tuple[int, str]]]:
+def _find_bookmarks(reader: PdfReader) -> dict[int, list[tuple[int, str]]]:
     """The entries of the table of contents by the number of their page: how deep each is, and what it says."""
     from pypdf.errors import PyPdfError
 
     found: dict[int, list[tuple[int, str]]] = {}
     try:
-        for count, (level, entry) in enumerate(_entries(reader.outline, 1)):
+        for count, (level, entry) in enumerate(_walk_entries(reader.outline, 1)):
             if count == MAX_BOOKMARKS:
                 break
             page = reader.get_destination_page_number(entry)
@@ -71,10 +71,10 @@ def _bookmarks(reader: PdfReader) -> dict[int, list[tuple[int, str]]]:
     return found
 
 
-def _entries(outline: Sequence[Any], level: int) -> Iterator[tuple[int, Any]]:
+def _walk_entries(outline: Sequence[Any], level: int) -> Iterator[tuple[int, Any]]:
     for each in outline:
         if isinstance(each, list):  # what is under the entry before it
-            yield from _entries(each, level + 1)
+            yield from _walk_entries(each, level + 1)
         else:
             yield min(level, DEEPEST), each
 

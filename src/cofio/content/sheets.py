@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 
 from ..values.records import MAX_TEXT
-from .decoder import too_long
+from .decoder import make_too_long
 from .message_items import Unreadable
 from .outlines import MARK
 from .packages import Element, Package
@@ -16,24 +16,24 @@ _LITERAL = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]|General', re.I)
 _DAYS = 2_958_465  # 9999-12-31
 
 
-def text(package: Package, main: str, *, marked: bool = False) -> str:
+def read_sheets(package: Package, main: str, *, marked: bool = False) -> str:
     """The sheets in their order: the name of each, and a line for each row.
 
     Raises:
         Unreadable: the workbook is damaged, or holds too much.
     """
-    related = package.related(main)
+    related = package.find_related(main)
     named = {kind: name for kind, name in related.values() if kind in ("sharedStrings", "styles")}
-    shared = _shared(package, named["sharedStrings"]) if "sharedStrings" in named else []
-    dates = _date_styles(package, named["styles"]) if "styles" in named else frozenset()
-    book = list(package.elements(main))
+    shared = _read_shared_texts(package, named["sharedStrings"]) if "sharedStrings" in named else []
+    dates = _find_date_styles(package, named["styles"]) if "styles" in named else frozenset()
+    book = list(package.list_elements(main))
     early = any(each.name == "workbookPr" and each.attributes.get("date1904") in ("1", "true") for each in book)
     rows = _Rows(shared, dates, datetime(1904, 1, 1) if early else datetime(1899, 12, 30))
     for each in book:
         given = each.attributes
         if each.name == "sheet" and given.get("id") in related and related[given["id"]][0] == "worksheet":
             rows.put(("\n" if rows.lines else "") + (f"{MARK}1" if marked else "") + given.get("name", ""))
-            package.walk(related[given["id"]][1], rows.start, rows.end, rows.words)
+            package.walk(related[given["id"]][1], rows.start, rows.end, rows.add_words)
     return "\n".join(rows.lines)
 
 
@@ -60,16 +60,16 @@ class _Rows:
         """A tag closes."""
         self._inside -= name in ("v", "t")
         self._unseen -= name == "rPh"
-        if name == "c" and (value := self._shown("".join(self._value))):
+        if name == "c" and (value := self._render_value("".join(self._value))):
             self._length += len(value)
             if self._length > MAX_TEXT:
-                raise too_long()
+                raise make_too_long()
             self._row.append(value)
         elif name == "row" and self._row:
             self.put(" | ".join(self._row))
             self._row.clear()
 
-    def words(self, words: str) -> None:
+    def add_words(self, words: str) -> None:
         """Characters between tags."""
         if self._inside and not self._unseen:
             self._value.append(words)
@@ -78,10 +78,10 @@ class _Rows:
         """Write a line; only so many characters fit."""
         self._length += len(line) + 1
         if self._length > 2 * MAX_TEXT:  # each cell counts twice: by itself, and in its line
-            raise too_long()
+            raise make_too_long()
         self.lines.append(line)
 
-    def _shown(self, value: str) -> str:
+    def _render_value(self, value: str) -> str:
         kind = self._cell.attributes.get("t", "n")
         if not value or kind in ("str", "inlineStr", "e", "d"):
             return value.strip()
@@ -92,20 +92,20 @@ class _Rows:
                 return "TRUE" if int(value) else "FALSE"
             number = float(value)
             if int(self._cell.attributes.get("s", "0")) in self._dates and 0 <= number <= _DAYS:
-                return _moment(number, self._epoch)
+                return _format_time(number, self._epoch)
         except (ValueError, IndexError, OverflowError):
             raise Unreadable("The workbook is damaged: open it where it was made, and save it again.") from None
         return f"{number:.15g}"
 
 
-def _moment(number: float, epoch: datetime) -> str:
+def _format_time(number: float, epoch: datetime) -> str:
     when = epoch + timedelta(seconds=round(number * 86_400))
     if number < 1:
         return f"{when:%H:%M:%S}"
     return f"{when:%Y-%m-%d}" if number == int(number) else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def _shared(package: Package, name: str) -> list[str]:
+def _read_shared_texts(package: Package, name: str) -> list[str]:
     """The texts that cells refer to by their number."""
     found: list[list[str]] = []
     state = {"t": 0, "rPh": 0}
@@ -128,10 +128,10 @@ def _shared(package: Package, name: str) -> list[str]:
     return ["".join(each) for each in found]
 
 
-def _date_styles(package: Package, name: str) -> frozenset[int]:
+def _find_date_styles(package: Package, name: str) -> frozenset[int]:
     """The styles, by number, in which a number is shown as a day or a time."""
     formats, styles, in_cells = set(map(str, _DATE_FORMATS)), [], False
-    for each in package.elements(name):
+    for each in package.list_elements(name):
         given = each.attributes
         code = given.get("formatCode", "").lower()
         # [h] counts on beyond a day: that is how long something took, not when it was.

@@ -31,18 +31,20 @@ def main() -> int:
 
 def _read(kind: Kind, data: bytes, charset: str | None, *, marked: bool) -> str:
     if kind is Kind.PDF:
-        from .pdf import text
-    elif kind is Kind.OFFICE:
-        from .office import text
-    elif kind is Kind.EMAIL:
-        from .mail import text as mail_text
+        from .pdf import read_pdf
 
-        return mail_text(data)
-    else:
-        from .markup import page
+        return read_pdf(data, marked=marked)
+    if kind is Kind.OFFICE:
+        from .office import read_office
 
-        return page(data, charset, marked=marked)
-    return text(data, marked=marked)
+        return read_office(data, marked=marked)
+    if kind is Kind.EMAIL:
+        from .mail import read_mail
+
+        return read_mail(data)
+    from .markup import read_page
+
+    return read_page(data, charset, marked=marked)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from threading import BoundedSemaphore, Lock
 
 from ..system.processes import INHERITED, NO_WINDOW
 from ..values.errors import Unavailable
-from .decoder import known_charset
+from .decoder import find_charset
 from .media_types import Kind
 from .message_items import Unreadable
 
@@ -25,7 +25,7 @@ REFUSED, GAVE_UP = 3, 4
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONUSERBASE", "PYTHONHOME", *INHERITED)
 
 
-class Workers:
+class WorkerPool:
     """Starts a process for each document, a few at a time."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
@@ -57,7 +57,7 @@ class Workers:
             raise Unavailable("other documents are being read; try again in a while")
         try:
             seconds = min(self._seconds, deadline - time.monotonic())
-            return self._run(kind, data, seconds, known_charset(charset) or "", marked)
+            return self._run(kind, data, seconds, find_charset(charset) or "", marked)
         finally:
             self._places.release()
 
@@ -67,20 +67,20 @@ class Workers:
         command += ["marked"] if marked else []
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         try:
-            code, told = self._communicate(command, data, environment, max(seconds, 0.1))
+            code, output = self._communicate(command, data, environment, max(seconds, 0.1))
         except subprocess.TimeoutExpired:
             raise Unreadable("The document takes too long to read: send less of it, or what it says as text.") from None
         except OSError:
             raise Unavailable("no process can be started to read documents in; try again in a while") from None
         if self._closed:
-            raise _ending()
+            raise _make_unavailable()
         if code == REFUSED:
-            raise Unreadable(told.decode())
+            raise Unreadable(output.decode())
         if code not in (0, GAVE_UP) and 0 < code < 256:  # Windows has no signals, but high codes
             raise Unavailable("the process that reads documents does not start: is cofio installed as it should be?")
         if code:
             raise Unreadable("The document is damaged, or needs more memory or time than a document should.")
-        return told.decode()
+        return output.decode()
 
     def _communicate(
         self, command: list[str], data: bytes, environment: dict[str, str], seconds: float
@@ -88,7 +88,7 @@ class Workers:
         """The exit code of a process that is given the data, and what it answers."""
         with self._lock:
             if self._closed:
-                raise _ending()
+                raise _make_unavailable()
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment,
                 creationflags=NO_WINDOW,
@@ -97,16 +97,16 @@ class Workers:
         try:
             with process:
                 try:
-                    told, _ = process.communicate(data, seconds)
+                    output, _ = process.communicate(data, seconds)
                 except BaseException:
                     process.kill()
                     raise
-            return process.returncode, told
+            return process.returncode, output
         finally:
             with self._lock:
                 self._running.discard(process)
 
 
-def _ending() -> Unavailable:
+def _make_unavailable() -> Unavailable:
     sentence = "the program is ending, so the document was not read; send it again in a while"
     return Unavailable(sentence, public=sentence)

@@ -6,18 +6,19 @@ from typing import Any, cast
 
 from ..extract.extractor import Case, Step
 from ..values.records import Json, Record
+from .stored_fields import INSIGHT, INTENT, QUALITY
 
 STEPS, LONGEST = 200, 500  # what is kept of a long run: so many steps, and so much of each
 
 
-def case_data(case: Case) -> dict[str, Json]:
+def encode_case(case: Case) -> dict[str, Json]:
     """What a case's record keeps of it."""
     return {
-        "task_intent": case.intent,
+        INTENT: case.intent,
         "request": case.intent,  # which stays when the intent is told in other words: cases are compared by it
         "approach": case.approach,
-        "key_insight": case.insight,
-        "quality_score": case.quality,
+        INSIGHT: case.insight,
+        QUALITY: case.quality,
         "outcome": case.outcome,
         "messages": list(case.messages),
         "steps": [
@@ -32,14 +33,14 @@ def case_data(case: Case) -> dict[str, Json]:
     }
 
 
-def case_of(record: Record) -> Case:
+def decode_case(record: Record) -> Case:
     """The case that a record keeps."""
     kept = cast("dict[str, Any]", record.data)
     return Case(
         intent=kept["request"],
         approach=kept["approach"],
-        insight=kept["key_insight"],
-        quality=kept["quality_score"],
+        insight=kept[INSIGHT],
+        quality=kept[QUALITY],
         outcome=kept["outcome"],
         messages=tuple(kept["messages"]),
         steps=tuple(Step(**step) for step in kept["steps"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, tzinfo
@@ -12,17 +13,17 @@ from ..engine.retries import retry_conflicts
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
 from ..values.changes import Change, Put
-from ..values.errors import Conflict, NotFound
+from ..values.errors import Conflict
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record
-from .deletion import Forgetting
-from .message_records import again, distinct, draft, message_id, message_of, turn_id
-from .mirror import Mirror, applied
-from .projects import Place, Track, public_id
-from .refinement import Reader, Refining
-from .stretches import Carving, Stretch
+from .deletion import MemoryDeleter
+from .message_records import decode_message, digest_message, distinct, draft, message_id, turn_id
+from .mirror import Mirror, apply_mirrored
+from .projects import Project, Track, public_id
+from .refinement import Reader, Refiner
+from .stretches import Carver, Stretch
 
-__all__ = ["Conversations", "Place", "distinct", "message_of", "public_id"]
+__all__ = ["Conversations", "Project", "decode_message", "distinct", "public_id"]
 
 BUSY = "too many are writing to this session at once; try again"
 TURNS = 64  # users whose sessions can be carved at once
@@ -53,17 +54,19 @@ class Conversations:
 
             extractor = Rules()
         self._extractor = extractor
-        self._refining = Refining(engine, extractor, zone, reader, mirror) if reader is not None else None
-        self._carving = Carving(engine, extractor, zone, refined=reader is not None, mirror=mirror)
-        self.forgetting = Forgetting(engine, extractor, mirror)
-        self._turns = [threading.Lock() for _ in range(TURNS)]
+        self._refiner = Refiner(engine, extractor, zone, reader, mirror) if reader is not None else None
+        self._carver = Carver(engine, extractor, zone, refined=reader is not None, mirror=mirror)
+        self.deleter = MemoryDeleter(engine, extractor, mirror)
+        self._locks = [threading.Lock() for _ in range(TURNS)]
 
-    def add(self, place: Place, session: str, messages: Sequence[Message]) -> int:
+    def add(self, project: Project, session: str, messages: Sequence[Message]) -> int:
         """Keep messages, and carve what they finish; how many stretches were carved."""
-        self.append(place, session, messages)
-        return self.carve(place, session)
+        self.append(project, session, messages)
+        return self.carve(project, session)
 
-    def append(self, place: Place, session: str, messages: Sequence[Message], *, also: Sequence[Change] = ()) -> int:
+    def append(
+        self, project: Project, session: str, messages: Sequence[Message], *, also: Sequence[Change] = ()
+    ) -> int:
         """Keep messages, all or none, each once however often it is sent; how many were new.
 
         A message without an id is known by its time and its place in the request. What is to be changed `also` is
@@ -77,7 +80,7 @@ class Conversations:
 
         def find_changes() -> list[Change]:
             nonlocal fresh
-            fresh = self._fresh(place, session, messages)
+            fresh = self._find_new(project, session, messages)
             return [*(Put(draft=each) for each in fresh), *also]
 
         self.engine.change(find_changes, busy=BUSY)  # another process may have just taken one of them in
@@ -85,29 +88,31 @@ class Conversations:
 
     def apply(self, changes: Sequence[Change]) -> Answers:
         """Make changes to what is remembered, as `Engine.apply` does, and have the mirror follow."""
-        return applied(self.engine, self._mirror, changes)
+        return apply_mirrored(self.engine, self._mirror, changes)
 
-    def buffered(self, place: Place, session: str) -> list[Record]:
+    def list_waiting(self, project: Project, session: str) -> list[Record]:
         """The messages that have not been carved yet, in the order in which they were said."""
         return self.engine.list(
-            place.session(session), exact=True, kinds=(Kind.TURN,), limit=MAX_LIST, newest=False, order="created"
+            project.session(session), exact=True, kinds=(Kind.TURN,), limit=MAX_LIST, newest=False, order="created"
         )
 
-    def buffered_for(self, place: Place, session: str, track: Track, owner: str) -> list[Record]:
+    def list_waiting_for(self, project: Project, session: str, track: Track, owner: str) -> list[Record]:
         """The messages of a session that have not been carved yet, for one who takes part in it; none for anyone else.
 
         A user takes part who has said something in the session, whether that waits or was carved before; an agent that
         has answered in what waits, or has learned something from what was carved.
         """
-        waiting = self.buffered(place, session)
+        waiting = self.list_waiting(project, session)
         role = "user" if track == "user" else "assistant"
         spoke = any((message.sender, message.role) == (owner, role) for message in _messages(waiting))
         if not waiting or spoke:
             return waiting
         carved = Where("data.session_id", "=", session)
-        return waiting if self.engine.count(place.owner(track, owner), exact=True, filter=carved) else []
+        return waiting if self.engine.count(project.owner(track, owner), exact=True, filter=carved) else []
 
-    def carve(self, place: Place, session: str, *, whole: bool = False, among: Collection[str] | None = None) -> int:
+    def carve(
+        self, project: Project, session: str, *, whole: bool = False, among: Collection[str] | None = None
+    ) -> int:
         """Make records of the stretches that are finished, or of all that is there; how many stretches there were.
 
         Each stretch is one transaction: there are either its messages, waiting, or the records that it became. With
@@ -116,66 +121,71 @@ class Conversations:
         carved = 0
 
         def find_turns() -> list[Record]:
-            return [turn for turn in self.buffered(place, session) if among is None or turn.id in among]
+            return [turn for turn in self.list_waiting(project, session) if among is None or turn.id in among]
 
         def carve_all() -> None:
             nonlocal carved
-            for stretch in self._stretches(find_turns(), whole):
-                self._carving.keep(place, session, Stretch(turns=stretch, messages=_messages(stretch)))
+            for stretch in self._cut(find_turns(), whole):
+                self._carver.store(project, session, Stretch(turns=stretch, messages=_messages(stretch)))
                 carved += 1
 
         waiting = find_turns()
-        if not self._stretches(waiting, whole):
+        if not self._cut(waiting, whole):
             return 0
-        with self._turn(place, waiting):
+        with self._find_lock(project, waiting):
             retry_conflicts(carve_all, busy=BUSY)  # another process may be at it
         return carved
 
-    def _turn(self, place: Place, waiting: Sequence[Record]) -> threading.Lock:
-        """What a carve waits for: others of the same user in this process, who would only be told of a conflict."""
+    def _find_lock(self, project: Project, waiting: Sequence[Record]) -> threading.Lock:
+        """The lock of a user's carves in this process, which without it would only end in conflicts."""
         speakers = [message.sender for message in _messages(waiting) if message.role == "user"]
-        return self._turns[hash((place, speakers[0] if speakers else "")) % len(self._turns)]
+        return self._locks[hash((project, speakers[0] if speakers else "")) % len(self._locks)]
 
-    def refine(self, place: Place, task: Mapping[str, Json]) -> bool:
-        """Have a model better what a job names; False when there is nothing to better, or no model.
+    def refine(self, project: Project, task: Mapping[str, Json]) -> bool:
+        """Have a model refine what a job names; False when there is nothing to refine, or no model.
 
         Raises:
             Unavailable: the model could not be asked, or made no sense; nothing was changed.
             Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
         """
-        return self._refining is not None and self._refining.refine(place, task)
+        return self._refiner is not None and self._refiner.refine(project, task)
 
-    def _stretches(self, turns: Sequence[Record], whole: bool) -> list[Sequence[Record]]:
+    def _cut(self, turns: Sequence[Record], whole: bool) -> list[Sequence[Record]]:
         messages = _messages(turns)
         if not whole and len(messages) < UNASKED and all(message.role != "user" for message in messages):
             return []
-        ends = self._extractor.boundaries(messages, self._zone) if messages else []
+        ends = self._extractor.find_boundaries(messages, self._zone) if messages else []
         if whole and messages:
             ends = [*ends, len(messages)]
         return [turns[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
-    def _fresh(self, place: Place, session: str, messages: Sequence[Message]) -> list[Draft]:
-        """Those of the messages that are not kept yet."""
-        fresh: dict[str, Message] = {}
+    def _find_new(self, project: Project, session: str, messages: Sequence[Message]) -> list[Draft]:
+        """Those of the messages that are not stored yet."""
+        names: list[tuple[str, str]] = []
         for index, message in enumerate(messages):
-            given = message.id or message_id(session, message, index)
+            name = message.id or message_id(session, message, index)
+            names.append((name, f"{name}_{digest_message(message)}"))
+        stored = self._load(project, session, [name for name, _ in names])
+        count = Counter(name for name, _ in names)
+        stored |= self._load(project, session, [other for name, other in names if name in stored or count[name] > 1])
+        fresh: dict[str, Message] = {}
+        for message, pair in zip(messages, names, strict=True):
             # Two messages of the same moment are two, unless they are the same; one that names itself is one.
-            for name in (given, f"{given}_{again(message)}"):
+            for name in pair:
                 known = replace(message, id=name)
-                there = fresh.get(known.id) or self._kept(place, session, known.id)
+                there = fresh.get(name) or stored.get(name)
                 if there is None:
-                    fresh[known.id] = known
+                    fresh[name] = known
                 if there is None or there == known or _is_masked(known, there):
                     break
                 if message.id:
                     raise Conflict(f"the message {message.id} is there already, with something else in it")
-        return [draft(place, session, message) for message in fresh.values()]
+        return [draft(project, session, message) for message in fresh.values()]
 
-    def _kept(self, place: Place, session: str, message: str) -> Message | None:
-        try:
-            return message_of(self.engine.read(turn_id(place, session, message)))
-        except NotFound:
-            return None
+    def _load(self, project: Project, session: str, names: Sequence[str]) -> dict[str, Message]:
+        """Those of the messages that are stored, by their ids, wherever they are now."""
+        found = self.engine.read_many(turn_id(project, session, name) for name in names)
+        return {name: decode_message(turn) for name, turn in zip(names, found, strict=True) if turn is not None}
 
 
 def _is_masked(message: Message, kept: Message) -> bool:
@@ -186,4 +196,4 @@ def _is_masked(message: Message, kept: Message) -> bool:
 
 
 def _messages(turns: Sequence[Record]) -> list[Message]:
-    return [message_of(turn) for turn in turns]
+    return [decode_message(turn) for turn in turns]

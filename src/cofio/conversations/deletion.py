@@ -11,23 +11,24 @@ from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import Extractor
-from ..extract.profiles import rejoin, without
+from ..extract.profiles import remove_messages, restore_messages
 from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.errors import Conflict, NotFound
 from ..values.query import AllOf, Filter, Where
 from ..values.records import Draft, Json, Kind, Record, Scope
 from .message_records import fields
-from .mirror import Mirror, applied, change_mirrored
-from .projects import Place, Track, named, public_id
-from .stretches import CASES, PROFILE, cases_of, named_in, profile_put, skill_edit, sources
+from .mirror import Mirror, apply_mirrored, change_mirrored
+from .projects import Project, Track, parse_public_id, public_id
+from .stored_fields import STRETCH_ID
+from .stretches import CASES, PROFILE, list_source_cases, merge_sources, profile_put, select_cases, skill_edit
 
-Doomed: TypeAlias = tuple[list[Change], Counter[Kind]]
+Deletions: TypeAlias = tuple[list[Change], Counter[Kind]]
 Spare: TypeAlias = Callable[[list[Record]], None]
 """What is told of the records that are about to be forgotten, or changed by that, as they are."""
-KEPT = (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL)
+KINDS = (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL)
 
 
-class Forgetting:
+class MemoryDeleter:
     """Deletes by id, by session, by owner, and all. Each answer counts what went, by kind."""
 
     def __init__(self, engine: Engine, extractor: Extractor, mirror: Mirror | None = None) -> None:
@@ -35,7 +36,7 @@ class Forgetting:
         self._engine = engine
         self._extractor = extractor
 
-    def memory(self, place: Place, public: str, spare: Spare | None = None) -> Counter[Kind]:
+    def delete_memory(self, project: Project, public: str, spare: Spare | None = None) -> Counter[Kind]:
         """Forget an episode with its facts and messages, a fact, a case, a skill, or a message that still waits.
 
         With `spare` it can be taken back: it is called before anything goes. Without, it is forgotten for good.
@@ -45,72 +46,72 @@ class Forgetting:
             Conflict: it is a message of an episode, which it cannot be taken out of, or of several sessions.
         """
         if spare is None:
-            name = named(public)
-            home = None if name is None else place.owner(name.track, name.owner)
+            name = parse_public_id(public)
+            home = None if name is None else project.owner(name.track, name.owner)
             # What is made of many may hold something of this one, too.
             self._discard(
-                place,
-                lambda kept: (
-                    public in (public_id(kept), _get_data(kept).get("message_id"))
-                    or kept.kind is Kind.SKILL
-                    or (kept.kind is Kind.PROFILE and kept.scope == home)
+                project,
+                lambda stored: (
+                    public in (public_id(stored), _get_data(stored).get("message_id"))
+                    or stored.kind is Kind.SKILL
+                    or (stored.kind is Kind.PROFILE and stored.scope == home)
                 ),
             )
-        return self._delete(lambda: self._doomed_by_id(place, public), spare)
+        return self._delete(lambda: self._find_by_id(project, public), spare)
 
-    def session(self, place: Place, session: str) -> Counter[Kind]:
+    def delete_session(self, project: Project, session: str) -> Counter[Kind]:
         """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
         quoted = json.dumps(session)
-        self._discard(place, lambda kept: quoted in json.dumps(kept.data))
+        self._discard(project, lambda stored: quoted in json.dumps(stored.data))
         of_it = Where("data.session_id", "=", session)
-        return self._delete(lambda: self._doomed(self._all(place.scope, (*KEPT, Kind.LEDGER), of_it)))
+        return self._delete(lambda: self._plan(self._list_all(project.scope, (*KINDS, Kind.LEDGER), of_it)))
 
-    def owner(
-        self, place: Place, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
+    def delete_owner(
+        self, project: Project, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
     ) -> Counter[Kind]:
-        """Forget all, or the kinds, that is kept of a user or an agent, and what they said that still waits.
+        """Forget all, or the kinds, that is stored of a user or an agent, and what they said that still waits.
 
         What agents learned from working for a user goes with the user. With `spare`, the kinds can be taken back.
         """
-        home = place.owner(track, name)
+        home = project.owner(track, name)
         if spare is None:
             self._discard(
-                place,
-                lambda kept: (
-                    (kept.scope == home and (not kinds or kept.kind in kinds))
-                    or (not kinds and name in cast("dict[str, Json]", _get_data(kept).get("senders") or {}))
+                project,
+                lambda stored: (
+                    (stored.scope == home and (not kinds or stored.kind in kinds))
+                    or (not kinds and name in cast("dict[str, Json]", _get_data(stored).get("senders") or {}))
                 ),
             )
         if kinds:
             made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
-            return self._delete(lambda: self._doomed(self._all(home, (*kinds, *made_of), None)), spare)
+            return self._delete(lambda: self._plan(self._list_all(home, (*kinds, *made_of), None)), spare)
         said = AllOf(
             Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
         )
 
-        def changes() -> Doomed:
-            waiting = self._all(place.scope / "session", (Kind.TURN,), said)
+        def changes() -> Deletions:
+            waiting = self._list_all(project.scope / "session", (Kind.TURN,), said)
             with_them = Where(("data", "senders", name), "=", True)
-            learned = self._all(place.scope / "agent", (Kind.CASE,), with_them) if track == "user" else []
-            made, counts = self._doomed([*learned, *waiting])
-            return [Drop(scope=home), *made], counts + self._counts(home)
+            learned = self._list_all(project.scope / "agent", (Kind.CASE,), with_them) if track == "user" else []
+            made, counts = self._plan([*learned, *waiting])
+            return [Drop(scope=home), *made], counts + self._count_kinds(home)
 
         return self._delete(changes)
 
-    def everything(self, place: Place) -> Counter[Kind]:
+    def delete_project(self, project: Project) -> Counter[Kind]:
         """Forget an app's project."""
-        self._discard(place, lambda _: True)
+        self._discard(project, lambda _: True)
         # All but the numbers that were given out: an id never comes to mean something else.
-        parts = [Drop(scope=place.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
-        return self._delete(lambda: (list(parts), self._counts(place.scope)))
+        parts = [Drop(scope=project.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
+        return self._delete(lambda: (list(parts), self._count_kinds(project.scope)))
 
-    def _discard(self, place: Place, is_meant: Callable[[Draft], bool]) -> None:
+    def _discard(self, project: Project, is_meant: Callable[[Draft], bool]) -> None:
         """Keep nothing either of what vanished from what people see, where it is to be forgotten for good."""
         if self._mirror is not None:
-            names = place.scope.names
-            self._mirror.discard(lambda kept: kept.scope.names[: len(names)] == names and is_meant(kept))
+            names = project.scope.names
+            self._mirror.discard(lambda stored: stored.scope.names[: len(names)] == names and is_meant(stored))
 
-    def _delete(self, find: Callable[[], Doomed], spare: Spare | None = None) -> Counter[Kind]:
+    def _delete(self, find: Callable[[], Deletions], spare: Spare | None = None) -> Counter[Kind]:
         counts: Counter[Kind] = Counter()
 
         def find_changes() -> list[Change]:
@@ -140,27 +141,29 @@ class Forgetting:
         said = _messages(touched)
         return [_reduce(each, said.get(each.scope, ())) if each.kind is Kind.PROFILE else each for each in touched]
 
-    def _doomed_by_id(self, place: Place, public: str) -> Doomed:
-        name = named(public)
+    def _find_by_id(self, project: Project, public: str) -> Deletions:
+        name = parse_public_id(public)
         if name is not None:
-            found = self._engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
+            found = self._engine.get(project.owner(name.track, name.owner), name.key, kind=name.kind)
             if found is not None:
                 hanging = Where("parent", "=", found.id)
-                under = self._all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
+                under = (
+                    self._list_all(found.scope, (Kind.FACT, Kind.TURN), hanging) if found.kind is Kind.EPISODE else []
+                )
                 if found.kind is Kind.EPISODE:
-                    of_it = Where("data.parent_id", "=", cast(str, fields(found)["parent_id"]))
-                    under += self._all(place.scope / "agent", (Kind.CASE,), of_it)
-                return self._doomed([found, *under])
-        messages = self._all(place.scope, (Kind.TURN,), Where("data.message_id", "=", public))
+                    of_it = Where(("data", STRETCH_ID), "=", cast(str, fields(found)[STRETCH_ID]))
+                    under += self._list_all(project.scope / "agent", (Kind.CASE,), of_it)
+                return self._plan([found, *under])
+        messages = self._list_all(project.scope, (Kind.TURN,), Where("data.message_id", "=", public))
         if not messages:
             raise NotFound(public)
         if any(turn.parent is not None for turn in messages):
             raise Conflict(f"the message {public} is part of an episode: delete that, or its session")
         if len({turn.scope for turn in messages}) > 1:
             raise Conflict(f"the message {public} is in several sessions: delete one of those")
-        return self._doomed(messages)
+        return self._plan(messages)
 
-    def _doomed(self, records: Sequence[Record]) -> Doomed:
+    def _plan(self, records: Sequence[Record]) -> Deletions:
         """What deleting these records takes with it: what profiles and skills have from them."""
         changes: list[Change] = [Delete(id=record.id, if_version=record.version) for record in records]
         counts: Counter[Kind] = Counter(
@@ -174,7 +177,7 @@ class Forgetting:
             if profile is None or profile.id in gone:
                 continue
             before = dict(fields(profile))
-            after = without(before, messages)
+            after = remove_messages(before, messages)
             if after is None:
                 changes.append(Delete(id=profile.id, if_version=profile.version))
                 counts[Kind.PROFILE] += 1
@@ -183,28 +186,28 @@ class Forgetting:
         for home in {record.scope for record in records if record.kind is Kind.CASE}:
             cases = {public_id(record) for record in records if record.scope == home and record.kind is Kind.CASE}
             for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
-                if skill.id not in gone and cases & set(sources(skill)):
-                    changes.append(self._shrunk(home, skill, cases, counts))
+                if skill.id not in gone and cases & set(list_source_cases(skill)):
+                    changes.append(self._shrink_skill(home, skill, cases, counts))
         return changes, counts
 
-    def _shrunk(self, home: Scope, skill: Record, cases: set[str], counts: Counter[Kind]) -> Change:
+    def _shrink_skill(self, home: Scope, skill: Record, cases: set[str], counts: Counter[Kind]) -> Change:
         """A skill without these cases; one that has fewer than two left is none."""
-        left = [case for case in sources(skill) if case not in cases]
+        left = [case for case in list_source_cases(skill) if case not in cases]
         known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         remaining = [record for record in known if public_id(record) in left]
         if len(remaining) < 2:
             counts[Kind.SKILL] += 1
             return Delete(id=skill.id, if_version=skill.version)
-        edit = skill_edit(skill, self._extractor.skill(cases_of(known, left)), left)
-        data = {**cast("dict[str, Json]", edit.fields["data"]), **named_in([*map(fields, reversed(remaining))])}
+        edit = skill_edit(skill, self._extractor.build_skill(select_cases(known, left)), left)
+        data = {**cast("dict[str, Json]", edit.fields["data"]), **merge_sources([*map(fields, reversed(remaining))])}
         return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
 
-    def _all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
+    def _list_all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
         return list(self._engine.each(scope, kinds=kinds, filter=filter))
 
-    def _counts(self, scope: Scope) -> Counter[Kind]:
+    def _count_kinds(self, scope: Scope) -> Counter[Kind]:
         copies = self._engine.count(scope, kinds=(Kind.TURN,), filter=Where("data.copy", "=", True))
-        counts = Counter({kind: self._engine.count(scope, kinds=(kind,)) for kind in KEPT})
+        counts = Counter({kind: self._engine.count(scope, kinds=(kind,)) for kind in KINDS})
         if len(scope.names) == 3:  # of a whole project a message counts once, however many users have it
             counts[Kind.TURN] -= copies
         return counts
@@ -221,25 +224,25 @@ def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
     if mirror is not None:
         if isinstance(change, Drop):
             scope = change.scope
-            mirror.discard(lambda kept: kept.scope in scope)
+            mirror.discard(lambda stored: stored.scope in scope)
         else:
             gone = engine.read(change.id)
             of_it = (gone.scope, gone.kind, gone.key)
-            mirror.discard(lambda kept: kept.id == gone.id or (kept.scope, kept.kind, kept.key) == of_it)
+            mirror.discard(lambda stored: stored.id == gone.id or (stored.scope, stored.kind, stored.key) == of_it)
     changes: list[Change] = [change]
     if isinstance(change, Delete) and (known := engine.read(change.id)).kind is Kind.DOCUMENT:
         changes.append(Drop(scope=known.scope / known.id))
-    return sum(cast("list[int]", applied(engine, mirror, changes)))
+    return sum(cast("list[int]", apply_mirrored(engine, mirror, changes)))
 
 
 def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
     """A profile with nothing but what it has from some messages."""
-    data = rejoin({}, fields(profile), messages)
+    data = restore_messages({}, fields(profile), messages)
     return replace(profile, data=data, text=profile_put(profile.scope, data, 0).draft.text)
 
 
-def _get_data(kept: Draft) -> Mapping[str, Json]:
-    return kept.data if isinstance(kept.data, dict) else {}
+def _get_data(stored: Draft) -> Mapping[str, Json]:
+    return stored.data if isinstance(stored.data, dict) else {}
 
 
 def _messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:

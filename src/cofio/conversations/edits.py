@@ -7,17 +7,18 @@ from typing import Any, cast
 
 from ..values.records import Json, Kind, Record
 from .message_records import fields
-from .stretches import skill_text
+from .stored_fields import INSIGHT, INTENT, QUALITY
+from .stretches import render_skill_text
 
 EDITABLE = {
     Kind.EPISODE: ("subject", "summary", "episode"),
     Kind.FACT: ("content",),
-    Kind.CASE: ("task_intent", "approach", "key_insight", "quality_score"),
+    Kind.CASE: (INTENT, "approach", INSIGHT, QUALITY),
     Kind.SKILL: ("name", "description", "content", "confidence"),
 }
 
 
-def edited(record: Record, given: Mapping[str, Any]) -> dict[str, object]:
+def apply_edit(record: Record, given: Mapping[str, Any]) -> dict[str, object]:
     """The fields of a record that a person's words change; what is extracted later leaves them alone."""
     before = cast("list[str]", fields(record).get("edited") or [])
     by_hand: list[Json] = [*sorted({*before, *given})]
@@ -30,12 +31,12 @@ def edited(record: Record, given: Mapping[str, Any]) -> dict[str, object]:
         return {"data": data, "title": title, "text": text}
     data |= {name: value for name, value in given.items() if name != "name"}
     if record.kind is Kind.CASE:
-        text = "\n".join(str(part) for part in (data["approach"], data["key_insight"]) if part)
-        return {"data": data, "title": data["task_intent"], "text": text}
-    return {"data": data, "title": given.get("name") or record.title, "text": skill_text(data)}
+        text = "\n".join(str(part) for part in (data["approach"], data[INSIGHT]) if part)
+        return {"data": data, "title": data[INTENT], "text": text}
+    return {"data": data, "title": given.get("name") or record.title, "text": render_skill_text(data)}
 
 
-def edited_profile(record: Record, given: Mapping[str, Json]) -> dict[str, Json]:
+def apply_profile_edit(record: Record, given: Mapping[str, Json]) -> dict[str, Json]:
     """A profile as a person wrote it; a summary of their own stays when more is learned."""
     before = fields(record)
     own = set(cast("list[str]", before.get("edited") or []))

@@ -10,7 +10,7 @@ from typing import cast
 from ..extract.extractor import Call, Message, Role
 from ..values.errors import LimitExceeded
 from ..values.records import MAX_DATA, Draft, Json, Kind, Record, Scope, encode_json
-from .projects import Place
+from .projects import Project
 
 SOURCE = "rest"
 ROOM = 65_536  # for what a carve adds to a message, which must be able to take in whatever was accepted
@@ -21,7 +21,7 @@ def message_id(session: str, message: Message, index: int) -> str:
     return f"m_{session}_{milliseconds(message)}_{index:03d}"
 
 
-def again(message: Message) -> str:
+def digest_message(message: Message) -> str:
     """What is added to the id of a message, when another message of its moment has that id."""
     said = "\0".join((message.sender, message.role, message.text, repr(message.calls), repr(message.content)))
     return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
@@ -32,9 +32,9 @@ def milliseconds(message: Message) -> int:
     return round(message.at.timestamp() * 1000)
 
 
-def turn_id(place: Place, session: str, message: str) -> str:
+def turn_id(project: Project, session: str, message: str) -> str:
     """The id of a message's record: the same however often, and by whichever process, the message is taken in."""
-    named = "\0".join((place.app, place.project, session, message))
+    named = "\0".join((project.app, project.name, session, message))
     return f"turn-{hashlib.blake2b(named.encode(), digest_size=20).hexdigest()}"
 
 
@@ -43,7 +43,7 @@ def is_turn(id: str) -> bool:
     return id.startswith("turn-")
 
 
-def draft(place: Place, session: str, message: Message) -> Draft:
+def draft(project: Project, session: str, message: Message) -> Draft:
     """The record that keeps a message."""
     data: dict[str, Json] = {
         "message_id": message.id,
@@ -63,15 +63,15 @@ def draft(place: Place, session: str, message: Message) -> Draft:
         data["answers"] = message.answers
     if len(encode_json(data)) > MAX_DATA - ROOM:
         raise LimitExceeded("messages", MAX_DATA - ROOM, "characters of JSON in one message, its tool calls included")
-    identity = turn_id(place, session, message.id)
+    identity = turn_id(project, session, message.id)
     return Draft(
-        scope=place.session(session), kind=Kind.TURN, id=identity, text=message.text, data=data,
+        scope=project.session(session), kind=Kind.TURN, id=identity, text=message.text, data=data,
         key=None if message.text.strip() else identity,  # a record without a key needs a text
         author=message.name or message.sender, source=SOURCE, created_at=message.at,
     )  # fmt: skip
 
 
-def message_of(record: Record) -> Message:
+def decode_message(record: Record) -> Message:
     """The message that a record keeps."""
     data = fields(record)
     calls = cast("list[dict[str, str]]", data.get("calls") or [])

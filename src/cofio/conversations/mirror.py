@@ -9,14 +9,13 @@ from typing import NamedTuple, Protocol
 from ..engine.engine import Answers, Engine
 from ..engine.retries import BUSY, retry_changes
 from ..values.changes import Change, Delete, Drop, Edit, Put
-from ..values.errors import NotFound
 from ..values.records import Draft, Kind, Scope
 from .message_records import is_turn
 
-SEEN = frozenset({Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL})
+VISIBLE_KINDS = frozenset({Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL})
 
 
-class Seen(NamedTuple):
+class VisibleRecord(NamedTuple):
     """A record that people see; or, without a kind, all of a scope and under it."""
 
     scope: Scope
@@ -27,7 +26,7 @@ class Seen(NamedTuple):
 class Mirror(Protocol):
     """Shows what is remembered somewhere else."""
 
-    def changing(self, seen: Sequence[Seen]) -> AbstractContextManager[Answers]:
+    def changing(self, seen: Sequence[VisibleRecord]) -> AbstractContextManager[Answers]:
         """Around a change of what is seen: it has followed when this ends, and if it is cut off, it follows later.
 
         What the change came to is to be added to the list that this gives.
@@ -37,9 +36,9 @@ class Mirror(Protocol):
         """Keep nothing more of what was seen once and holds such a record: it is to be forgotten for good."""
 
 
-def applied(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
+def apply_mirrored(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
     """Make changes, as `Engine.apply` does, and have the mirror follow."""
-    seen = [] if mirror is None else [*_seen(engine, changes)]
+    seen = [] if mirror is None else [*_find_visible(engine, changes)]
     if mirror is None or not seen:
         return engine.apply(changes)
     with mirror.changing(seen) as answers:
@@ -51,19 +50,18 @@ def change_mirrored(
     engine: Engine, mirror: Mirror | None, work: Callable[[], Sequence[Change]], *, busy: str = BUSY
 ) -> Answers:
     """Make the changes that `work` returns, as `Engine.change` does, and have the mirror follow."""
-    return retry_changes(work, lambda changes: applied(engine, mirror, changes), busy=busy)
+    return retry_changes(work, lambda changes: apply_mirrored(engine, mirror, changes), busy=busy)
 
 
-def _seen(engine: Engine, changes: Iterable[Change]) -> Iterator[Seen]:
+def _find_visible(engine: Engine, changes: Iterable[Change]) -> Iterator[VisibleRecord]:
+    ids: list[str] = []
     for change in changes:
-        if isinstance(change, Put) and change.draft.kind in SEEN:
-            yield Seen(change.draft.scope, change.draft.kind, change.draft.key or "")
+        if isinstance(change, Put) and change.draft.kind in VISIBLE_KINDS:
+            yield VisibleRecord(change.draft.scope, change.draft.kind, change.draft.key or "")
         elif isinstance(change, Drop):
-            yield Seen(change.scope, None, "")
+            yield VisibleRecord(change.scope, None, "")
         elif isinstance(change, Edit | Delete) and not is_turn(change.id):  # a carve moves many of those
-            try:
-                record = engine.read(change.id)
-            except NotFound:  # as the change will say
-                continue
-            if record.kind in SEEN:
-                yield Seen(record.scope, record.kind, record.key or "")
+            ids.append(change.id)
+    for record in engine.read_many(ids) if ids else ():  # one that is not there the change itself reports
+        if record is not None and record.kind in VISIBLE_KINDS:
+            yield VisibleRecord(record.scope, record.kind, record.key or "")

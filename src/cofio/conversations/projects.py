@@ -16,16 +16,16 @@ _PUBLIC = re.compile(r"(?P<owner>.+)_(?P<key>(?P<prefix>ep|af|ac|sk)_\d{8}_\d+)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """An app's project: nothing that is said in one is ever seen from another."""
+class Project:
+    """A project of an app: nothing that is said in one is ever seen from another."""
 
     app: str = "default"
-    project: str = "default"
+    name: str = "default"
 
     @property
     def scope(self) -> Scope:
         """All that the project holds."""
-        return CONVERSATIONS / self.app / self.project
+        return CONVERSATIONS / self.app / self.name
 
     def session(self, name: str) -> Scope:
         """The messages of a session that have not been carved yet."""
@@ -37,7 +37,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class PublicId:
     """A record as a public id names it."""
 
     track: Track
@@ -51,11 +51,11 @@ def public_id(record: Record | Draft) -> str:
     return f"{record.scope.names[-1]}_{record.key}"
 
 
-def named(public: str) -> Named | None:
+def parse_public_id(public: str) -> PublicId | None:
     """What a public id names; None when it is not one."""
     found = _PUBLIC.fullmatch(public)
     if found is None:
         return None
     kind = _KINDS[found["prefix"]]
     track: Track = "user" if kind in (Kind.EPISODE, Kind.FACT) else "agent"
-    return Named(track=track, owner=found["owner"], kind=kind, key=found["key"])
+    return PublicId(track=track, owner=found["owner"], kind=kind, key=found["key"])

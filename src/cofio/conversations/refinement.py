@@ -12,15 +12,26 @@ from typing import Protocol, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import Case, Extraction, Extractor, Fact, Message, Skill
-from ..extract.profiles import merged, without
+from ..extract.profiles import merge_entries, remove_messages
 from ..values.changes import Change, Delete, Edit, Put
 from ..values.query import MAX_LIST, Where
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope
-from .case_records import case_data
-from .message_records import SOURCE, fields, message_of
-from .mirror import Mirror, applied
-from .projects import PREFIXES, Place, Track, public_id
-from .stretches import CASES, LONGEST, PROFILE, Numbers, cases_of, profile_put, skill_data, skill_text, sources
+from .case_records import encode_case
+from .message_records import SOURCE, decode_message, fields
+from .mirror import Mirror, apply_mirrored
+from .projects import PREFIXES, Project, Track, public_id
+from .stored_fields import CONTEXT
+from .stretches import (
+    CASES,
+    LONGEST,
+    PROFILE,
+    IdSequence,
+    encode_skill,
+    list_source_cases,
+    profile_put,
+    render_skill_text,
+    select_cases,
+)
 
 
 class Reader(Protocol):
@@ -39,7 +50,7 @@ class Reader(Protocol):
         """What cases have in common, better told than the rules `found`; `current_` is how it is told now."""
 
 
-class Refining:
+class Refiner:
     """Has stretches read by a model, and keeps what it makes of them."""
 
     def __init__(
@@ -51,18 +62,18 @@ class Refining:
         self._zone = zone
         self._reader = reader
 
-    def refine(self, place: Place, task: Mapping[str, Json]) -> bool:
+    def refine(self, project: Project, task: Mapping[str, Json]) -> bool:
         """Better the records that a job names; False when they are gone, or a person's own by now.
 
         Raises:
             Unavailable: the model could not be asked, or made no sense; nothing was changed.
             Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
         """
-        episodes = [self._record(place, each) for each in _owned(task["episodes"])]
+        episodes = [self._record(project, each) for each in _owned(task["episodes"])]
         mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
         if not mine:
             return False
-        messages = [message_of(turn) for turn in self._under(mine[0], Kind.TURN)]
+        messages = [decode_message(turn) for turn in self._under(mine[0], Kind.TURN)]
         messages.sort(key=lambda message: message.at)
         if not messages:
             return False
@@ -71,7 +82,7 @@ class Refining:
             record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
         }
         before = {
-            user: without(dict(fields(profile)), said) or {}
+            user: remove_messages(dict(fields(profile)), said) or {}
             for user, profile in profiles.items()
             if profile is not None
         }
@@ -86,7 +97,7 @@ class Refining:
             entries = better.profiles.get(user, ())
             profile = profiles[user]
             if entries or profile is not None:
-                after = merged(before.get(user), entries, session=str(task["session_id"]))
+                after = merge_entries(before.get(user), entries, session=str(task["session_id"]))
                 if profile is None or after != fields(profile):
                     changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
         changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
@@ -94,13 +105,13 @@ class Refining:
         for track, owner in dict.fromkeys(each[:2] for each in owned):
             keys = [key for *whose, key in owned if whose == [track, owner]]
             told = {key: case for key, case in zip(keys, changed, strict=False) if case is not None}
-            changes += self._cases(place.owner(track, owner), told)
-        applied(self._engine, self._mirror, changes)
+            changes += self._cases(project.owner(track, owner), told)
+        apply_mirrored(self._engine, self._mirror, changes)
         return True
 
-    def _record(self, place: Place, owned: tuple[Track, str, str]) -> Record | None:
+    def _record(self, project: Project, owned: tuple[Track, str, str]) -> Record | None:
         track, owner, known = owned
-        found = self._engine.list(place.owner(track, owner), exact=True, filter=Where("id", "=", known), limit=1)
+        found = self._engine.list(project.owner(track, owner), exact=True, filter=Where("id", "=", known), limit=1)
         return found[0] if found else None
 
     def _under(self, episode: Record, kind: Kind) -> list[Record]:
@@ -129,10 +140,8 @@ class Refining:
             changes.append(Edit(id=record.id, fields=changed, if_version=record.version))
         changes += [Delete(id=record.id, if_version=record.version) for record in free[len(fresh) :]]
         if len(fresh) > len(free):
-            context = {
-                name: fields(episode)[name] for name in ("session_id", "parent_type", "parent_id", "at", "senders")
-            }
-            numbers = Numbers(self._engine, episode.scope, str(episode.key).split("_")[1])
+            context = {name: fields(episode)[name] for name in CONTEXT}
+            numbers = IdSequence(self._engine, episode.scope, str(episode.key).split("_")[1])
             for fact in fresh[len(free) :]:
                 made = Draft(
                     scope=episode.scope, kind=Kind.FACT, key=numbers.next(PREFIXES[Kind.FACT]),
@@ -157,14 +166,14 @@ class Refining:
         known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         others = [each for each in known if public_id(each) not in mine]
         for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
-            better = [case for known_as, (_, case) in mine.items() if known_as in sources(skill)]
+            better = [case for known_as, (_, case) in mine.items() if known_as in list_source_cases(skill)]
             if better and not fields(skill).get("edited"):
-                changes.append(self._skill(skill, [*cases_of(others, sources(skill)), *better]))
+                changes.append(self._skill(skill, [*select_cases(others, list_source_cases(skill)), *better]))
         return changes
 
     def _case(self, record: Record, case: Case) -> Edit:
         before = fields(record)
-        data = {**before, **case_data(case), "request": before["request"], "extractor": self._reader.name}
+        data = {**before, **encode_case(case), "request": before["request"], "extractor": self._reader.name}
         text = "\n".join(part for part in (case.approach, case.insight) if part)[:LONGEST]
         changed = {"title": case.intent[:MAX_TITLE], "text": text, "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)
@@ -175,9 +184,9 @@ class Refining:
             name=record.title, description=str(before["description"]), content=str(before["content"]),
             confidence=cast(float, before["confidence"]), maturity=cast(float, before["maturity"]),
         )  # fmt: skip
-        told = self._reader.skill(cases, now, found=self._extractor.skill(cases))
-        data = {**fields(record), **skill_data(told), "extractor": self._reader.name}
-        changed = {"title": told.name[:MAX_TITLE], "text": skill_text(data)[:LONGEST], "data": data}
+        told = self._reader.skill(cases, now, found=self._extractor.build_skill(cases))
+        data = {**fields(record), **encode_skill(told), "extractor": self._reader.name}
+        changed = {"title": told.name[:MAX_TITLE], "text": render_skill_text(data)[:LONGEST], "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)
 
 

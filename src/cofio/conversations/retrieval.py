@@ -9,7 +9,7 @@ from ..engine.engine import Engine
 from ..values.errors import NotFound
 from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
 from ..values.records import Kind, Record, Scope
-from .projects import Place
+from .projects import Project
 
 EACH = 6  # of the facts and of the messages that an episode is found by, so many of each count
 FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
@@ -18,7 +18,7 @@ AT_ONCE = 150  # sessions that are named in one filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class MemoryQuery:
     """What is looked for, and how."""
 
     text: str
@@ -32,7 +32,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Found:
+class MemoryHit:
     """An episode, a case or a skill that answers, with the facts under it that do."""
 
     record: Record
@@ -44,13 +44,13 @@ class Found:
 class Answer:
     """What was found, best first, and why it may be incomplete."""
 
-    found: list[Found]
+    found: list[MemoryHit]
     degraded: str | None
     is_near: bool = False
     """Whether nothing was found although something came near: a floor of 0 would give it."""
 
 
-def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
+def search_episodes(engine: Engine, home: Scope, asked: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
     page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), asked, each=EACH)
     groups: dict[str, list[Hit]] = {}
@@ -58,31 +58,31 @@ def episodes(engine: Engine, home: Scope, asked: Asked) -> Answer:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
         if of is not None:
             groups.setdefault(of, []).append(hit)
-    found: list[Found] = []
+    found: list[MemoryHit] = []
     least = min(FACT_FLOOR, engine.settings.floor)
     for episode, hits in groups.items():
-        if _near(hits, asked.radius) and (record := _episode(engine, episode, hits)) is not None:
-            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _telling(hit, least)]
-            found.append(Found(record, score(hits[0]), facts))
+        if _is_near(hits, asked.radius) and (record := _load_episode(engine, episode, hits)) is not None:
+            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
+            found.append(MemoryHit(record, score(hits[0]), facts))
     return Answer(found, page.degraded, bool(page.near))
 
 
-def of_agent(engine: Engine, home: Scope, kind: Kind, asked: Asked) -> Answer:
+def search_agent(engine: Engine, home: Scope, kind: Kind, asked: MemoryQuery) -> Answer:
     """An agent's cases, or its skills."""
     page = _search(engine, home, (kind,), asked)
-    found = [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
+    found = [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], asked.radius)]
     return Answer(found, page.degraded, bool(page.near))
 
 
-def is_waiting(engine: Engine, place: Place, user: str) -> bool:
+def is_waiting(engine: Engine, project: Project, user: str) -> bool:
     """Whether the user has said something that has not been carved yet."""
-    return bool(engine.headings(place.scope / "session", kinds=(Kind.TURN,), filter=_said_by(user), limit=1))
+    return bool(engine.headings(project.scope / "session", kinds=(Kind.TURN,), filter=_match_sender(user), limit=1))
 
 
-def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
+def search_waiting(engine: Engine, project: Project, user: str, asked: MemoryQuery) -> Answer:
     """Messages that have not been carved yet, of the sessions in which the user has a part."""
-    sessions = place.scope / "session"
-    there = engine.list(sessions, kinds=(Kind.TURN,), filter=_said_by(user), limit=MAX_LIST)
+    sessions = project.scope / "session"
+    there = engine.list(sessions, kinds=(Kind.TURN,), filter=_match_sender(user), limit=MAX_LIST)
     mine = list(dict.fromkeys(record.scope for record in there))
     found, degraded, is_near = [], None, False
     for start in range(0, len(mine), AT_ONCE):
@@ -93,13 +93,13 @@ def waiting(engine: Engine, place: Place, user: str, asked: Asked) -> Answer:
                 filter=some if asked.filter is None else AllOf(some, asked.filter),
             )
         )  # fmt: skip
-        found += [Found(hit.record, score(hit)) for hit in page if _near([hit], asked.radius)]
+        found += [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], asked.radius)]
         degraded, is_near = degraded or page.degraded, is_near or bool(page.near)
     best = sorted(found, key=lambda each: -each.score)[: asked.limit]
     return Answer(best, degraded, is_near and not best)
 
 
-def _said_by(user: str) -> Filter:
+def _match_sender(user: str) -> Filter:
     return AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
 
 
@@ -108,7 +108,7 @@ def score(hit: Hit) -> float:
     return min(1.0, FULL * hit.score)
 
 
-def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: Asked, each: int | None = None) -> Page:
+def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: MemoryQuery, each: int | None = None) -> Page:
     return engine.search(
         Query(
             asked.text, scope=home, exact=True, kinds=kinds, filter=asked.filter, mode=asked.mode, limit=asked.limit,
@@ -117,18 +117,18 @@ def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: Asked, 
     )  # fmt: skip
 
 
-def _near(hits: Sequence[Hit], radius: float | None) -> bool:
+def _is_near(hits: Sequence[Hit], radius: float | None) -> bool:
     cosines = [hit.why.semantic.score for hit in hits if hit.why.semantic is not None]
     return radius is None or not cosines or max(cosines) >= radius
 
 
-def _telling(hit: Hit, floor: float) -> bool:
+def _is_relevant(hit: Hit, floor: float) -> bool:
     """Whether a fact answers by itself, rather than by what stands around it."""
     signals = [signal for signal in (hit.why.keyword, hit.why.semantic) if signal is not None]
     return any(signal.relevance >= floor for signal in signals)
 
 
-def _episode(engine: Engine, id: str, hits: Sequence[Hit]) -> Record | None:
+def _load_episode(engine: Engine, id: str, hits: Sequence[Hit]) -> Record | None:
     for hit in hits:
         if hit.record.id == id:
             return hit.record

@@ -9,14 +9,14 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Protocol
 
+from ..engine.ranking import RRF_K
 from ..text.tokenizer import query_words, words
 from ..values.errors import Unavailable
-from .retrieval import Answer, Asked, Found
+from .retrieval import Answer, MemoryHit, MemoryQuery
 
 ROUNDS = 2  # after the first
 LOOKED_AT = 8  # the best answers, which say what else to look for
 QUERIES = 3  # further questions in each round
-RECIPROCAL = 60  # of rank fusion
 SHOWN = 1200  # characters of an answer that a model is shown
 
 _NAME = re.compile(r"(?<![.!?:\"“] )(?<!^)\b[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2}\b")
@@ -24,7 +24,7 @@ _DAY = re.compile(
     r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December) \d{1,2}, \d{4}\b"
 )
 
-Search = Callable[[Asked], Answer]
+Search = Callable[[MemoryQuery], Answer]
 
 
 class Advisor(Protocol):
@@ -40,33 +40,33 @@ class Advisor(Protocol):
         """How well each item answers, from 0 to 1, by its id."""
 
 
-def in_rounds(search: Search, asked: Asked, advisor: Advisor | None = None) -> tuple[Answer, str]:
+def search_in_rounds(search: Search, asked: MemoryQuery, advisor: Advisor | None = None) -> tuple[Answer, str]:
     """What answers a question, and how it was found, in words that follow "was answered"."""
     if advisor is not None:
         try:
-            return _advised(search, asked, advisor)
+            return _ask_advisor(search, asked, advisor)
         except Unavailable as error:
-            answer, how = _followed(search, asked)
+            answer, how = _follow_leads(search, asked)
             return answer, f"{how}; the model could not be asked: {error}"
-    return _followed(search, asked)
+    return _follow_leads(search, asked)
 
 
-def _followed(search: Search, asked: Asked) -> tuple[Answer, str]:
+def _follow_leads(search: Search, asked: MemoryQuery) -> tuple[Answer, str]:
     """Without a model: the names and days that the best answers hold are looked for beside the question itself."""
     answers, searched = [search(asked)], {asked.text}
     rounds = ROUNDS if asked.radius is None else 0  # a radius is drawn around the question itself, and no other
     for _ in range(rounds):
-        further = [query for query in _leads(asked.text, _fused(answers, asked.limit)) if query not in searched]
+        further = [query for query in _find_leads(asked.text, _fuse(answers, asked.limit)) if query not in searched]
         if not further:
             break
         searched.update(further[:QUERIES])
         answers += [search(replace(asked, text=query)) for query in further[:QUERIES]]
-    found = _fused(answers, asked.limit)
+    found = _fuse(answers, asked.limit)
     how = f"without a model, by {len(answers)} searches that follow names and days"
     return replace(answers[0], found=found), how
 
 
-def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, str]:
+def _ask_advisor(search: Search, asked: MemoryQuery, advisor: Advisor) -> tuple[Answer, str]:
     answers = [search(asked)]
     found = answers[0].found
     for _ in range(ROUNDS):
@@ -78,14 +78,14 @@ def _advised(search: Search, asked: Asked, advisor: Advisor) -> tuple[Answer, st
         if not further:
             break
         answers += [search(replace(asked, text=query)) for query in further]
-        found = _fused(answers, max(asked.limit, 2 * LOOKED_AT))
+        found = _fuse(answers, max(asked.limit, 2 * LOOKED_AT))
     if len(found) > 1:
-        found = reranked(found, asked.text, advisor)
+        found = rerank(found, asked.text, advisor)
     how = f"with the model, by {len(answers)} searches"
     return replace(answers[0], found=found[: asked.limit]), how
 
 
-def reranked(found: Sequence[Found], query: str, advisor: Advisor) -> list[Found]:
+def rerank(found: Sequence[MemoryHit], query: str, advisor: Advisor) -> list[MemoryHit]:
     """What was found in the order in which a model finds that it answers; what it does not judge comes last.
 
     Raises:
@@ -96,7 +96,7 @@ def reranked(found: Sequence[Found], query: str, advisor: Advisor) -> list[Found
     return sorted(judged, key=lambda each: -each.score)
 
 
-def _leads(question: str, found: Sequence[Found]) -> list[str]:
+def _find_leads(question: str, found: Sequence[MemoryHit]) -> list[str]:
     """Further questions: the names, then the days, that the best answers hold and the question does not."""
     asked = set(words(question))
     core = " ".join(query_words(question))
@@ -111,25 +111,25 @@ def _leads(question: str, found: Sequence[Found]) -> list[str]:
     return [f"{core} {lead}" for lead in ordered]
 
 
-def _fused(answers: Sequence[Answer], limit: int) -> list[Found]:
+def _fuse(answers: Sequence[Answer], limit: int) -> list[MemoryHit]:
     """All that was found, by the ranks that it has; the first search counts for as much as all the others.
 
     A sum of ranks says nothing to a reader who asks for a least score: each scores as its first search has it, or as
     the best of those behind it, for scores fall.
     """
     total: dict[str, float] = {}
-    best: dict[str, Found] = {}
+    best: dict[str, MemoryHit] = {}
     for number, answer in enumerate(answers):
         weight = 1.0 if number == 0 else 1.0 / (len(answers) - 1)
         for rank, each in enumerate(answer.found, 1):
-            total[each.record.id] = total.get(each.record.id, 0.0) + weight / (RECIPROCAL + rank)
+            total[each.record.id] = total.get(each.record.id, 0.0) + weight / (RRF_K + rank)
             best.setdefault(each.record.id, each)
     order = sorted(total, key=lambda known: (-total[known], known))[:limit]
     scores = [*accumulate((best[known].score for known in reversed(order)), max)][::-1]
     return [replace(best[known], score=score) for known, score in zip(order, scores, strict=True)]
 
 
-def _text(found: Found) -> str:
+def _text(found: MemoryHit) -> str:
     """An answer as it is read: what it was found by, then its own text."""
     facts = " ".join(hit.record.text for hit in found.facts)
     return f"{found.record.title}\n{facts}\n{found.record.text}"[:SHOWN]

@@ -15,16 +15,17 @@ from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
-from ..extract.profiles import merged
+from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
-from .case_records import case_data, case_of
+from .case_records import decode_case, encode_case
 from .message_records import SOURCE, copy, distinct, fields, milliseconds
-from .mirror import Mirror, applied
-from .projects import PREFIXES, Place, public_id
+from .mirror import Mirror, apply_mirrored
+from .projects import PREFIXES, Project, public_id
+from .stored_fields import PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
 
 Owned: TypeAlias = tuple[str, str, str]
-"""A record that may be bettered: the track and the name of its owner, and its id, or a case's key."""
+"""A record that a model may refine: the track and the name of its owner, and its id, or a case's key."""
 PROFILE, LEDGER = "profile", "ledger"
 EVERYTHING = 10  # users of one stretch who each keep all of it
 LONGEST = 200_000  # characters of what is made of messages; the messages themselves are kept whole
@@ -44,29 +45,29 @@ class Stretch:
         return distinct(message.sender for message in self.messages if message.role == role)
 
 
-class Carving:
+class Carver:
     """Makes records of stretches."""
 
     def __init__(
         self, engine: Engine, extractor: Extractor, zone: tzinfo, *, refined: bool = False, mirror: Mirror | None = None
     ) -> None:
-        """`refined`: a model is to better what comes of a stretch, so a job for it is written with the rest."""
+        """`refined`: a model is to refine what comes of a stretch, so a job for it is written with the rest."""
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
         self._refined = refined
         self._mirror = mirror
 
-    def keep(self, place: Place, session: str, stretch: Stretch) -> None:
+    def store(self, project: Project, session: str, stretch: Stretch) -> None:
         """Write what a stretch gives.
 
         Raises:
             Conflict, NotFound: another process has changed one of its messages or owners meanwhile; nothing was done.
         """
         users, agents = stretch.senders("user"), stretch.senders("assistant")
-        homes = [place.owner("user", user) for user in users]
+        homes = [project.owner("user", user) for user in users]
 
-        known = {told for home in homes[:EVERYTHING] for told in self._described(home)}
+        known = {told for home in homes[:EVERYTHING] for told in self._list_profile_sentences(home)}
 
         def recalled(sentence: str) -> bool:
             if sentence in known:
@@ -74,25 +75,26 @@ class Carving:
             return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes[:EVERYTHING])
 
         found = self._extractor.extract(stretch.messages, self._zone, recalled)
-        writing = _Writing(self._engine, self._extractor, self._zone, session, stretch)
-        parents = [writing.user(home, found, user) for user, home in zip(users, homes, strict=True)]
+        writer = _StretchWriter(self._engine, self._extractor, self._zone, session, stretch)
+        parents = [writer.add_user(home, found, user) for user, home in zip(users, homes, strict=True)]
         cases = {
-            agent: writing.cases(place.owner("agent", agent), found.cases) if found.cases else [] for agent in agents
+            agent: writer.add_cases(project.owner("agent", agent), found.cases) if found.cases else []
+            for agent in agents
         }
         if self._refined and users:
             owned = [("user", user, parent) for user, parent in zip(users, parents, strict=True)]
             told = [("agent", agent, key) for agent in agents for key in cases[agent]]
-            writing.changes.append(_job(place, session, len(stretch.messages), owned, told))
+            writer.changes.append(_make_job(project, session, len(stretch.messages), owned, told))
         if not homes:
             speaker = (agents or [stretch.messages[0].sender])[0]
-            homes, parents = [place.owner("agent", speaker)], [writing.cell]
-        writing.turns(homes, parents, found.heard)
-        applied(self._engine, self._mirror, writing.changes)
+            homes, parents = [project.owner("agent", speaker)], [writer.stretch_id]
+        writer.move_turns(homes, parents, found.own_texts)
+        apply_mirrored(self._engine, self._mirror, writer.changes)
 
-    def _described(self, home: Scope) -> list[str]:
+    def _list_profile_sentences(self, home: Scope) -> list[str]:
         """What a user's profile says, sentence by sentence."""
         profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
-        items = None if profile is None else fields(profile).get("explicit_info")
+        items = None if profile is None else fields(profile).get(PROFILE_ITEMS)
         return (
             [str(item.get("description")) for item in items if isinstance(item, dict)]
             if isinstance(items, list)
@@ -101,30 +103,30 @@ class Carving:
 
 
 @dataclass(slots=True)
-class _Kind:
+class _CaseGroup:
     """Cases of one kind of task: those that were known, the new ones by their public ids, and the skill they join."""
 
     skill: Record | None
     before: dict[str, Record] = field(default_factory=dict)
     fresh: dict[str, Case] = field(default_factory=dict)
 
-    def takes(self, case: Case, skill: Record | None, extractor: Extractor) -> bool:
+    def accepts(self, case: Case, skill: Record | None, extractor: Extractor) -> bool:
         """Whether one more case, which by those before it is part of `skill`, belongs here."""
         if skill is not None:
             return self.skill is skill
-        return any(extractor.alike(case, other) for other in self.fresh.values())
+        return any(extractor.are_alike(case, other) for other in self.fresh.values())
 
 
 @dataclass(slots=True)
-class _Writing:
-    """The changes of one carve, as they gather."""
+class _StretchWriter:
+    """Gathers the changes of one carve."""
 
     engine: Engine
     extractor: Extractor
     zone: tzinfo
     session: str
     stretch: Stretch
-    cell: str = field(default_factory=lambda: f"mc_{secrets.token_hex(6)}")
+    stretch_id: str = field(default_factory=lambda: f"mc_{secrets.token_hex(6)}")
     changes: list[Change] = field(default_factory=list)
 
     @property
@@ -133,17 +135,17 @@ class _Writing:
         senders = distinct(message.sender for message in self.stretch.messages)
         return {
             "session_id": self.session,
-            "parent_type": "memcell",
-            "parent_id": self.cell,
+            STRETCH_TYPE: STRETCH,
+            STRETCH_ID: self.stretch_id,
             "at": milliseconds(self.stretch.messages[-1]),
             "senders": dict.fromkeys(senders, True),
         }
 
-    def user(self, home: Scope, found: Extraction, user: str) -> str:
+    def add_user(self, home: Scope, found: Extraction, user: str) -> str:
         """One user's episode, facts and profile; what the user's messages are to hang under."""
-        numbers = Numbers(self.engine, home, self._day())
+        numbers = IdSequence(self.engine, home, self._day())
         context = {**self.context, "extractor": self.extractor.name}
-        parent = self.cell
+        parent = self.stretch_id
         if found.episode is not None:
             parent = new_id(self.stretch.messages[-1].at)
             turns: Json = [turn.id for turn in self.stretch.turns]
@@ -154,92 +156,94 @@ class _Writing:
             )  # fmt: skip
         names = {message.sender: message.name or message.sender for message in self.stretch.messages}
         for fact in found.facts:
-            if fact.speaker != user and self._far(user):
+            if fact.speaker != user and self._keeps_only_own_words(user):
                 continue
             self._put(
                 home, Kind.FACT, numbers, text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker),
                 parent=parent, data={**context, "messages": list(fact.messages)}, created_at=fact.at,
             )  # fmt: skip
         self.changes.append(numbers.change())
-        self._profile(home, found, user)
+        self._add_profile(home, found, user)
         return parent
 
-    def _far(self, user: str) -> bool:
-        """Whether a user is one of so many that each keeps only the episode and their own words: else what is kept of a
-        large group would grow with the square of its size.
+    def _keeps_only_own_words(self, user: str) -> bool:
+        """Whether a user stores only the episode and their own words, as all but the first few of a large group do:
+        otherwise what is stored of the group would grow with the square of its size.
         """
         return user in self.stretch.senders("user")[EVERYTHING:]
 
-    def _profile(self, home: Scope, found: Extraction, user: str) -> None:
+    def _add_profile(self, home: Scope, found: Extraction, user: str) -> None:
         entries = found.profiles.get(user)
         if not entries:
             return
         old = self.engine.get(home, PROFILE, kind=Kind.PROFILE)
         before = None if old is None else dict(fields(old))
-        after = merged(before, entries, session=self.session)
+        after = merge_entries(before, entries, session=self.session)
         if after != before:
             self.changes.append(profile_put(home, after, 0 if old is None else old.version))
 
-    def cases(self, home: Scope, cases: Sequence[Case]) -> list[str]:
+    def add_cases(self, home: Scope, cases: Sequence[Case]) -> list[str]:
         """One agent's cases, and the skills that they are part of; the cases' keys."""
-        numbers = Numbers(self.engine, home, self._day())
+        numbers = IdSequence(self.engine, home, self._day())
         fresh: list[tuple[str, Case]] = []
         for case in cases:
             key = self._put(
                 home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_case_text(case)[:LONGEST],
-                data={**self.context, "extractor": self.extractor.name, **case_data(case)},
-                created_at=self._ended(case),
+                data={**self.context, "extractor": self.extractor.name, **encode_case(case)},
+                created_at=self._find_end(case),
             )  # fmt: skip
             fresh.append((key, case))
-        self._grow(home, fresh, numbers)
+        self._grow_skills(home, fresh, numbers)
         # Whichever day it is of: of two cases that come in at once, the later one must see the skill of the other.
-        turn = Numbers(self.engine, home, "cases")
+        turn = IdSequence(self.engine, home, "cases")
         turn.next("ac")
         self.changes += [numbers.change(), turn.change()]
         return [key for key, _ in fresh]
 
-    def _ended(self, case: Case) -> datetime:
+    def _find_end(self, case: Case) -> datetime:
         of_case = set(case.messages)
         times = (message.at for message in self.stretch.messages if message.id in of_case)
         return max(times, default=self.stretch.messages[-1].at)
 
-    def _grow(self, home: Scope, fresh: Sequence[tuple[str, Case]], numbers: Numbers) -> None:
+    def _grow_skills(self, home: Scope, fresh: Sequence[tuple[str, Case]], numbers: IdSequence) -> None:
         """Take each case into the skill of its kind, or make one of it and those like it."""
         known = self.engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
-        kinds: list[_Kind] = []
+        groups: list[_CaseGroup] = []
         for key, case in fresh:
-            alike = {public_id(record): record for record in known if self.extractor.alike(case, case_of(record))}
-            ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(sources(skill))))
-            old = ranked[0] if ranked and alike.keys() & set(sources(ranked[0])) else None
-            kind = next((each for each in kinds if each.takes(case, old, self.extractor)), None)
-            if kind is None:
-                kind = _Kind(skill=old)
-                kinds.append(kind)
-            kind.before |= alike
-            kind.fresh[f"{home.names[-1]}_{key}"] = case
-        for kind in kinds:
-            if kind.skill is not None:
-                together = [*sources(kind.skill), *kind.fresh]
-                grown = self.extractor.skill([*cases_of(known, together), *kind.fresh.values()])
-                self.changes.append(skill_edit(kind.skill, grown, together, self.context))
-            elif len(kind.before) + len(kind.fresh) > 1:
-                self._skill(home, kind, numbers)
+            alike = {
+                public_id(record): record for record in known if self.extractor.are_alike(case, decode_case(record))
+            }
+            ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(list_source_cases(skill))))
+            old = ranked[0] if ranked and alike.keys() & set(list_source_cases(ranked[0])) else None
+            group = next((each for each in groups if each.accepts(case, old, self.extractor)), None)
+            if group is None:
+                group = _CaseGroup(skill=old)
+                groups.append(group)
+            group.before |= alike
+            group.fresh[f"{home.names[-1]}_{key}"] = case
+        for group in groups:
+            if group.skill is not None:
+                together = [*list_source_cases(group.skill), *group.fresh]
+                grown = self.extractor.build_skill([*select_cases(known, together), *group.fresh.values()])
+                self.changes.append(skill_edit(group.skill, grown, together, self.context))
+            elif len(group.before) + len(group.fresh) > 1:
+                self._add_skill(home, group, numbers)
 
-    def _skill(self, home: Scope, kind: _Kind, numbers: Numbers) -> None:
-        before = sorted(kind.before.values(), key=lambda record: record.created_at)
-        grown = self.extractor.skill([*map(case_of, before), *kind.fresh.values()])
+    def _add_skill(self, home: Scope, group: _CaseGroup, numbers: IdSequence) -> None:
+        before = sorted(group.before.values(), key=lambda record: record.created_at)
+        grown = self.extractor.build_skill([*map(decode_case, before), *group.fresh.values()])
         self._put(
-            home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=skill_text(skill_data(grown)),
+            home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=render_skill_text(encode_skill(grown)),
             data={
-                **skill_data(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
-                "source_case_ids": [*map(public_id, before), *kind.fresh],
-                **named_in([*map(fields, before), self.context]),
+                **encode_skill(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
+                SOURCE_CASES: [*map(public_id, before), *group.fresh],
+                **merge_sources([*map(fields, before), self.context]),
             },
             created_at=self.stretch.messages[-1].at,
         )  # fmt: skip
 
-    def turns(self, homes: Sequence[Scope], parents: Sequence[str], heard: Mapping[str, str]) -> None:
+    def move_turns(self, homes: Sequence[Scope], parents: Sequence[str], heard: Mapping[str, str]) -> None:
         """Move the messages to the first of their owners, and give the others a copy each.
 
         What was recalled in a message is no longer found by it: an echo must not be taken for the memory itself.
@@ -254,14 +258,14 @@ class _Writing:
                 moved |= {"text": new, "key": turn.key if new.strip() else turn.id}
             self.changes.append(Edit(id=turn.id, fields={**moved, "scope": homes[0]}, if_version=turn.version))
             for home, parent in zip(homes[1:], parents[1:], strict=True):
-                if fields(turn)["sender_id"] == home.names[-1] or not self._far(home.names[-1]):
+                if fields(turn)["sender_id"] == home.names[-1] or not self._keeps_only_own_words(home.names[-1]):
                     self.changes.append(Put(draft=copy(turn, home, {**moved, "parent": parent})))
 
     def _day(self) -> str:
         return self.stretch.messages[-1].at.astimezone(self.zone).strftime("%Y%m%d")
 
     def _put(
-        self, home: Scope, kind: Kind, numbers: Numbers, *, data: dict[str, Json], text: str, created_at: datetime,
+        self, home: Scope, kind: Kind, numbers: IdSequence, *, data: dict[str, Json], text: str, created_at: datetime,
         title: str = "", author: str = "", parent: str | None = None, id: str | None = None,
     ) -> str:  # fmt: skip
         key = numbers.next(PREFIXES[kind])
@@ -273,7 +277,7 @@ class _Writing:
         return key
 
 
-class Numbers:
+class IdSequence:
     """The numbers that an owner's records of one day have been given. None is given twice, whatever is deleted.
 
     They are kept beside the owners, under a digest of the owner's name: who is forgotten leaves no more than numbers.
@@ -306,66 +310,68 @@ class Numbers:
         return Put(draft=made, how="key", if_version=0 if self._kept is None else self._kept.version)
 
 
-def _job(place: Place, session: str, count: int, episodes: Sequence[Owned], cases: Sequence[Owned]) -> Put:
-    """The change that takes down that a stretch's records may be bettered: see `refining`."""
+def _make_job(project: Project, session: str, count: int, episodes: Sequence[Owned], cases: Sequence[Owned]) -> Put:
+    """The change that stores the job of refining a stretch's records: see `refinement`."""
     data: dict[str, Json] = {
         "task": "refine", "status": "queued", "session_id": session, "message_count": count, "result": None,
         "error": None, "attempts": 0, "episodes": [list(each) for each in episodes],
         "cases": [list(each) for each in cases],
     }  # fmt: skip
     made = Draft(
-        scope=place.scope / "job", kind=Kind.LEDGER, key=f"job_{secrets.token_hex(12)}", data=data, source=SOURCE
+        scope=project.scope / "job", kind=Kind.LEDGER, key=f"job_{secrets.token_hex(12)}", data=data, source=SOURCE
     )
     return Put(draft=made, how="key", if_version=0)
 
 
 def profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
     """The change that keeps a profile in place of the one at that version."""
-    items = profile.get("explicit_info")  # a person may have written anything
+    items = profile.get(PROFILE_ITEMS)  # a person may have written anything
     known = items if isinstance(items, list) else []
     text = "\n".join(str(item.get("description", "")) for item in known if isinstance(item, dict))
     made = Draft(scope=home, kind=Kind.PROFILE, key=PROFILE, text=text[:LONGEST], data=dict(profile), source=SOURCE)
     return Put(draft=made, how="key", if_version=version)
 
 
-def skill_edit(old: Record, grown: Skill, together: Sequence[str], cell: Mapping[str, Json] | None = None) -> Edit:
-    """The change that makes a skill of these cases, the newest of them from `cell`; what a person has written stays."""
+def skill_edit(old: Record, grown: Skill, together: Sequence[str], context: Mapping[str, Json] | None = None) -> Edit:
+    """The change that makes a skill of these cases, the newest with this `context`; what a person has written stays."""
     before = fields(old)
     named: list[Json] = [*together[-NAMED:]]
-    data: dict[str, Json] = {**before, **skill_data(grown), "source_case_ids": named}
-    if cell is not None:
-        data |= named_in([before, cell])
+    data: dict[str, Json] = {**before, **encode_skill(grown), SOURCE_CASES: named}
+    if context is not None:
+        data |= merge_sources([before, context])
     edited = cast("list[str]", before.get("edited") or [])
     data |= {name: before[name] for name in edited if name != "name"}
     title = old.title if "name" in edited else grown.name[:MAX_TITLE]
-    return Edit(id=old.id, fields={"data": data, "title": title, "text": skill_text(data)}, if_version=old.version)
+    return Edit(
+        id=old.id, fields={"data": data, "title": title, "text": render_skill_text(data)}, if_version=old.version
+    )
 
 
-def named_in(cells: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
+def merge_sources(contexts: Sequence[Mapping[str, Json]]) -> dict[str, Json]:
     """The sessions and the senders of stretches, or of skills, which have several of the first."""
     sessions: dict[str, Json] = {}
     senders: dict[str, Json] = {}
-    for cell in cells:
-        of = cast("dict[str, Json]", cell.get("sessions") or {str(cell["session_id"]): True})
+    for context in contexts:
+        of = cast("dict[str, Json]", context.get("sessions") or {str(context["session_id"]): True})
         # The newest come last, and are the ones that stay.
         sessions = {**{name: True for name in sessions if name not in of}, **of}
-        spoke = cast("dict[str, Json]", cell["senders"])
+        spoke = cast("dict[str, Json]", context["senders"])
         senders = {**{name: True for name in senders if name not in spoke}, **spoke}
     return {"sessions": dict(list(sessions.items())[-NAMED:]), "senders": dict(list(senders.items())[-NAMED:])}
 
 
-def sources(skill: Record) -> list[str]:
+def list_source_cases(skill: Record) -> list[str]:
     """The public ids of the cases that a skill was made of."""
-    return cast("list[str]", fields(skill)["source_case_ids"])
+    return cast("list[str]", fields(skill)[SOURCE_CASES])
 
 
-def cases_of(known: Sequence[Record], ids: Sequence[str]) -> list[Case]:
+def select_cases(known: Sequence[Record], ids: Sequence[str]) -> list[Case]:
     """Those of the known cases that these ids name, oldest first."""
     mine = [record for record in known if public_id(record) in set(ids)][:GROWN_FROM]
-    return [case_of(record) for record in sorted(mine, key=lambda record: record.created_at)]
+    return [decode_case(record) for record in sorted(mine, key=lambda record: record.created_at)]
 
 
-def skill_data(skill: Skill) -> dict[str, Json]:
+def encode_skill(skill: Skill) -> dict[str, Json]:
     """What a skill's record keeps of it beside its name."""
     return {
         "description": skill.description,
@@ -375,7 +381,7 @@ def skill_data(skill: Skill) -> dict[str, Json]:
     }
 
 
-def skill_text(data: Mapping[str, Json]) -> str:
+def render_skill_text(data: Mapping[str, Json]) -> str:
     """The words that a skill is found by."""
     return f"{data['description']}\n\n{data['content']}"
 

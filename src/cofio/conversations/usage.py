@@ -22,7 +22,7 @@ class _Mine(threading.local):
     spent = Usage()
 
 
-class Spending:
+class ModelUsage:
     """Counts calls and tokens against a day's budget."""
 
     def __init__(

@@ -63,12 +63,12 @@ def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", ke
 
             return Remote(url, model=model, key=key)
         case "hashed":
-            from .hashed import Hashed
+            from .hashed import HashedEmbedder
 
-            return Hashed()
+            return HashedEmbedder()
     raise Invalid("embedder", f"{name!r} is not one of minilm, remote, hashed, none")
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """The text with lone surrogates, which neither a tokenizer nor a server accepts, replaced by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -57,12 +57,12 @@ def fetch(package: Package, target: Path, sources: Sources, progress: Callable[[
     """
     failures: dict[str, None] = {}  # a set that keeps its order
     with _Session(sources) as session:
-        for name, place in _list_places(package, sources):
+        for name, location in _list_locations(package, sources):
             try:
-                if isinstance(place, Path):
-                    _copy(_find_in(place, package), target, package.pin)
+                if isinstance(location, Path):
+                    _copy(_find_in(location, package), target, package.pin)
                 else:
-                    session.download(session.find(place, package), target, package.pin, progress)
+                    session.download(session.find(location, package), target, package.pin, progress)
             except _Failure as failure:
                 failures[f"{name} {failure}"] = None
             else:
@@ -70,7 +70,7 @@ def fetch(package: Package, target: Path, sources: Sources, progress: Callable[[
     raise Unavailable(f"{package} could not be fetched: {'; '.join(failures) or 'no package index is set'}")
 
 
-def _list_places(package: Package, sources: Sources) -> list[tuple[str, Path | str]]:
+def _list_locations(package: Package, sources: Sources) -> list[tuple[str, Path | str]]:
     """Where the file may be, with the name of each place: a folder, or a page that lists files. Folders come first."""
     places: list[tuple[str, Path | str]] = []
     for index in sources.indexes:
@@ -80,7 +80,7 @@ def _list_places(package: Package, sources: Sources) -> list[tuple[str, Path | s
     for link in sources.links:
         folder = _parse_local_path(link)
         places.append((_show_host(link), link) if folder is None else (str(folder), folder))
-    return sorted(places, key=lambda place: isinstance(place[1], str))
+    return sorted(places, key=lambda location: isinstance(location[1], str))
 
 
 class _Session:
@@ -177,16 +177,16 @@ class _Session:
         return self._clients[verified]
 
     def _trust(self) -> ssl.SSLContext | bool:
-        place = self._sources.certificates
-        if not place:
+        certificates = self._sources.certificates
+        if not certificates:
             return True
-        path = Path(place).expanduser()
+        path = Path(certificates).expanduser()
         try:
             return ssl.create_default_context(
                 cafile=None if path.is_dir() else path, capath=path if path.is_dir() else None
             )
         except (OSError, ssl.SSLError) as error:
-            raise _Failure(f"cannot be asked: pip's `cert` {place} cannot be read") from error
+            raise _Failure(f"cannot be asked: pip's `cert` {certificates} cannot be read") from error
 
     def _find_auth(self, address: str) -> tuple[str, str] | None:
         return self._credentials.get(_find_origin(address)) or _read_netrc(urlsplit(address).hostname or "")
@@ -198,13 +198,13 @@ class _Anchors(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.base = ""
-        self.found: list[str] = []
+        self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take a link, or what all links are relative to."""
         address = dict(attrs).get("href") or ""
         if tag == "a" and address:
-            self.found.append(address)
+            self.links.append(address)
         elif tag == "base" and not self.base:
             self.base = address
 
@@ -216,7 +216,7 @@ def _read_links(content: bytes, kind: str, address: str) -> list[str]:
             return [urljoin(address, str(each["url"])) for each in json.loads(content)["files"]]
         anchors = _Anchors()
         anchors.feed(content.decode("utf-8", "replace"))
-        return [urljoin(urljoin(address, anchors.base), each) for each in anchors.found]
+        return [urljoin(urljoin(address, anchors.base), each) for each in anchors.links]
     except (ValueError, KeyError, TypeError, RecursionError, AssertionError):  # the last is the HTML parser's
         raise _Failure("answers with something else than a list of files") from None
 
@@ -245,7 +245,7 @@ def _find_in(folder: Path, package: Package) -> Path:
 
 def _copy(path: Path, target: Path, pin: Pin) -> None:
     try:
-        right = pin.fits(path)
+        right = pin.matches(path)
     except PermissionError:
         raise _Failure("cannot be read") from None
     if not right:
@@ -253,11 +253,11 @@ def _copy(path: Path, target: Path, pin: Pin) -> None:
     shutil.copyfile(path, target)
 
 
-def _parse_local_path(place: str) -> Path | None:
+def _parse_local_path(location: str) -> Path | None:
     """The file or folder of this machine that is meant; None for an address elsewhere."""
-    if place.lower().startswith("file:"):
-        return Path(url2pathname(urlsplit(place).path))
-    return None if "://" in place else Path(place).expanduser()
+    if location.lower().startswith("file:"):
+        return Path(url2pathname(urlsplit(location).path))
+    return None if "://" in location else Path(location).expanduser()
 
 
 def _explain(error: httpx2.HTTPError) -> str:

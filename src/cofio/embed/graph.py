@@ -48,7 +48,8 @@ def build_graph(weights: Path) -> bytes:
     mean = graph.node("ReduceMean", hidden, axes=[1], keepdims=0)
     vector = graph.node("LpNormalization", mean, axis=1, p=2)
     return graph.encode(
-        inputs=_value("input_ids", _INT64, "batch", "length"), outputs=_value(vector, _FLOAT, "batch", _DIMENSIONS)
+        inputs=_encode_value("input_ids", _INT64, "batch", "length"),
+        outputs=_encode_value(vector, _FLOAT, "batch", _DIMENSIONS),
     )
 
 
@@ -101,9 +102,9 @@ class _Graph:
         import numpy as np
 
         numbers = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
-        head = b"".join(_whole(1, size) for size in values.shape) + _whole(2, _TYPES[values.dtype.name])
+        head = b"".join(_encode_number(1, size) for size in values.shape) + _encode_number(2, _TYPES[values.dtype.name])
         # In pieces: the largest is 12 MB, and every join would copy it once more.
-        self._constants.append([head + _text(8, name) + _head(9, len(numbers)), numbers])
+        self._constants.append([head + _encode_text(8, name) + _encode_head(9, len(numbers)), numbers])
         return name
 
     def weight(self, name: str) -> str:
@@ -114,11 +115,11 @@ class _Graph:
         """Add an operator; the name of its first output, the others' have .1, .2 and so on behind it."""
         name = f"{kind}-{len(self._nodes)}"
         named = [name, *(f"{name}.{index}" for index in range(1, outputs))]
-        fields = [_text(1, each) for each in inputs] + [_text(2, each) for each in named]
-        fields += [_text(3, name), _text(4, kind)]
-        fields += [_nested(5, _attribute(key, value)) for key, value in attributes.items()]
+        fields = [_encode_text(1, each) for each in inputs] + [_encode_text(2, each) for each in named]
+        fields += [_encode_text(3, name), _encode_text(4, kind)]
+        fields += [_encode_nested(5, _encode_attribute(key, value)) for key, value in attributes.items()]
         if kind in _MICROSOFT:
-            fields.append(_text(7, "com.microsoft"))
+            fields.append(_encode_text(7, "com.microsoft"))
         self._nodes.append(b"".join(fields))
         return name
 
@@ -153,13 +154,24 @@ class _Graph:
 
     def encode(self, *, inputs: bytes, outputs: bytes) -> bytes:
         """The graph as a ModelProto."""
-        parts = [_nested(1, node) for node in self._nodes]
-        parts.append(_text(2, _NAME))
+        parts = [_encode_nested(1, node) for node in self._nodes]
+        parts.append(_encode_text(2, _NAME))
         for pieces in self._constants:
-            parts += [_head(5, sum(map(len, pieces))), *pieces]
-        parts += [_nested(11, inputs), _nested(12, outputs)]
-        opsets = [_nested(8, _text(1, domain) + _whole(2, version)) for domain, version in _OPSETS.items()]
-        return b"".join([_whole(1, _IR_VERSION), _text(2, "cofio"), _head(7, sum(map(len, parts))), *parts, *opsets])
+            parts += [_encode_head(5, sum(map(len, pieces))), *pieces]
+        parts += [_encode_nested(11, inputs), _encode_nested(12, outputs)]
+        opsets = [
+            _encode_nested(8, _encode_text(1, domain) + _encode_number(2, version))
+            for domain, version in _OPSETS.items()
+        ]
+        return b"".join(
+            [
+                _encode_number(1, _IR_VERSION),
+                _encode_text(2, "cofio"),
+                _encode_head(7, sum(map(len, parts))),
+                *parts,
+                *opsets,
+            ]
+        )
 
 
 def _embed_tokens(graph: _Graph) -> str:
@@ -201,7 +213,7 @@ def _add_layer(graph: _Graph, name: str, hidden: str) -> str:
 # Protobuf: each field is its number and kind, then a whole number, four bytes, or a length and so many bytes.
 
 
-def _varint(number: int) -> bytes:
+def _encode_varint(number: int) -> bytes:
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -210,32 +222,36 @@ def _varint(number: int) -> bytes:
     return bytes(encoded)
 
 
-def _head(field: int, length: int) -> bytes:
-    return _varint(field << 3 | 2) + _varint(length)
+def _encode_head(field: int, length: int) -> bytes:
+    return _encode_varint(field << 3 | 2) + _encode_varint(length)
 
 
-def _whole(field: int, number: int) -> bytes:
-    return _varint(field << 3) + _varint(number)
+def _encode_number(field: int, number: int) -> bytes:
+    return _encode_varint(field << 3) + _encode_varint(number)
 
 
-def _nested(field: int, content: bytes) -> bytes:
-    return _head(field, len(content)) + content
+def _encode_nested(field: int, content: bytes) -> bytes:
+    return _encode_head(field, len(content)) + content
 
 
-def _text(field: int, text: str) -> bytes:
-    return _nested(field, text.encode())
+def _encode_text(field: int, text: str) -> bytes:
+    return _encode_nested(field, text.encode())
 
 
-def _attribute(name: str, value: Attribute) -> bytes:
+def _encode_attribute(name: str, value: Attribute) -> bytes:
     """An AttributeProto; its type comes last."""
     if isinstance(value, list):
-        return _text(1, name) + b"".join(_whole(8, each) for each in value) + _whole(20, 7)
+        return _encode_text(1, name) + b"".join(_encode_number(8, each) for each in value) + _encode_number(20, 7)
     if isinstance(value, float):
-        return _text(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _whole(20, 1)
-    return _text(1, name) + _whole(3, value) + _whole(20, 2)
+        return _encode_text(1, name) + _encode_varint(2 << 3 | 5) + struct.pack("<f", value) + _encode_number(20, 1)
+    return _encode_text(1, name) + _encode_number(3, value) + _encode_number(20, 2)
 
 
-def _value(name: str, kind: int, *shape: str | int) -> bytes:
+def _encode_value(name: str, kind: int, *shape: str | int) -> bytes:
     """A ValueInfoProto: a tensor of this kind, each side of which is a number or a name."""
-    sides = b"".join(_nested(1, _text(2, side) if isinstance(side, str) else _whole(1, side)) for side in shape)
-    return _text(1, name) + _nested(2, _nested(1, _whole(1, kind) + _nested(2, sides)))
+    sides = b"".join(
+        _encode_nested(1, _encode_text(2, side) if isinstance(side, str) else _encode_number(1, side)) for side in shape
+    )
+    return _encode_text(1, name) + _encode_nested(
+        2, _encode_nested(1, _encode_number(1, kind) + _encode_nested(2, sides))
+    )

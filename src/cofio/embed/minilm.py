@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from ..system.processes import run_after_fork
 from ..values.errors import Unavailable
-from . import encodable
+from . import replace_surrogates
 from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ class Pin:
     sha256: str
     size: int
 
-    def fits_size(self, path: Path) -> bool:
+    def matches_size(self, path: Path) -> bool:
         """Whether the file is there, in full length; does not read it."""
         return path.is_file() and path.stat().st_size == self.size
 
-    def fits(self, path: Path) -> bool:
+    def matches(self, path: Path) -> bool:
         """Whether the file is this very file; reads all of it."""
-        return self.fits_size(path) and pin(path) == self
+        return self.matches_size(path) and compute_pin(path) == self
 
 
-def pin(path: Path) -> Pin:
+def compute_pin(path: Path) -> Pin:
     """What the file is now."""
     with path.open("rb") as file:
         return Pin(sha256=hashlib.file_digest(file, "sha256").hexdigest(), size=path.stat().st_size)
@@ -71,7 +71,7 @@ class Unreadable(Unavailable):
         )
 
 
-def pins(folder: Path) -> Mapping[str, Pin]:
+def read_pins(folder: Path) -> Mapping[str, Pin]:
     """What the folder's manifest says of its files, all of which are there and in full length.
 
     Raises:
@@ -89,9 +89,9 @@ def pins(folder: Path) -> Mapping[str, Pin]:
     except OSError as error:
         raise Unreadable(folder / MANIFEST, error) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise _torn(folder / MANIFEST) from error
+        raise _make_torn(folder / MANIFEST) from error
     for name, expected in recorded.items():
-        _check(folder / name, expected.fits_size)
+        _check(folder / name, expected.matches_size)
     return recorded
 
 
@@ -101,13 +101,13 @@ def _check(path: Path, fits: Callable[[Path], bool]) -> None:
     except OSError as error:
         raise Unreadable(path, error) from error
     if not is_whole:
-        raise _torn(path)
+        raise _make_torn(path)
 
 
-def installed(models: Path) -> bool:
+def is_installed(models: Path) -> bool:
     """Whether the model is there with all its files; does not read the large one."""
     try:
-        pins(models / ID)
+        read_pins(models / ID)
     except Unavailable:
         return False
     return True
@@ -125,7 +125,7 @@ class MiniLM:
         Raises:
             Unavailable: the model is not installed, its files are torn, or they cannot be read.
         """
-        self._pins = pins(folder)
+        self._pins = read_pins(folder)
         self._folder = folder
         self._threads = threads
         self._lock = Lock()
@@ -163,8 +163,8 @@ class MiniLM:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)
         for row, text in enumerate(texts):
             with self._turns:
-                self._go_on()
-                vectors[row] = network.vector(text)
+                self._check_open()
+                vectors[row] = network.embed(text)
         return vectors
 
     def end(self) -> None:
@@ -178,16 +178,16 @@ class MiniLM:
         if held:
             self._turns.release(held)
 
-    def _go_on(self) -> None:
+    def _check_open(self) -> None:
         if self._ended:
             raise SystemExit  # ends the thread, if it is not the main one, and nothing else
 
     def _load(self) -> Network:
         with self._lock:
-            self._go_on()
+            self._check_open()
             if self._network is None:
                 for name, expected in self._pins.items():
-                    _check(self._folder / name, expected.fits)
+                    _check(self._folder / name, expected.matches)
                 graph, tokenizer = self._folder / GRAPH, self._folder / TOKENIZER
                 self._network = Network(graph, tokenizer, threads=self._threads)
             return self._network
@@ -214,14 +214,14 @@ class Network:
         """Read both files; takes about 50 MB."""
         from .wordpiece import WordPiece
 
-        self._session = _session(graph, threads)
+        self._session = _open_session(graph, threads)
         self._tokenizer = WordPiece(tokenizer, most=_MOST_TOKENS)
 
-    def vector(self, text: str) -> NDArray[np.float32]:
+    def embed(self, text: str) -> NDArray[np.float32]:
         """The text's vector, of length one."""
         import numpy as np
 
-        tokens = self._tokenizer.encode(encodable(text[:_MOST_CHARACTERS]))
+        tokens = self._tokenizer.encode(replace_surrogates(text[:_MOST_CHARACTERS]))
         (vectors,) = self._session.run(None, {"input_ids": np.array([tokens], np.int64)})
         vector: NDArray[np.float32] = vectors[0]
         return vector
@@ -233,7 +233,7 @@ class _Session(Protocol):
     ) -> list[NDArray[np.float32]]: ...
 
 
-def _session(graph: Path, threads: int) -> _Session:
+def _open_session(graph: Path, threads: int) -> _Session:
     onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -247,6 +247,6 @@ def _session(graph: Path, threads: int) -> _Session:
     return session
 
 
-def _torn(path: Path) -> Unavailable:
+def _make_torn(path: Path) -> Unavailable:
     # Without its folder: this goes to agents, too, with each answer.
     return Unavailable(f"{path.name} of {ID} is not the file that was installed: run `cofio model install --force`")

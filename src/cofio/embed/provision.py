@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..config.trust import inform_once
+from ..config.notices import inform_once
 from ..system.atomic_files import is_temporary, replace_path
 from ..system.processes import is_running, lower_process_priority, start_detached
 from ..values.errors import Unavailable
-from .minilm import ID, UNREADABLE, Unreadable, pins
+from .minilm import ID, UNREADABLE, Unreadable, read_pins
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +99,7 @@ class _Status:
 def read_state(models: Path) -> ModelState:
     """How the model in this folder is getting on; reads two small files."""
     try:
-        pins(models / ID)
+        read_pins(models / ID)
         return ModelState(kind="ready")
     except Unreadable as error:
         return ModelState(kind="unreadable", reason=str(error))
@@ -214,11 +214,11 @@ class _Pulse:
             _write(self._models, replace(self._begun, reason=reason, beat_at=0.0))
 
     def _run(self) -> None:
-        beat_at, told = 0.0, ("", 0.0)
+        beat_at, reported = 0.0, ("", 0.0)
         while not self._ended.is_set():
             now, far = time.time(), self._far
-            if far != told or abs(now - beat_at) >= _BEAT:
-                beat_at, told = now, far
+            if far != reported or abs(now - beat_at) >= _BEAT:
+                beat_at, reported = now, far
                 with suppress(OSError):  # the next beat may succeed
                     _write(self._models, replace(self._begun, beat_at=now, stage=far[0], share=far[1], reason=""))
             self._ended.wait(_LOOK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
 from ..values.errors import Invalid
-from . import encodable
+from . import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +100,7 @@ class Remote:
 
     def _embed_batch(self, texts: Sequence[str], *, hurried: bool = False) -> NDArray[np.float32]:
         # Endpoints refuse an empty text, and with it the whole batch.
-        body = {"model": self._model, "input": [encodable(text[:_MAX_CHARACTERS]) or " " for text in texts]}
+        body = {"model": self._model, "input": [replace_surrogates(text[:_MAX_CHARACTERS]) or " " for text in texts]}
 
         def attempt(post: Post) -> NDArray[np.float32] | Trouble:
             answer = post(body)

@@ -109,7 +109,7 @@ def _find_pip(environ: Mapping[str, str]) -> list[Path]:
     named = environ.get("PIP_CONFIG_FILE", "")
     if named == os.devnull:
         return []
-    home, roaming = _home(environ), environ.get("APPDATA", "")
+    home, roaming = _find_home(environ), environ.get("APPDATA", "")
     if sys.platform == "win32":
         shared = Path(environ.get("PROGRAMDATA", "C:\\ProgramData"))
         paths = [shared / "pip/pip.ini", home / "pip/pip.ini", *([Path(roaming) / "pip/pip.ini"] if roaming else [])]
@@ -134,7 +134,7 @@ def _parse_pip(path: Path) -> dict[str, dict[str, str]]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
-        raise _unreadable(path, "pip", error) from error
+        raise _make_unreadable(path, "pip", error) from error
     return {
         section: {name.replace("_", "-"): value for name, value in parser.items(section)}
         for section in parser.sections()
@@ -192,10 +192,10 @@ def _parse_toml(path: Path) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
-        raise _unreadable(path, "uv", error) from error
+        raise _make_unreadable(path, "uv", error) from error
 
 
-def _unreadable(path: Path, whose: str, error: Exception) -> Unavailable:
+def _make_unreadable(path: Path, whose: str, error: Exception) -> Unavailable:
     # Without what the parser says: it quotes lines, and these may hold passwords.
     return Unavailable(f"{path}, where {whose} is told of package indexes, cannot be read ({type(error).__name__})")
 
@@ -222,9 +222,9 @@ def _list_texts(value: object) -> list[str]:
     return [each for each in values if isinstance(each, str)]
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def _find_home(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~"))
 
 
 def _find_config_folder(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config")
+    return Path(environ.get("XDG_CONFIG_HOME") or _find_home(environ) / ".config")

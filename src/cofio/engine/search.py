@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Backlog, Candidate, Candidates, Searcher
 from ..embed import Embedder
-from ..text.tokenizer import matched, query_words, words
+from ..text.tokenizer import match_words, query_words, words
 from ..values.errors import Invalid, Unavailable
 from ..values.query import Bounds, Hit, Page, Query, Searched, Signal, Why
 from ..values.records import Draft, Record, Similar
@@ -285,7 +285,7 @@ def _make_hits(
             if row in found.semantic
             else None,
             context=scores.context.get(row, {}),
-            find_words=partial(matched, records[row], asked),
+            find_words=partial(match_words, records[row], asked),
         )
         hits.append(Hit(record=records[row], score=scores.total[row], why=why))
     return tuple(hits)

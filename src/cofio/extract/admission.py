@@ -17,19 +17,21 @@ def admit_messages(door: Door, messages: Sequence[Message], *, allow: bool) -> S
     Raises:
         Invalid: the door refuses secrets, and there is one.
     """
-    given: dict[str, Json] = {"messages": [_spoken(message) for message in messages]}
+    given: dict[str, Json] = {"messages": [_encode_message(message) for message in messages]}
     kept = admit(door, given, allow=allow)
     if kept is given:
         return messages
-    return [_respoken(*pair) for pair in zip(messages, cast("list[dict[str, Json]]", kept["messages"]), strict=True)]
+    return [
+        _decode_message(*pair) for pair in zip(messages, cast("list[dict[str, Json]]", kept["messages"]), strict=True)
+    ]
 
 
-def _spoken(message: Message) -> dict[str, Json]:
+def _encode_message(message: Message) -> dict[str, Json]:
     calls: list[Json] = [{"name": call.name, "arguments": call.arguments} for call in message.calls]
     return {"text": message.text, "content": message.content, "sender": message.name, "calls": calls}
 
 
-def _respoken(message: Message, kept: Mapping[str, Json]) -> Message:
+def _decode_message(message: Message, kept: Mapping[str, Json]) -> Message:
     name, calls = cast("str | None", kept["sender"]), cast("list[dict[str, str]]", kept["calls"])
     return replace(
         message, text=cast(str, kept["text"])[:MAX_TEXT], content=kept["content"], name=name and name[:MAX_AUTHOR],

@@ -127,7 +127,7 @@ class Extraction:
     """What was learned of each user, by the sender's id."""
     cases: tuple[Case, ...] = ()
     """What was done for each request that an agent used tools for, in order."""
-    heard: Mapping[str, str] = field(default_factory=dict)
+    own_texts: Mapping[str, str] = field(default_factory=dict)
     """For each message that repeated what the memory holds, by its id: the text that is left without that."""
 
 
@@ -136,14 +136,14 @@ class Extractor(Protocol):
 
     name: str
 
-    def boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
+    def find_boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
         """Where finished stretches end: after so many messages each, increasing, the last below their number."""
 
     def extract(self, messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> Extraction:
         """What one stretch holds."""
 
-    def alike(self, case: Case, other: Case) -> bool:
+    def are_alike(self, case: Case, other: Case) -> bool:
         """Whether two cases are of the same kind of task."""
 
-    def skill(self, cases: Sequence[Case]) -> Skill:
+    def build_skill(self, cases: Sequence[Case]) -> Skill:
         """What the cases of one kind of task, oldest first, have in common; only the newest `GROWN_FROM` count."""

@@ -31,156 +31,162 @@ class _Ending:
     """That something no longer holds, and what it ended, by topic, newest first."""
 
     item: Item
-    hidden: dict[str, list[Item]] = field(default_factory=dict)
+    chains: dict[str, list[Item]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class _Known:
+class _ProfileState:
     """What is known, by topic, newest first, and what has ended, newest first."""
 
-    shown: dict[str, list[Item]]
+    current: dict[str, list[Item]]
     endings: list[_Ending]
 
-    def take(self, item: Item, *, ended: bool) -> None:
+    def add(self, item: Item, *, ended: bool) -> None:
         """Take in one more item, unless it is there already."""
-        topic = _text(item, "topic")
+        topic = _get_text(item, "topic")
         if ended:
-            if not any(_origin(one.item) == _origin(item) for one in self.endings):
+            if not any(_get_origin(one.item) == _get_origin(item) for one in self.endings):
                 self.endings.insert(0, _Ending(item))
                 for other in [one for one in self.topics() if _covers(topic, one)]:
                     self.settle(other)
             return
-        held = [*self.shown.get(topic, ()), *(one for end in self.endings for one in end.hidden.get(topic, ()))]
-        if not any(_origin(one) == _origin(item) for one in held):
-            self.shown[topic] = [item, *self.shown.get(topic, ())]
+        held = [*self.current.get(topic, ()), *(one for end in self.endings for one in end.chains.get(topic, ()))]
+        if not any(_get_origin(one) == _get_origin(item) for one in held):
+            self.current[topic] = [item, *self.current.get(topic, ())]
             self.settle(topic)
 
     def topics(self) -> list[str]:
         """All that something is or was known of."""
-        return list(dict.fromkeys([*self.shown, *(topic for ending in self.endings for topic in ending.hidden)]))
+        return list(dict.fromkeys([*self.current, *(topic for ending in self.endings for topic in ending.chains)]))
 
     def settle(self, topic: str) -> None:
         """Hide what an ending that was said after it ends; the time at which something was said decides."""
-        said: list[tuple[Item, _Ending | None]] = [(item, None) for item in self.shown.pop(topic, ())]
+        said: list[tuple[Item, _Ending | None]] = [(item, None) for item in self.current.pop(topic, ())]
         for ending in self.endings:
-            if _covers(_text(ending.item, "topic"), topic):
+            if _covers(_get_text(ending.item, "topic"), topic):
                 said.append((ending.item, ending))
-                said += [(item, None) for item in ending.hidden.pop(topic, ())]
-        said.sort(key=lambda pair: -_time(pair[0]))  # of what was said at the same time, the order stays
+                said += [(item, None) for item in ending.chains.pop(topic, ())]
+        said.sort(key=lambda pair: -_get_time(pair[0]))  # of what was said at the same time, the order stays
         chain: list[Item] = []
         for item, end in reversed(said):
             if end is None:
                 chain.insert(0, item)
             elif chain and _ends(item, chain[0]):
-                end.hidden[topic] = chain
+                end.chains[topic] = chain
                 chain = []
         if chain:
-            self.shown[topic] = chain
+            self.current[topic] = chain
 
 
-def merged(profile: Mapping[str, Json] | None, entries: Iterable[Entry], *, session: str) -> dict[str, Json]:
+def merge_entries(profile: Mapping[str, Json] | None, entries: Iterable[Entry], *, session: str) -> dict[str, Json]:
     """The profile with the entries taken in: of each topic the latest counts, and keeps what it superseded under it.
 
     Taking in the same entries again changes nothing. An entry that comes late is put under what was said after it, or
     under what ended it since. What a person has set (`edited`) is left as it is.
     """
     document = dict(profile or {})
-    known = _known(document)
-    newest = _number(document.get("profile_timestamp_ms"))
+    known = _parse_profile(document)
+    newest = _to_int(document.get("profile_timestamp_ms"))
     for entry in sorted(entries, key=lambda entry: entry.at):
         at = round(entry.at.timestamp() * 1000)
         newest = max(newest, at)
-        known.take(_item(entry, at, session), ended=entry.ended)
-    return _document(document, known, newest)
+        known.add(_build_item(entry, at, session), ended=entry.ended)
+    return _render_profile(document, known, newest)
 
 
-def without(profile: Mapping[str, Json], messages: Collection[tuple[str, str]]) -> dict[str, Json] | None:
+def remove_messages(profile: Mapping[str, Json], messages: Collection[tuple[str, str]]) -> dict[str, Json] | None:
     """The profile less what those messages, by session and id, said; what that had superseded or ended comes back.
 
     None when nothing is left.
     """
     gone = frozenset(messages)
-    known = _known(profile)
+    known = _parse_profile(profile)
     for ending in known.endings:
-        if _source(ending.item) in gone:
-            for topic, chain in ending.hidden.items():
-                known.shown.setdefault(topic, []).extend(chain)
-    known.endings = [ending for ending in known.endings if _source(ending.item) not in gone]
-    for chains in (known.shown, *(ending.hidden for ending in known.endings)):
+        if _get_source(ending.item) in gone:
+            for topic, chain in ending.chains.items():
+                known.current.setdefault(topic, []).extend(chain)
+    known.endings = [ending for ending in known.endings if _get_source(ending.item) not in gone]
+    for chains in (known.current, *(ending.chains for ending in known.endings)):
         for topic, chain in chains.items():
-            chains[topic] = [item for item in chain if _source(item) not in gone]
+            chains[topic] = [item for item in chain if _get_source(item) not in gone]
     for topic in known.topics():
         known.settle(topic)
-    if not known.shown and not known.endings and not profile.get("implicit_traits") and not profile.get("edited"):
+    if not known.current and not known.endings and not profile.get("implicit_traits") and not profile.get("edited"):
         return None
-    times = [_time(chain[0]) for chain in known.shown.values()] + [_time(ending.item) for ending in known.endings]
-    return _document(dict(profile), known, max(times, default=0))
+    times = [_get_time(chain[0]) for chain in known.current.values()] + [
+        _get_time(ending.item) for ending in known.endings
+    ]
+    return _render_profile(dict(profile), known, max(times, default=0))
 
 
-def rejoin(
+def restore_messages(
     profile: Mapping[str, Json], earlier: Mapping[str, Json], messages: Collection[tuple[str, str]] | None = None
 ) -> dict[str, Json]:
     """The profile with what messages, by session and id, or any, had told in an `earlier` state of it: the way back
-    from `without`. What a person wrote there is not taken.
+    from `remove_messages`. What a person wrote there is not taken.
     """
     document = dict(profile)
-    known, before = _known(document), _known(earlier)
-    newest = _number(document.get("profile_timestamp_ms"))
-    chains = [*before.shown.values(), *(chain for ending in before.endings for chain in ending.hidden.values())]
+    known, before = _parse_profile(document), _parse_profile(earlier)
+    newest = _to_int(document.get("profile_timestamp_ms"))
+    chains = [*before.current.values(), *(chain for ending in before.endings for chain in ending.chains.values())]
     told = [(item, False) for chain in chains for item in chain] + [(ending.item, True) for ending in before.endings]
-    for item, ended in sorted(told, key=lambda each: _time(each[0])):
-        if _text(item, "topic") and _text(item, "message_id") and (messages is None or _source(item) in messages):
-            newest = max(newest, _time(item))
-            known.take(item, ended=ended)
-    return _document(document, known, newest)
+    for item, ended in sorted(told, key=lambda each: _get_time(each[0])):
+        if (
+            _get_text(item, "topic")
+            and _get_text(item, "message_id")
+            and (messages is None or _get_source(item) in messages)
+        ):
+            newest = max(newest, _get_time(item))
+            known.add(item, ended=ended)
+    return _render_profile(document, known, newest)
 
 
-def _known(profile: Mapping[str, Json]) -> _Known:
+def _parse_profile(profile: Mapping[str, Json]) -> _ProfileState:
     """What a document holds; items that a person wrote without a topic of their own stay apart."""
     shown: dict[str, list[Item]] = {}
-    for number, item in enumerate(_items(profile, "explicit_info")):
-        topic = _text(item, "topic") or _text(item, "description")
-        shown[f"{topic}\0{number}" if not topic or topic in shown else topic] = _chain(item)
+    for number, item in enumerate(_get_items(profile, "explicit_info")):
+        topic = _get_text(item, "topic") or _get_text(item, "description")
+        shown[f"{topic}\0{number}" if not topic or topic in shown else topic] = _unlink_chain(item)
     endings: list[_Ending] = []
-    for item in _items(profile, "ended_info"):
-        ended, *chain = _chain(item)
-        if not endings or _origin(endings[-1].item) != _origin(ended):
+    for item in _get_items(profile, "ended_info"):
+        ended, *chain = _unlink_chain(item)
+        if not endings or _get_origin(endings[-1].item) != _get_origin(ended):
             endings.append(_Ending(ended))
         if chain:
-            endings[-1].hidden[_text(chain[0], "topic")] = chain
-    return _Known(shown=shown, endings=endings)
+            endings[-1].chains[_get_text(chain[0], "topic")] = chain
+    return _ProfileState(current=shown, endings=endings)
 
 
-def _document(document: dict[str, Json], known: _Known, newest: int) -> dict[str, Json]:
-    tops = [_linked(chain) for chain in known.shown.values()]
+def _render_profile(document: dict[str, Json], known: _ProfileState, newest: int) -> dict[str, Json]:
+    tops = [_link_chain(chain) for chain in known.current.values()]
     if len(tops) > MOST_ITEMS:
-        tops.sort(key=lambda item: (not _is_single(item), -_time(item), _text(item, "topic")))
+        tops.sort(key=lambda item: (not _is_single(item), -_get_time(item), _get_text(item, "topic")))
         # What a person has one of outlives the things of which there are many; then the newer outlives the older.
         tops = tops[:MOST_ITEMS]
-    tops.sort(key=lambda item: (_time(item), _text(item, "topic")))
+    tops.sort(key=lambda item: (_get_time(item), _get_text(item, "topic")))
     edited = document.get("edited")
     own = isinstance(edited, list) and "summary" in edited and "summary" in document
     written: dict[str, Json] = {
         **document,
-        "summary": document["summary"] if own else _summary(tops),
+        "summary": document["summary"] if own else _summarize(tops),
         "explicit_info": cast(Json, tops),
         "implicit_traits": document.get("implicit_traits") or [],
         "profile_timestamp_ms": newest,
     }
     written.pop("ended_info", None)
-    known.endings.sort(key=lambda ending: (-_time(ending.item), _text(ending.item, "topic")))
-    if ended := [item for ending in known.endings[:MOST_ITEMS] for item in _ended(ending)]:
+    known.endings.sort(key=lambda ending: (-_get_time(ending.item), _get_text(ending.item, "topic")))
+    if ended := [item for ending in known.endings[:MOST_ITEMS] for item in _render_ending(ending)]:
         written["ended_info"] = cast(Json, ended)
     return written
 
 
-def _ended(ending: _Ending) -> list[Item]:
+def _render_ending(ending: _Ending) -> list[Item]:
     """An ending as it is stored: once for each topic that it ended."""
-    chains = [_linked(chain) for _, chain in sorted(ending.hidden.items())]
+    chains = [_link_chain(chain) for _, chain in sorted(ending.chains.items())]
     return [{**ending.item, "supersedes": cast(Json, chain)} for chain in chains] or [ending.item]
 
 
-def _item(entry: Entry, at: int, session: str) -> Item:
+def _build_item(entry: Entry, at: int, session: str) -> Item:
     return {
         "category": entry.category,
         "topic": entry.topic,
@@ -192,12 +198,12 @@ def _item(entry: Entry, at: int, session: str) -> Item:
     }
 
 
-def _source(item: Item) -> tuple[str, str]:
-    return _text(item, "session_id"), _text(item, "message_id")
+def _get_source(item: Item) -> tuple[str, str]:
+    return _get_text(item, "session_id"), _get_text(item, "message_id")
 
 
-def _origin(item: Item) -> tuple[str, str, str, str]:
-    return _text(item, "topic"), _text(item, "description"), *_source(item)
+def _get_origin(item: Item) -> tuple[str, str, str, str]:
+    return _get_text(item, "topic"), _get_text(item, "description"), *_get_source(item)
 
 
 def _covers(ended: str, topic: str) -> bool:
@@ -205,25 +211,25 @@ def _covers(ended: str, topic: str) -> bool:
     return topic == ended or topic.startswith(f"{ended}:")
 
 
-def _chain(item: Item) -> list[Item]:
+def _unlink_chain(item: Item) -> list[Item]:
     """An item and what it superseded, newest first, each as often as it was said and without the links."""
     found: list[Item] = []
     link: Json = item
     depth = 0
     while isinstance(link, dict) and depth <= DEEPEST + 1:
         own = {name: value for name, value in link.items() if name not in ("supersedes", "repeated")}
-        found += [{**own, **again} for again in _items(link, "repeated")]
+        found += [{**own, **again} for again in _get_items(link, "repeated")]
         found.append(own)
         link = link.get("supersedes")
         depth += 1
     return found
 
 
-def _linked(chain: list[Item]) -> Item:
+def _link_chain(chain: list[Item]) -> Item:
     """A chain as one item: each under what superseded it, and when one was only said again, the first that said it."""
     told: list[list[Item]] = []
     for item in chain:
-        if told and _text(told[-1][-1], "description") == _text(item, "description"):
+        if told and _get_text(told[-1][-1], "description") == _get_text(item, "description"):
             told[-1].append(item)
         else:
             told.append([item])
@@ -240,47 +246,47 @@ def _linked(chain: list[Item]) -> Item:
 
 def _ends(ending: Item, item: Item) -> bool:
     """Whether what ended is what is known: to have left Berlin does not end living in Oslo."""
-    ended, held = _particulars(_text(ending, "description")), _particulars(_text(item, "description"))
+    ended, held = _find_particulars(_get_text(ending, "description")), _find_particulars(_get_text(item, "description"))
     return not ended or not held or not ended.isdisjoint(held)
 
 
-def _particulars(description: str) -> set[str]:
+def _find_particulars(description: str) -> set[str]:
     return set(words(description)) - _GENERAL
 
 
 def _is_single(item: Item) -> bool:
-    topic = _text(item, "topic")
+    topic = _get_text(item, "topic")
     return ":" not in topic or topic.startswith("favorite:")
 
 
-def _summary(tops: list[Item]) -> str:
+def _summarize(tops: list[Item]) -> str:
     """The most telling descriptions, as many as there is room for."""
 
     def rank(item: Item) -> tuple[int, int]:
-        head = _text(item, "topic").partition(":")[0]
-        return (_TELLING.index(head) if head in _TELLING else len(_TELLING), -_time(item))
+        head = _get_text(item, "topic").partition(":")[0]
+        return (_TELLING.index(head) if head in _TELLING else len(_TELLING), -_get_time(item))
 
     summary = ""
     for item in sorted(tops, key=rank):
-        longer = f"{summary} {_text(item, 'description')}".strip()
+        longer = f"{summary} {_get_text(item, 'description')}".strip()
         if len(longer) <= LONGEST_SUMMARY:
             summary = longer
     return summary
 
 
-def _items(profile: Mapping[str, Json], name: str) -> list[Item]:
+def _get_items(profile: Mapping[str, Json], name: str) -> list[Item]:
     items = profile.get(name)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _text(item: Item, name: str) -> str:
+def _get_text(item: Item, name: str) -> str:
     value = item.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _time(item: Item) -> int:
-    return _number(item.get("timestamp_ms"))
+def _get_time(item: Item) -> int:
+    return _to_int(item.get("timestamp_ms"))
 
 
-def _number(value: Json) -> int:
+def _to_int(value: Json) -> int:
     return value if isinstance(value, int) else 0

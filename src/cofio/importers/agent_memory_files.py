@@ -30,7 +30,7 @@ Raw: TypeAlias = str | bytes | None
 """A value as it was found: bytes from the database, which may be no text."""
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where an entry stands: in which of the four sources, and under what number or name in it."""
 
     source: int
@@ -51,18 +51,18 @@ class Chunk:
     updated_at: Raw
     expires_at: Raw
     embedding: bytes | None = None
-    otherwise: datetime
+    fallback_time: datetime
     """The time to go by where it has none of its own: that of its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class StateEntry:
     """An entry of the session state as it was found, its value as JSON."""
 
     key: Raw
     value: Raw
     updated_at: Raw
-    otherwise: datetime
+    fallback_time: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Unreadable:
     why: str
 
 
-Entry: TypeAlias = Chunk | State | Unreadable
+Entry: TypeAlias = Chunk | StateEntry | Unreadable
 
 
-class Original:
+class AgentMemory:
     """The memory in a folder, or in a database that was named itself; close it after use."""
 
     def __init__(self, path: Path) -> None:
@@ -88,7 +88,7 @@ class Original:
         """
         self._folder = None if path.is_file() else path
         database = path if path.is_file() else path / "store.db"
-        self.store = Store(database) if database.exists() else None
+        self.store = AgentMemoryDatabase(database) if database.exists() else None
 
     def close(self) -> None:
         """Let go of the database."""
@@ -101,9 +101,9 @@ class Original:
             rows = 0 if self.store is None else self.store.count("chunks") + self.store.count("state")
         except Unavailable:
             return 0
-        return rows + sum(len(_files(self._folder, source)) for source in _LEGACY)
+        return rows + sum(len(_list_files(self._folder, source)) for source in _LEGACY)
 
-    def entries(self, start: Place, *, vectors: bool) -> Iterator[tuple[Place, Entry]]:
+    def entries(self, start: Position, *, vectors: bool) -> Iterator[tuple[Position, Entry]]:
         """Each entry after `start`, in an order that stays; embeddings are read only if `vectors` are wanted."""
         if self.store is not None:
             for source, table in enumerate(("state", "chunks")):  # states first: agents ask for them first
@@ -111,15 +111,15 @@ class Original:
                     continue
                 after = start.after if source == start.source and isinstance(start.after, int) else START
                 for number, entry in self.store.entries(table, after, vectors=vectors):
-                    yield Place(source, number), entry
+                    yield Position(source, number), entry
         for source in _LEGACY:
-            for file in _files(self._folder, source):
-                place = Place(source, file.name)
+            for file in _list_files(self._folder, source):
+                position = Position(source, file.name)
                 if source > start.source or (source == start.source and file.name > str(start.after)):
-                    yield place, _legacy(file)
+                    yield position, _read_legacy(file)
 
 
-class Store:
+class AgentMemoryDatabase:
     """The database, opened so that it stays as it is."""
 
     def __init__(self, path: Path) -> None:
@@ -132,58 +132,58 @@ class Store:
 
     def count(self, table: str) -> int:
         """How many rows a table has; one that is missing has none."""
-        with _translated(self.path):
+        with _translate_errors(self.path):
             there = table in self._columns
             return int(self._connection.execute(f"SELECT count(*) FROM {table}").get) if there else 0
 
-    def entries(self, table: str, after: int, *, vectors: bool) -> Iterator[tuple[int, Chunk | State]]:
+    def entries(self, table: str, after: int, *, vectors: bool) -> Iterator[tuple[int, Chunk | StateEntry]]:
         """The rows of a table after that number, a few at a time."""
-        while rows := self._page(table, after, vectors):
+        while rows := self._read_page(table, after, vectors):
             for row in rows:
-                yield row[0], self._entry(table, row)
+                yield row[0], self._build_entry(table, row)
             after = rows[-1][0]
 
-    def samples(self, count: int) -> list[Chunk]:
+    def sample_chunks(self, count: int) -> list[Chunk]:
         """Some chunks that have an embedding, from all over the table."""
-        with _translated(self.path):
+        with _translate_errors(self.path):
             if "embedding" not in self._columns.get("chunks", ()):
                 return []
             last = int(self._connection.execute("SELECT ifnull(max(rowid), 0) FROM chunks").get)
             found: dict[int, Chunk] = {}
             for part in range(count):
                 where = f"rowid > {last * part // count} AND {_HAS_VECTOR}"
-                for row in self._rows("chunks", where, limit=1, vectors=True):
-                    found[row[0]] = self._entry("chunks", row)  # type: ignore[assignment]  # of chunks
+                for row in self._read_rows("chunks", where, limit=1, vectors=True):
+                    found[row[0]] = self._build_entry("chunks", row)  # type: ignore[assignment]  # of chunks
         return list(found.values())
 
-    def _entry(self, table: str, row: Sequence[Any]) -> Chunk | State:
+    def _build_entry(self, table: str, row: Sequence[Any]) -> Chunk | StateEntry:
         if table == "chunks":
             return Chunk(
-                **dict(zip(_CHUNK, row[1:-1], strict=True)), embedding=row[-1], otherwise=self._changed
+                **dict(zip(_CHUNK, row[1:-1], strict=True)), embedding=row[-1], fallback_time=self._changed
             )  # fmt: skip
-        return State(**dict(zip(_STATE, row[1:], strict=True)), otherwise=self._changed)
+        return StateEntry(**dict(zip(_STATE, row[1:], strict=True)), fallback_time=self._changed)
 
-    def _page(self, table: str, after: int, vectors: bool) -> list[Any]:
+    def _read_page(self, table: str, after: int, vectors: bool) -> list[Any]:
         """The next rows, which nobody has changed while they were read."""
         if table not in self._columns:
             return []
         import apsw
 
-        with _translated(self.path):
+        with _translate_errors(self.path):
             try:
-                rows = self._rows(table, f"rowid > {after}", limit=PAGE, vectors=vectors)
+                rows = self._read_rows(table, f"rowid > {after}", limit=PAGE, vectors=vectors)
             except apsw.Error:
-                if not self._disturbed():
+                if not self._is_disturbed():
                     raise
             else:
-                if not self._disturbed():
+                if not self._is_disturbed():
                     return rows
         # Someone has opened it since, who may write at any moment: from here on under locks.
         self.close()
         self._open()
-        return self._page(table, after, vectors)
+        return self._read_page(table, after, vectors)
 
-    def _rows(self, table: str, where: str, *, limit: int, vectors: bool) -> list[Any]:
+    def _read_rows(self, table: str, where: str, *, limit: int, vectors: bool) -> list[Any]:
         there = self._columns[table]
         # As bytes: one text that is not UTF-8 would otherwise end the whole read.
         names = _CHUNK if table == "chunks" else _STATE
@@ -196,9 +196,9 @@ class Store:
     def _open(self) -> None:
         import apsw
 
-        with _translated(self.path):
+        with _translate_errors(self.path):
             self._unlocked = not self._in_use()
-            self._before = self._signature()
+            self._before = self._read_signature()
             self._changed = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
             uri = f"{self.path.as_uri()}?{'immutable=1' if self._unlocked else 'mode=ro'}"
             self._connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -223,12 +223,12 @@ class Store:
         """Whether a program has it open, or left it without closing it."""
         return any(self.path.with_name(self.path.name + end).exists() for end in ("-wal", "-journal"))
 
-    def _signature(self) -> tuple[int, int, int]:
+    def _read_signature(self) -> tuple[int, int, int]:
         now = self.path.stat()
         return now.st_ino, now.st_size, now.st_mtime_ns
 
-    def _disturbed(self) -> bool:
-        return self._unlocked and (self._in_use() or self._signature() != self._before)
+    def _is_disturbed(self) -> bool:
+        return self._unlocked and (self._in_use() or self._read_signature() != self._before)
 
 
 _HAS_VECTOR = f"typeof(embedding) = 'blob' AND length(embedding) = {4 * DIMENSIONS}"
@@ -236,7 +236,7 @@ _LEGACY = {2: ("chunks", ".md"), 3: ("state", ".json")}
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     """Turn the database's errors into ours, with a sentence on what would help."""
     import apsw
 
@@ -255,7 +255,7 @@ def _translated(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _files(folder: Path | None, source: int) -> list[Path]:
+def _list_files(folder: Path | None, source: int) -> list[Path]:
     """The files of a folder of the first versions, by name."""
     name, suffix = _LEGACY[source]
     if folder is None or not (folder / name).is_dir():
@@ -263,7 +263,7 @@ def _files(folder: Path | None, source: int) -> list[Path]:
     return sorted(file for file in (folder / name).iterdir() if file.suffix == suffix and file.is_file())
 
 
-def _legacy(file: Path) -> Entry:
+def _read_legacy(file: Path) -> Entry:
     """What a file of the first versions holds."""
     name = f"{file.parent.name}/{file.name}"
     try:
@@ -277,12 +277,12 @@ def _legacy(file: Path) -> Entry:
         return Unreadable(name, f"cannot be read: {error.strerror}")
     changed = datetime.fromtimestamp(about.st_mtime, UTC)
     try:
-        return _markdown(file.stem, written, changed) if file.suffix == ".md" else _json(written, changed)
+        return _parse_markdown(file.stem, written, changed) if file.suffix == ".md" else _parse_json(written, changed)
     except Invalid as error:
         return Unreadable(name, error.problem)
 
 
-def _markdown(stem: str, written: str, changed: datetime) -> Chunk:
+def _parse_markdown(stem: str, written: str, changed: datetime) -> Chunk:
     import yaml
 
     front = _FRONT.match(written)
@@ -297,26 +297,26 @@ def _markdown(stem: str, written: str, changed: datetime) -> Chunk:
         raise Invalid("file", "its front matter has no names")
     tags = fields.get("tags")
     return Chunk(
-        id=_plain(fields, "id") or stem,
-        topic=_plain(fields, "topic") or "Untitled",
-        agent=_plain(fields, "agent") or "global",
-        tags=tags if isinstance(tags, list) else _plain(fields, "tags"),
-        importance=_plain(fields, "importance") or "medium",
+        id=_get_text(fields, "id") or stem,
+        topic=_get_text(fields, "topic") or "Untitled",
+        agent=_get_text(fields, "agent") or "global",
+        tags=tags if isinstance(tags, list) else _get_text(fields, "tags"),
+        importance=_get_text(fields, "importance") or "medium",
         content=(written if front is None else front[2] or "").strip(),
-        created_at=_plain(fields, "updated"),
-        updated_at=_plain(fields, "updated"),
-        expires_at=_plain(fields, "expires"),
-        otherwise=changed,
+        created_at=_get_text(fields, "updated"),
+        updated_at=_get_text(fields, "updated"),
+        expires_at=_get_text(fields, "expires"),
+        fallback_time=changed,
     )
 
 
-def _plain(fields: dict[object, object], name: str) -> str | None:
+def _get_text(fields: dict[object, object], name: str) -> str | None:
     """A value that is a text, and not YAML's word for none."""
     value = fields.get(name)
     return value if isinstance(value, str) and value not in ("", "~", "null", "Null", "NULL") else None
 
 
-def _json(written: str, changed: datetime) -> State:
+def _parse_json(written: str, changed: datetime) -> StateEntry:
     try:
         read: object = json.loads(written)
     except (ValueError, RecursionError) as error:
@@ -324,9 +324,9 @@ def _json(written: str, changed: datetime) -> State:
     if not isinstance(read, dict) or not isinstance(read.get("key"), str) or "value" not in read:
         raise Invalid("file", 'is not JSON with a "key" and a "value"')
     updated = read.get("updated")
-    return State(
+    return StateEntry(
         key=read["key"],
         value=json.dumps(read["value"]),
         updated_at=updated if isinstance(updated, str) else None,
-        otherwise=changed,
+        fallback_time=changed,
     )

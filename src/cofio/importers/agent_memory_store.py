@@ -20,9 +20,9 @@ from ..system.locks import lock_folder
 from ..values.errors import CofioError, Invalid, NotFound, Unavailable
 from ..values.records import MAX_KEY, Draft, Kind
 from ..values.scopes import IMPORTS, MCP
-from .agent_memory_files import START, Chunk, Entry, Original, Place, Unreadable
-from .conversion import SOURCE, Fitted, fit_chunk, fit_state, name_of
-from .vector_check import unlike, vector_of
+from .agent_memory_files import START, AgentMemory, Chunk, Entry, Position, Unreadable
+from .conversion import SOURCE, FittedDraft, fit_chunk, fit_state, render_name
+from .vector_check import decode_vector, find_difference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..backends.interface import Progress
     from ..engine.engine import Engine
 
-__all__ = ["SOURCE", "Remark", "Taken", "found", "take", "take_over"]
+__all__ = ["SOURCE", "Remark", "TakeoverResult", "has_memory", "take", "take_over"]
 
 BATCH = 500  # records that are restored in one transaction
 MASKED = "what looks like a secret is masked"
@@ -43,11 +43,11 @@ class Remark(NamedTuple):
     """Something to tell of an entry: the chunk's id, the state's key or the file's name, and a sentence."""
 
     what: str
-    said: str
+    sentence: str
 
 
 @dataclass(slots=True, kw_only=True)
-class Taken:
+class TakeoverResult:
     """What came of it."""
 
     chunks: int = 0
@@ -69,7 +69,7 @@ class Taken:
     """What could not be taken, and why."""
 
 
-def found(path: Path) -> bool:
+def has_memory(path: Path) -> bool:
     """Whether there is something to take over: a store.db or, of the first versions, chunks or state."""
     if path.is_file():
         return True
@@ -79,7 +79,7 @@ def found(path: Path) -> bool:
     return any(next((path / name).glob(f"*{suffix}"), None) for name, suffix in (("chunks", ".md"), ("state", ".json")))
 
 
-def take(engine: Engine, path: Path, *, progress: Progress | None = None) -> Taken:
+def take(engine: Engine, path: Path, *, progress: Progress | None = None) -> TakeoverResult:
     """Take everything over from the product's folder, or from its store.db; what is here as new or newer stays.
 
     Raises:
@@ -87,7 +87,7 @@ def take(engine: Engine, path: Path, *, progress: Progress | None = None) -> Tak
         Unavailable: it is damaged, locked, or may not be read; what was read before stays in.
     """
     # From the start, whatever was taken before; and if it is cut off, it is for whoever asked for it to go on.
-    return _Taking(engine, path, _Mark(key=_Mark.of(engine, path).key), marking=False).run(progress)
+    return _Takeover(engine, path, _Mark(key=_Mark.load(engine, path).key), marking=False).run(progress)
 
 
 def take_over(engine: Engine, folders: Sequence[Path], say: Callable[[str], None]) -> threading.Thread | None:
@@ -100,8 +100,8 @@ def take_over(engine: Engine, folders: Sequence[Path], say: Callable[[str], None
         due: list[tuple[Path, _Mark]] = []
         for folder in dict.fromkeys(folder.absolute() for folder in folders):
             try:
-                there = found(folder) and locks.enter_context(lock_folder(_lockable(folder), wait=False))
-                mark = _due(engine, folder, say) if there else None
+                there = has_memory(folder) and locks.enter_context(lock_folder(_find_lock_path(folder), wait=False))
+                mark = _find_due(engine, folder, say) if there else None
             except OSError as error:
                 say(f"{folder} cannot be looked into for a memory to take over: {error.strerror}")
                 continue
@@ -109,15 +109,17 @@ def take_over(engine: Engine, folders: Sequence[Path], say: Callable[[str], None
                 due.append((folder, mark))
         if not due:
             return None
-        held = locks.pop_all()
-    thread = threading.Thread(target=_in_background, args=(engine, due, say, held), name="cofio-importing", daemon=True)
+        lock = locks.pop_all()
+    thread = threading.Thread(
+        target=_run_in_background, args=(engine, due, say, lock), name="cofio-importing", daemon=True
+    )
     thread.start()
     return thread
 
 
-def _due(engine: Engine, folder: Path, say: Callable[[str], None]) -> _Mark | None:
+def _find_due(engine: Engine, folder: Path, say: Callable[[str], None]) -> _Mark | None:
     """Where to go on with a folder, or to begin; None if it is not to be taken over."""
-    mark = _Mark.of(engine, folder)
+    mark = _Mark.load(engine, folder)
     bare = mark.after == START  # then, there was nothing to take
     if mark.done and not bare:
         return None
@@ -132,54 +134,56 @@ def _due(engine: Engine, folder: Path, say: Callable[[str], None]) -> _Mark | No
     return replace(mark, done=False)
 
 
-def _in_background(
-    engine: Engine, due: Sequence[tuple[Path, _Mark]], say: Callable[[str], None], held: ExitStack
+def _run_in_background(
+    engine: Engine, due: Sequence[tuple[Path, _Mark]], say: Callable[[str], None], lock: ExitStack
 ) -> None:
-    with held:
+    with lock:
         for folder, mark in due:
             try:
-                if _bare(folder):
+                if _is_unused(folder):
                     continue
-                taking = _Taking(engine, folder, mark, marking=True)
+                taking = _Takeover(engine, folder, mark, marking=True)
                 taking.begin()
                 say(f"taking over the memory of {SOURCE} in {folder}, which is left as it is")
-                taken = taking.run(None)
-                say(_told(engine, folder, taking.mark, taken))
+                result = taking.run(None)
+                say(_render_result(engine, folder, taking.mark, result))
             except (CofioError, OSError) as error:
                 if engine.closed:
                     return
                 say(f"{folder} is not taken over yet: {error}; the next start goes on with it")
 
 
-def _bare(folder: Path) -> bool:
+def _is_unused(folder: Path) -> bool:
     """Whether a product that was started once, and never used, left this."""
     try:
-        with closing(Original(folder)) as original:
-            return next(original.entries(Place(0, START), vectors=False), None) is None
+        with closing(AgentMemory(folder)) as original:
+            return next(original.entries(Position(0, START), vectors=False), None) is None
     except CofioError:  # taking it over will tell
         return False
 
 
-def _told(engine: Engine, folder: Path, mark: _Mark, taken: Taken) -> str:
-    said = f"took over {_number(mark.chunks, 'chunk')} and {_number(mark.states, 'state')} from {folder},"
-    said += " which is left as it was"
-    if taken.masked:
-        said += f"; {taken.masked:,} held what looks like a secret, which is masked"
-    if taken.refused:
-        said += f"; {len(taken.refused):,} could not be taken: `cofio import {SOURCE} {folder}` tells why"
-    if taken.vectors < taken.chunks:
+def _render_result(engine: Engine, folder: Path, mark: _Mark, result: TakeoverResult) -> str:
+    sentence = (
+        f"took over {_render_count(mark.chunks, 'chunk')} and {_render_count(mark.states, 'state')} from {folder},"
+    )
+    sentence += " which is left as it was"
+    if result.masked:
+        sentence += f"; {result.masked:,} held what looks like a secret, which is masked"
+    if result.refused:
+        sentence += f"; {len(result.refused):,} could not be taken: `cofio import {SOURCE} {folder}` tells why"
+    if result.vectors < result.chunks:
         if engine.embedder() is not None:
-            said += "; vectors are being made in the background"
+            sentence += "; vectors are being made in the background"
         else:
-            said += "; they are found by their words: `cofio model install` lets them be found by meaning"
-    return said
+            sentence += "; they are found by their words: `cofio model install` lets them be found by meaning"
+    return sentence
 
 
-def _number(count: int, noun: str) -> str:
+def _render_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _lockable(folder: Path) -> Path:
+def _find_lock_path(folder: Path) -> Path:
     """What to hold, so that one process at a time takes it over."""
     return folder if folder.is_dir() else folder.parent
 
@@ -197,7 +201,7 @@ class _Mark:
     states: int = 0
 
     @classmethod
-    def of(cls, engine: Engine, path: Path) -> _Mark:
+    def load(cls, engine: Engine, path: Path) -> _Mark:
         """The mark of a folder; of version 0 when there is none."""
         folder = path.parent if path.name == "store.db" and path.is_file() else path
         # A name that is no text is written with escapes; of one that is too long, the end tells it from others.
@@ -238,7 +242,7 @@ class _Mark:
         )  # fmt: skip
 
 
-class _Taking:
+class _Takeover:
     """One memory on its way in, a transaction for each batch."""
 
     def __init__(self, engine: Engine, path: Path, mark: _Mark, *, marking: bool) -> None:
@@ -251,42 +255,42 @@ class _Taking:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._weight = 0
         self._now = datetime.now(UTC)
-        self._taken = Taken()
+        self._taken = TakeoverResult()
         self.mark = mark
 
     def begin(self) -> None:
         """Leave the first mark: whatever is written here meanwhile, the rest is still to come."""
         self._flush(self.mark)
 
-    def run(self, progress: Progress | None) -> Taken:
+    def run(self, progress: Progress | None) -> TakeoverResult:
         """Take over what comes after the mark."""
-        if not found(self._path):
+        if not has_memory(self._path):
             raise Invalid("path", f"there is no memory of {SOURCE} in {self._path}; name the folder with its store.db")
-        place = start = Place(self.mark.source, self.mark.after)
-        with closing(Original(self._path)) as original:
-            total, vectors = original.count(), self._like(original)
+        position = start = Position(self.mark.source, self.mark.after)
+        with closing(AgentMemory(self._path)) as original:
+            total, vectors = original.count(), self._are_vectors_alike(original)
             try:
-                for done, (place, entry) in enumerate(original.entries(start, vectors=vectors), 1):
+                for done, (position, entry) in enumerate(original.entries(start, vectors=vectors), 1):
                     self._add(entry)
                     if len(self._batch) == BATCH or self._weight > HEAVY:
-                        self._flush(self._at(place))
+                        self._flush(self._mark_at(position))
                         if progress:
                             progress("taking over", done, total)
             except Unavailable:  # damaged from here on
-                self._flush(self._at(place))
+                self._flush(self._mark_at(position))
                 raise
-            self._flush(replace(self._at(place), done=True), last=True)
+            self._flush(replace(self._mark_at(position), done=True), last=True)
         return self._taken
 
-    def _at(self, place: Place) -> _Mark:
-        return replace(self.mark, source=place.source, after=place.after)
+    def _mark_at(self, position: Position) -> _Mark:
+        return replace(self.mark, source=position.source, after=position.after)
 
     def _add(self, entry: Entry) -> None:
         """Take an entry into the batch, or tell why not."""
         if isinstance(entry, Unreadable):
             self._taken.refused.append(Remark(entry.name, entry.why))
             return
-        name = name_of(entry.id if isinstance(entry, Chunk) else entry.key)
+        name = render_name(entry.id if isinstance(entry, Chunk) else entry.key)
         try:
             fitted = fit_chunk(entry) if isinstance(entry, Chunk) else fit_state(entry)
             draft = admit_draft("take_over", fitted.draft, allow=self._engine.settings.allow_secrets)
@@ -294,11 +298,11 @@ class _Taking:
             self._taken.refused.append(Remark(name, str(error)))
             return
         if draft is not fitted.draft:
-            fitted = Fitted(draft, (*fitted.changes, MASKED))
+            fitted = FittedDraft(draft, (*fitted.changes, MASKED))
         if draft.expires_at is not None and draft.expires_at <= self._now:
             self._taken.expired += 1
             return
-        if self._strange(draft):
+        if self._is_strange(draft):
             self._taken.refused.append(Remark(name, "a record of another scope has this id"))
             return
         self._taken.changed.extend(Remark(name, said) for said in fitted.changes)
@@ -308,7 +312,7 @@ class _Taking:
         if isinstance(entry, Chunk):
             self._keep_vector(entry, fitted)
 
-    def _strange(self, draft: Draft) -> bool:
+    def _is_strange(self, draft: Draft) -> bool:
         """Whether the draft's id belongs to a record that never came from there."""
         try:
             here = self._engine.read(cast(str, draft.id))
@@ -316,14 +320,14 @@ class _Taking:
             return False
         return here.source != SOURCE and (here.scope, here.kind) != (draft.scope, draft.kind)
 
-    def _keep_vector(self, chunk: Chunk, fitted: Fitted) -> None:
+    def _keep_vector(self, chunk: Chunk, fitted: FittedDraft) -> None:
         """Keep a chunk's embedding, unless it is none or the text is no longer the one that it was made of."""
         known = cast(str, fitted.draft.id)
         if known in self._ids:  # of two with one id, as in a file and a row, either may be the one that stays
             self._taken.vectors -= self._vectors.pop(known, None) is not None
             return
         self._ids.add(known)
-        vector = None if chunk.embedding is None or fitted.changes else vector_of(chunk.embedding)
+        vector = None if chunk.embedding is None or fitted.changes else decode_vector(chunk.embedding)
         if vector is not None:
             self._vectors[known] = vector
             self._taken.vectors += 1
@@ -336,7 +340,7 @@ class _Taking:
         self.mark = replace(mark, chunks=mark.chunks + chunks, states=mark.states + states)
         if self._marking or last:
             if not self._marking:  # a take-over may have left one meanwhile
-                self.mark = replace(self.mark, version=_Mark.of(self._engine, self._path).version)
+                self.mark = replace(self.mark, version=_Mark.load(self._engine, self._path).version)
             self.mark = replace(self.mark, version=self.mark.version + 1)
             drafts = [*drafts, self.mark.draft()]
         new = self._engine.restore(drafts, vectors=cast(Mapping[str, Sequence[float]], self._vectors))
@@ -345,10 +349,10 @@ class _Taking:
         self._taken.states += states
         self._batch, self._ids, self._vectors, self._weight = [], set(), {}, 0
 
-    def _like(self, original: Original) -> bool:
+    def _are_vectors_alike(self, original: AgentMemory) -> bool:
         """Whether the stored vectors are such as the embedder here makes; if not, the reason is kept."""
         try:
-            samples = [] if original.store is None else original.store.samples(SAMPLES)
+            samples = [] if original.store is None else original.store.sample_chunks(SAMPLES)
         except Unavailable:  # damaged somewhere, which reading it will tell in its place
             samples = []
         if not samples:
@@ -360,7 +364,7 @@ class _Taking:
                 self._taken.vectors_left += "; run `cofio model install`, then import again"
             return False
         try:
-            self._taken.vectors_left = unlike(embedder, samples)
+            self._taken.vectors_left = find_difference(embedder, samples)
         except Unavailable as error:
             self._taken.vectors_left = f"they cannot be compared with any: {error}"
         return not self._taken.vectors_left

@@ -22,164 +22,167 @@ from ..values.records import (
     check_time,
 )
 from ..values.scopes import MCP
-from .agent_memory_files import Chunk, Raw, State
+from .agent_memory_files import Chunk, Raw, StateEntry
 
 SOURCE = "agent-memory-store"
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedDraft:
     """The draft of an entry, and in sentences what had to be changed to make it one."""
 
     draft: Draft
     changes: tuple[str, ...]
 
 
-def fit_chunk(chunk: Chunk) -> Fitted:
+def fit_chunk(chunk: Chunk) -> FittedDraft:
     """The note that a chunk becomes.
 
     Raises:
         Invalid: there is nothing in it, or more than a record can hold.
     """
-    said: list[str] = []
-    topic, content = _text("topic", chunk.topic, said), _text("content", chunk.content, said)
-    agent = _text("agent", chunk.agent, said)
+    changes: list[str] = []
+    topic, content = _to_text("topic", chunk.topic, changes), _to_text("content", chunk.content, changes)
+    agent = _to_text("agent", chunk.agent, changes)
     data: Json = None
     if len(agent) > MAX_AUTHOR:
-        said.append(f"the agent is cut after {MAX_AUTHOR} characters, and stands whole in the data")
+        changes.append(f"the agent is cut after {MAX_AUTHOR} characters, and stands whole in the data")
         data = {"agent": agent}
     title = topic
     if len(topic) > MAX_TITLE:
-        said.append("the topic is too long for a title, and stands whole on top of the text")
+        changes.append("the topic is too long for a title, and stands whole on top of the text")
         title, content = topic[: MAX_TITLE - 1] + "…", f"{topic}\n\n{content}"
-    created, updated = _time("created_at", chunk.created_at, said), _time("updated_at", chunk.updated_at, said)
+    created, updated = (
+        _parse_time("created_at", chunk.created_at, changes),
+        _parse_time("updated_at", chunk.updated_at, changes),
+    )
     if not created and not updated:
-        said.append("it has no time, and gets that of its file")
+        changes.append("it has no time, and gets that of its file")
     draft = Draft(
         scope=MCP,
         kind=Kind.NOTE,
-        id=fit_id(chunk, said),
+        id=fit_id(chunk, changes),
         title=title,
         text=content,
         author=agent[:MAX_AUTHOR],
         data=data,
-        tags=_tags(chunk.tags, said),
-        importance=_importance(chunk.importance, said),
+        tags=_parse_tags(chunk.tags, changes),
+        importance=_parse_importance(chunk.importance, changes),
         source=SOURCE,
-        created_at=created or updated or chunk.otherwise,
-        updated_at=updated or created or chunk.otherwise,
-        expires_at=_time("expires_at", chunk.expires_at, said),
+        created_at=created or updated or chunk.fallback_time,
+        updated_at=updated or created or chunk.fallback_time,
+        expires_at=_parse_time("expires_at", chunk.expires_at, changes),
         version=1,
     )
-    return Fitted(draft, tuple(said))
+    return FittedDraft(draft, tuple(changes))
 
 
-def fit_state(state: State) -> Fitted:
+def fit_state(state: StateEntry) -> FittedDraft:
     """The state record that an entry of the state becomes.
 
     Raises:
         Invalid: its key or value is more than a record can hold.
     """
-    said: list[str] = []
-    key = _text("key", state.key, said)
-    updated = _time("updated_at", state.updated_at, said) or state.otherwise
+    changes: list[str] = []
+    key = _to_text("key", state.key, changes)
+    updated = _parse_time("updated_at", state.updated_at, changes) or state.fallback_time
     draft = Draft(
         scope=MCP,
         kind=Kind.STATE,
         key=key,
-        id=f"{SOURCE}-state-{_digest(key)}",  # the same each time, so that twice is once
-        data=_value(state.value, said),
+        id=f"{SOURCE}-state-{_hash(key)}",  # the same each time, so that twice is once
+        data=_parse_value(state.value, changes),
         source=SOURCE,
         created_at=updated,
         updated_at=updated,
         version=1,
     )
-    return Fitted(draft, tuple(said))
+    return FittedDraft(draft, tuple(changes))
 
 
-def name_of(raw: Raw) -> str:
+def render_name(raw: Raw) -> str:
     """An id or a key as it can be shown."""
-    return _text("name", raw, [])[:200]
+    return _to_text("name", raw, [])[:200]
 
 
-def peer_text(chunk: Chunk) -> str:
+def join_peer_text(chunk: Chunk) -> str:
     """The text that agent-memory-store makes a chunk's embedding of."""
-    topic, content = _text("topic", chunk.topic, []), _text("content", chunk.content, [])
-    return f"{topic} {' '.join(_tags(chunk.tags, []))} {content[:800]}".strip()
+    topic, content = _to_text("topic", chunk.topic, []), _to_text("content", chunk.content, [])
+    return f"{topic} {' '.join(_parse_tags(chunk.tags, []))} {content[:800]}".strip()
 
 
-def fit_id(chunk: Chunk, said: list[str]) -> str:
+def fit_id(chunk: Chunk, changes: list[str]) -> str:
     """The chunk's id, or one that is made of it where it cannot be a record's."""
-    given = _text("id", chunk.id, said)
+    given = _to_text("id", chunk.id, changes)
     if 0 < len(given) <= MAX_ID:
         return given
-    made = f"{SOURCE}-{_digest(given or peer_text(chunk))}"  # one without an id is known by what it says
-    said.append(f"its id is {'too long' if given else 'missing'}, and becomes {made}")
+    made = f"{SOURCE}-{_hash(given or join_peer_text(chunk))}"  # one without an id is known by what it says
+    changes.append(f"its id is {'too long' if given else 'missing'}, and becomes {made}")
     return made
 
 
-def _digest(text: str) -> str:
+def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _text(name: str, raw: Raw, said: list[str]) -> str:
+def _to_text(name: str, raw: Raw, changes: list[str]) -> str:
     """A value as text that can be stored."""
     if isinstance(raw, bytes):
         text = raw.decode("utf-8", "replace")
         if "\N{REPLACEMENT CHARACTER}" in text and text.encode() != raw:
-            said.append(f"the {name} is not UTF-8 everywhere; \N{REPLACEMENT CHARACTER} marks where")
+            changes.append(f"the {name} is not UTF-8 everywhere; \N{REPLACEMENT CHARACTER} marks where")
     else:
         text = raw or ""
-    return _storable(name, text, said)
+    return _make_storable(name, text, changes)
 
 
-def _storable(name: str, text: str, said: list[str]) -> str:
+def _make_storable(name: str, text: str, changes: list[str]) -> str:
     if "\0" in text:
-        said.append(f"NUL characters are left out of the {name}")
+        changes.append(f"NUL characters are left out of the {name}")
         text = text.replace("\0", "")
     if not text.isascii() and _HALF.search(text):
-        said.append(f"the {name} holds half a surrogate pair; \N{REPLACEMENT CHARACTER} marks where")
+        changes.append(f"the {name} holds half a surrogate pair; \N{REPLACEMENT CHARACTER} marks where")
         text = _HALF.sub("\N{REPLACEMENT CHARACTER}", text)
     return text
 
 
-def _tags(raw: Raw | list[object], said: list[str]) -> tuple[str, ...]:
+def _parse_tags(raw: Raw | list[object], changes: list[str]) -> tuple[str, ...]:
     """Tags from JSON, or from the list or the line of commas that YAML gave."""
     given: object = raw
     if isinstance(raw, bytes):
         try:
             given = json.loads(raw)
         except (ValueError, RecursionError):
-            said.append("its tags are no JSON, and left out")
+            changes.append("its tags are no JSON, and left out")
             return ()
     if isinstance(given, str):
         given = [tag.strip() for tag in given.split(",")]
     if not isinstance(given, list):
         if given is not None:
-            said.append("its tags are no list, and left out")
+            changes.append("its tags are no list, and left out")
         return ()
-    texts = [_storable("tags", str(tag), said) if isinstance(tag, str | int | float) else "" for tag in given]
+    texts = [_make_storable("tags", str(tag), changes) if isinstance(tag, str | int | float) else "" for tag in given]
     fit = list(dict.fromkeys(text for text in texts if 0 < len(text) <= MAX_TAG))
     left = [text for text in dict.fromkeys(texts) if not 0 < len(text) <= MAX_TAG] + fit[MAX_TAGS:]
     if left:
         named = ", ".join(repr(text[:40]) for text in left[:5])
-        said.append(f"{len(left):,} of its tags are left out: {named}{', …' if len(left) > 5 else ''}")
+        changes.append(f"{len(left):,} of its tags are left out: {named}{', …' if len(left) > 5 else ''}")
     return tuple(fit[:MAX_TAGS])
 
 
-def _importance(raw: Raw, said: list[str]) -> Importance:
-    text = _text("importance", raw, said)
+def _parse_importance(raw: Raw, changes: list[str]) -> Importance:
+    text = _to_text("importance", raw, changes)
     try:
         return Importance(text.strip().lower())
     except ValueError:
-        said.append(f"its importance {text[:40]!r} is none of ours, and becomes medium")
+        changes.append(f"its importance {text[:40]!r} is none of ours, and becomes medium")
         return Importance.MEDIUM
 
 
-def _time(name: str, raw: Raw, said: list[str]) -> datetime | None:
+def _parse_time(name: str, raw: Raw, changes: list[str]) -> datetime | None:
     """A time in UTC; None for none, and for what is no time."""
-    text = _text(name, raw, said).strip()
+    text = _to_text(name, raw, changes).strip()
     if not text:
         return None
     try:
@@ -187,14 +190,14 @@ def _time(name: str, raw: Raw, said: list[str]) -> datetime | None:
         moment = read if read.tzinfo else read.replace(tzinfo=UTC)
         check_time(name, moment)
     except (ValueError, OverflowError, Invalid):
-        said.append(f"its {name} {text[:40]!r} is no time that can be kept, and left out")
+        changes.append(f"its {name} {text[:40]!r} is no time that can be kept, and left out")
         return None
     return moment
 
 
-def _value(raw: Raw, said: list[str]) -> Json:
+def _parse_value(raw: Raw, changes: list[str]) -> Json:
     """A state's value from its JSON; what is none is kept as the text that it is."""
-    text = _text("value", raw, said)
+    text = _to_text("value", raw, changes)
 
     def refuse(name: str) -> Json:
         raise ValueError(f"{name} is not JSON")
@@ -202,19 +205,21 @@ def _value(raw: Raw, said: list[str]) -> Json:
     try:
         value: Json = json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError):
-        said.append("its value is no JSON, and kept as text")
+        changes.append("its value is no JSON, and kept as text")
         return text
-    return _clean(value, said, 0)
+    return _clean(value, changes, 0)
 
 
-def _clean(value: Json, said: list[str], depth: int) -> Json:
+def _clean(value: Json, changes: list[str], depth: int) -> Json:
     """JSON whose texts can all be stored."""
     if isinstance(value, str):
-        return _storable("value", value, said)
+        return _make_storable("value", value, changes)
     if depth > 100:  # far deeper than a record takes, which the draft will say
         return value
     if isinstance(value, list):
-        return [_clean(inner, said, depth + 1) for inner in value]
+        return [_clean(inner, changes, depth + 1) for inner in value]
     if isinstance(value, dict):
-        return {_storable("value", name, said): _clean(inner, said, depth + 1) for name, inner in value.items()}
+        return {
+            _make_storable("value", name, changes): _clean(inner, changes, depth + 1) for name, inner in value.items()
+        }
     return value

@@ -56,7 +56,7 @@ class Fields:
     sections: Mapping[str, str]
 
 
-def plain(text: str) -> str:
+def normalize_lines(text: str) -> str:
     """A text with lines that end as ours do."""
     return _ENDINGS.sub("\n", text) if "\r" in text else text
 
@@ -71,12 +71,12 @@ def escape_controls(text: str) -> str:
 def unescape_controls(text: str) -> str:
     """The text that `escape_controls` made this of."""
 
-    def meant(found: re.Match[str]) -> str:
+    def unescape(found: re.Match[str]) -> str:
         if not _is_control(found):
             return found[0]
         return f"&{found[1][1:]}#x{found[2]};" if found[1] else chr(int(found[2], 16))
 
-    return _REFERENCE.sub(meant, text) if "#x" in text else text
+    return _REFERENCE.sub(unescape, text) if "#x" in text else text
 
 
 def _is_control(reference: re.Match[str]) -> bool:
@@ -86,7 +86,7 @@ def _is_control(reference: re.Match[str]) -> bool:
 # Entries.
 
 
-def spans(text: str) -> list[Span]:
+def find_spans(text: str) -> list[Span]:
     """The entries of a file, in order.
 
     Raises:
@@ -108,7 +108,7 @@ def spans(text: str) -> list[Span]:
     return found
 
 
-def found(text: str, ids: Sequence[str]) -> dict[str, str]:
+def find_entries(text: str, ids: Sequence[str]) -> dict[str, str]:
     """Those of the entries that a file has, as they stand there.
 
     Raises:
@@ -116,12 +116,12 @@ def found(text: str, ids: Sequence[str]) -> dict[str, str]:
     """
     if len(ids) > FEW:
         wanted = set(ids)
-        return {each.id: text[each.start : each.end] for each in reversed(spans(text)) if each.id in wanted}
-    there = (_span(text, each) for each in ids)
+        return {each.id: text[each.start : each.end] for each in reversed(find_spans(text)) if each.id in wanted}
+    there = (_find_span(text, each) for each in ids)
     return {each.id: text[each.start : each.end] for each in there if each is not None}
 
 
-def replaced(
+def replace_entries(
     text: str, put: Mapping[str, str | None], order: Callable[[str], Any], there: Mapping[str, str] | None = None
 ) -> str:
     """A file with entries put in their places, or taken away for None; all else in it stays as it is.
@@ -141,28 +141,28 @@ def replaced(
         # As nearly always: new entries at the end of a file that may be long.
         return "".join([text, *(f"{block}\n" for block in new.values())])
     if len(put) > FEW:
-        return _all_replaced(text, put, order)
+        return _replace_all(text, put, order)
     for name, block in put.items():
-        at = _span(text, name)
+        at = _find_span(text, name)
         if at is not None:
             past = at.end + (block is None and text[at.end : at.end + 1] == "\n")
             text = text[: at.start] + (block or "") + text[past:]
         elif block is not None:
-            where = _place(text, name, order)
+            where = _find_insert_position(text, name, order)
             gap = "" if not where or text[where - 1] == "\n" else "\n"
             text = f"{text[:where]}{gap}{block}\n{text[where:]}"
     return text
 
 
-def last(content: bytes) -> str | None:
+def find_last_id(content: bytes) -> str | None:
     """The id of the entry that a file ends with; None when something else follows it."""
     start = content.rfind(b"\n<!-- /entry:")
     end = content.find(b" -->\n", start) if start >= 0 else -1
     return content[start + 13 : end].decode() if end >= 0 and end + 5 == len(content) else None
 
 
-def _all_replaced(text: str, put: Mapping[str, str | None], order: Callable[[str], Any]) -> str:
-    there = spans(text)
+def _replace_all(text: str, put: Mapping[str, str | None], order: Callable[[str], Any]) -> str:
+    there = find_spans(text)
     known = {each.id for each in there}
     new = sorted((name for name, block in put.items() if block and name not in known), key=order)
     parts: list[str] = []
@@ -182,7 +182,7 @@ def _all_replaced(text: str, put: Mapping[str, str | None], order: Callable[[str
     return "".join([*parts, *(f"{put[name]}\n" for name in new), rest])
 
 
-def _span(text: str, id: str) -> Span | None:
+def _find_span(text: str, id: str) -> Span | None:
     """One entry of a file, without looking at the others; None when it is not there, or has no end."""
     first, last = f"<!-- entry:{id} -->", f"<!-- /entry:{id} -->"
     start = text.find(first)
@@ -192,7 +192,7 @@ def _span(text: str, id: str) -> Span | None:
     return None if end < 0 else Span(id, start, end + 1 + len(last))
 
 
-def _place(text: str, id: str, order: Callable[[str], Any]) -> int:
+def _find_insert_position(text: str, id: str, order: Callable[[str], Any]) -> int:
     """Where a new entry goes."""
     last = text.rfind("\n<!-- /entry:")
     if last < 0:
@@ -201,24 +201,24 @@ def _place(text: str, id: str, order: Callable[[str], Any]) -> int:
     if order(text[last + 13 : end]) < order(id):
         line = text.find("\n", end)
         return len(text) if line < 0 else line + 1
-    return next((each.start for each in spans(text) if order(each.id) > order(id)), len(text))
+    return next((each.start for each in find_spans(text) if order(each.id) > order(id)), len(text))
 
 
-def entry(id: str, lines: Mapping[str, Json], sections: Mapping[str, str]) -> str:
+def render_entry(id: str, lines: Mapping[str, Json], sections: Mapping[str, str]) -> str:
     """An entry as it stands in a file, without a newline at its end."""
     parts = [f"## {id}\n"]
-    parts += [f"**{name}**: {_line(value)}" for name, value in lines.items()]
+    parts += [f"**{name}**: {_render_line(value)}" for name, value in lines.items()]
     for title, text in sections.items():
-        parts.append(f"\n### {title}\n{_section(text)}")
+        parts.append(f"\n### {title}\n{_escape_section(text)}")
     inside = escape_controls("\n".join(parts))
     if "entry:" in inside:
         inside = _WITHIN.sub(r"<\1\\!-- \2entry:", inside)
     return f"<!-- entry:{id} -->\n{inside}\n<!-- /entry:{id} -->"
 
 
-def fields(block: str) -> Fields:
+def parse_fields(block: str) -> Fields:
     """What the text of an entry says."""
-    block = plain(block)
+    block = normalize_lines(block)
     inside = "\n".join(line for line in block.split("\n") if not _MARKER.fullmatch(line))
     headings: list[re.Match[str]] = []
     for heading in _HEADING.finditer(inside):
@@ -226,14 +226,14 @@ def fields(block: str) -> Fields:
             headings.append(heading)
     ends = [heading.start() for heading in headings[1:]] + [len(inside)]
     sections = {
-        heading[1]: _unsafe(inside[heading.end() : end].strip("\n").rstrip())
+        heading[1]: _unescape_section(inside[heading.end() : end].strip("\n").rstrip())
         for heading, end in zip(headings, ends, strict=True)
     }
     head = inside[: headings[0].start()] if headings else inside
-    return Fields({name.strip(): _written(value) for name, value in _LINE.findall(head)}, sections)
+    return Fields({name.strip(): _parse_line(value) for name, value in _LINE.findall(head)}, sections)
 
 
-def names(written: str) -> list[str]:
+def parse_names(written: str) -> list[str]:
     """A list of names as a line holds it."""
     if written.startswith('["'):
         try:
@@ -245,16 +245,16 @@ def names(written: str) -> list[str]:
     return [each.strip() for each in written.removeprefix("[").removesuffix("]").split(",") if each.strip()]
 
 
-def _line(value: Json) -> str:
+def _render_line(value: Json) -> str:
     if isinstance(value, list):
         texts = [str(each) for each in value]
         odd = any(not text or _is_odd(text) or set(text) & set(",[]") for text in texts)
-        return _json(texts) if odd else f"[{', '.join(texts)}]"
+        return _render_json(texts) if odd else f"[{', '.join(texts)}]"
     text = "" if value is None else str(value)
-    return _json(text) if _is_odd(text) else text
+    return _render_json(text) if _is_odd(text) else text
 
 
-def _json(value: str | list[str]) -> str:
+def _render_json(value: str | list[str]) -> str:
     """JSON, which YAML is, too, in which nothing stands that cannot be seen."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
@@ -264,7 +264,7 @@ def _is_odd(text: str) -> bool:
     return text != text.strip() or text.startswith('"') or not text.isprintable()
 
 
-def _written(value: str) -> str:
+def _parse_line(value: str) -> str:
     value = unescape_controls(value)
     value = _WITHIN_SAFE.sub(r"<\1!-- \2entry:", value)
     if value.startswith('"') and value.endswith('"'):
@@ -276,12 +276,12 @@ def _written(value: str) -> str:
     return value
 
 
-def _section(text: str) -> str:
-    safe = plain(text).strip("\n").rstrip()
+def _escape_section(text: str) -> str:
+    safe = normalize_lines(text).strip("\n").rstrip()
     return _HEADING_LIKE.sub(r"\\\g<0>", safe) if "### " in safe else safe
 
 
-def _unsafe(text: str) -> str:
+def _unescape_section(text: str) -> str:
     if "### " in text:
         text = _HEADING_SAFE.sub(r"\1", text)
     text = unescape_controls(text)
@@ -291,12 +291,12 @@ def _unsafe(text: str) -> str:
 # Front matter.
 
 
-def front(values: Mapping[str, Json]) -> str:
+def render_front_matter(values: Mapping[str, Json]) -> str:
     """Front matter, one name to a line. (YAML, written by hand: a library takes longer than all else together.)"""
-    return "".join(["---\n", *(line + "\n" for line in _mapping(values, "")), "---\n"])
+    return "".join(["---\n", *(line + "\n" for line in _render_mapping(values, "")), "---\n"])
 
 
-def divided(text: str) -> tuple[dict[str, Any], str]:
+def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     """What the front matter of a file says, and what follows it; nothing when it has none.
 
     Raises:
@@ -305,10 +305,10 @@ def divided(text: str) -> tuple[dict[str, Any], str]:
     found = _FRONT.match(text)
     if found is None:
         return {}, text.removeprefix("\ufeff")
-    return _read(found[1] or ""), text[found.end() :]
+    return _parse_yaml(found[1] or ""), text[found.end() :]
 
 
-def _read(written: str) -> dict[str, Any]:
+def _parse_yaml(written: str) -> dict[str, Any]:
     import yaml
 
     if len(written) > MAX_FRONT:
@@ -321,7 +321,7 @@ def _read(written: str) -> dict[str, Any]:
             if isinstance(event, yaml.AliasEvent) or depth > MAX_DATA_DEPTH:
                 raise Invalid("file", "its front matter has names for parts, or too many levels")
         # A time is the text that it is.
-        values = yaml.load(written, Loader=_loader())  # noqa: S506  # a safe loader that knows no times
+        values = yaml.load(written, Loader=_make_loader())  # noqa: S506  # a safe loader that knows no times
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise Invalid("file", f"its front matter is not YAML ({' '.join(str(error).split())})") from None
     if values is None:
@@ -331,7 +331,7 @@ def _read(written: str) -> dict[str, Any]:
     return values
 
 
-def _loader() -> Any:
+def _make_loader() -> Any:
     import yaml
 
     class Timeless(yaml.SafeLoader):
@@ -344,37 +344,37 @@ def _loader() -> Any:
     return Timeless
 
 
-def _mapping(values: Mapping[str, Json], indent: str) -> list[str]:
+def _render_mapping(values: Mapping[str, Json], indent: str) -> list[str]:
     lines: list[str] = []
     for name, value in values.items():
-        head = f"{indent}{_scalar(name)}:"
+        head = f"{indent}{_render_scalar(name)}:"
         if isinstance(value, dict) and value:
-            lines += [head, *_mapping(value, f"{indent}  ")]
+            lines += [head, *_render_mapping(value, f"{indent}  ")]
         elif isinstance(value, list) and value:
-            lines += [head, *_listing(value, indent)]
+            lines += [head, *_render_list(value, indent)]
         else:
-            lines.append(f"{head} {_scalar(value)}")
+            lines.append(f"{head} {_render_scalar(value)}")
     return lines
 
 
-def _listing(values: Sequence[Json], indent: str) -> list[str]:
+def _render_list(values: Sequence[Json], indent: str) -> list[str]:
     lines: list[str] = []
     for value in values:
         if isinstance(value, dict) and value:
-            inner = _mapping(value, f"{indent}  ")
+            inner = _render_mapping(value, f"{indent}  ")
             lines += [f"{indent}- {inner[0].lstrip()}", *inner[1:]]
         elif isinstance(value, list) and value:
-            lines += [f"{indent}-", *_listing(value, f"{indent}  ")]
+            lines += [f"{indent}-", *_render_list(value, f"{indent}  ")]
         else:
-            lines.append(f"{indent}- {_scalar(value)}")
+            lines.append(f"{indent}- {_render_scalar(value)}")
     return lines
 
 
-def _scalar(value: Json) -> str:
+def _render_scalar(value: Json) -> str:
     if isinstance(value, str):
         if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
             return value
-        return _json(value)
+        return _render_json(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .agent_memory_files import DIMENSIONS, Chunk
-from .conversion import peer_text
+from .conversion import join_peer_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 LIKE = 0.9  # the least median cosine with which vectors count as made by the same model
 
 
-def unlike(embedder: Embedder, samples: Sequence[Chunk]) -> str:
+def find_difference(embedder: Embedder, samples: Sequence[Chunk]) -> str:
     """Why the samples' vectors are not such as this embedder makes; empty if they are."""
     import numpy as np
 
     if embedder.dimensions != DIMENSIONS:
         return f"they have {DIMENSIONS} numbers, and those of {embedder.id} have {embedder.dimensions}"
-    pairs = [(chunk, vector) for chunk in samples if (vector := vector_of(chunk.embedding or b"")) is not None]
+    pairs = [(chunk, vector) for chunk in samples if (vector := decode_vector(chunk.embedding or b"")) is not None]
     if not pairs:
         return "those looked at are all zero or no numbers"
-    made = embedder.embed([peer_text(chunk) for chunk, _ in pairs])
+    made = embedder.embed([join_peer_text(chunk) for chunk, _ in pairs])
     cosine = float(np.median([made[row] @ vector for row, (_, vector) in enumerate(pairs)]))
     return "" if cosine >= LIKE else f"they are unlike those of {embedder.id} (the median cosine is {cosine:.2f})"
 
 
-def vector_of(blob: bytes) -> NDArray[np.float32] | None:
+def decode_vector(blob: bytes) -> NDArray[np.float32] | None:
     """The vector in an embedding, of length one; None for what has no direction."""
     import numpy as np
 

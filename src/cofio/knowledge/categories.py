@@ -151,7 +151,8 @@ def choose_category(title: str, topics: Sequence[Topic]) -> str:
     named = set(words("\n".join([title, *(topic.name for topic in topics)])[:READ]))
     said = set(words("".join(topic.content for topic in topics[:50])[:READ]))
     scores = {
-        category: NAMED * len(terms & named) + len(terms & (said - named)) for category, terms in _vocabulary().items()
+        category: NAMED * len(terms & named) + len(terms & (said - named))
+        for category, terms in _build_vocabulary().items()
     }
     best, second, *_ = sorted(scores.values(), reverse=True)
     if best < ENOUGH or best == second:
@@ -160,5 +161,5 @@ def choose_category(title: str, topics: Sequence[Topic]) -> str:
 
 
 @cache
-def _vocabulary() -> dict[str, frozenset[str]]:
+def _build_vocabulary() -> dict[str, frozenset[str]]:
     return {each.id: frozenset(words(each.terms)) for each in CATEGORIES if each.terms}

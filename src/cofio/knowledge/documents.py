@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from ..content import Outline, Reading
-from ..conversations.conversations import Place
+from ..content import ContentReader, Outline
+from ..conversations.conversations import Project
 from ..conversations.message_records import fields
-from ..conversations.retrieval import Answer, Asked, Found, score
+from ..conversations.retrieval import Answer, MemoryHit, MemoryQuery, score
 from ..engine.engine import Engine
 from ..secrets.policy import Door, admit, admit_draft
 from ..secrets.scanner import find_secret
@@ -49,7 +49,7 @@ Sort: TypeAlias = Literal["created_at", "updated_at", "title"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredDocument:
     """A document as it was just stored, and what its sender should know about it."""
 
     record: Record
@@ -60,18 +60,18 @@ class Documents:
     """The documents of one store."""
 
     def __init__(
-        self, engine: Engine, reading: Reading | None = None, *, door: Door = "rest",
+        self, engine: Engine, reading: ContentReader | None = None, *, door: Door = "rest",
         summariser: Summariser | None = None,
     ) -> None:  # fmt: skip
         """`door` says what becomes of secrets; `summariser` is a model, if there is one."""
         self.engine = engine
-        self._reading = reading or Reading()
+        self._reading = reading or ContentReader()
         self._door = door
         self._summariser = summariser
 
     # Changing.
 
-    def add(self, place: Place, upload: Upload) -> Stored:
+    def add(self, place: Project, upload: Upload) -> StoredDocument:
         """Take in a file as a new document: all of it, or nothing.
 
         Raises:
@@ -83,17 +83,17 @@ class Documents:
         same = self._same_file(place, made.digest)
         for _ in range(TRIES):
             known = f"d_{secrets.token_hex(8)}"
-            changes = made.changes(place, known, self._admitted)
+            changes = made.changes(place, known, self._admit)
             try:
                 record = self.engine.apply(changes.all)[0]
             except Conflict:  # the id is taken
                 continue
             assert isinstance(record, Record)
             twice = (f"the same file is here already, as the document {same.id}",) if same is not None else ()
-            return Stored(record=record, notes=(*made.notes, *changes.notes, *twice))
+            return StoredDocument(record=record, notes=(*made.notes, *changes.notes, *twice))
         raise Unavailable("no id was free for the document; try again")
 
-    def replace(self, place: Place, known: str, upload: Upload) -> Stored:
+    def replace(self, place: Project, known: str, upload: Upload) -> StoredDocument:
         """Put a file in a document's place, under its id: all of it, or the document stays as it was.
 
         A category that was given by hand stays, unless there is another in its place.
@@ -106,7 +106,7 @@ class Documents:
         kept = cast(str, data["category_id"]) if data.get("category_by") == "hand" else None
         made = self._make(upload, upload.category or kept)
         for _ in range(TRIES):
-            changes = made.changes(place, known, self._admitted)
+            changes = made.changes(place, known, self._admit)
             draft = changes.document
             edit = Edit(
                 id=known, fields={"title": draft.title, "text": draft.text, "data": draft.data},
@@ -118,11 +118,11 @@ class Documents:
                 before = self.read(place, known)
                 continue
             assert isinstance(record, Record)
-            return Stored(record=record, notes=(*made.notes, *changes.notes))
-        raise _busy()
+            return StoredDocument(record=record, notes=(*made.notes, *changes.notes))
+        raise _make_busy()
 
     def edit(
-        self, place: Place, known: str, *, title: str | None = None, category: str | None = None
+        self, place: Project, known: str, *, title: str | None = None, category: str | None = None
     ) -> tuple[Record, Names]:
         """Give a document another title or category; the document, and what has changed of it.
 
@@ -138,8 +138,8 @@ class Documents:
             before = self.read(place, known)
             changed: Names = []
             data = dict(fields(before))
-            draft = replace(_draft_of(before), title=before.title if title is None else title)
-            draft = self._admitted(draft)
+            draft = replace(_build_draft(before), title=before.title if title is None else title)
+            draft = self._admit(draft)
             if draft.title != before.title:
                 changed.append("title")
             if category is not None and category != data["category_id"]:
@@ -161,9 +161,9 @@ class Documents:
                 continue
             assert isinstance(record, Record)
             return record, changed
-        raise _busy()
+        raise _make_busy()
 
-    def delete(self, place: Place, known: str) -> int | None:
+    def delete(self, place: Project, known: str) -> int | None:
         """Forget a document with its topics and its file; how many topics it had, None when there was no such one."""
         for _ in range(TRIES):
             try:
@@ -176,11 +176,11 @@ class Documents:
             except Conflict:
                 continue
             return cast(int, fields(before)["topic_count"])
-        raise _busy()
+        raise _make_busy()
 
     # Reading.
 
-    def read(self, place: Place, known: str) -> Record:
+    def read(self, place: Project, known: str) -> Record:
         """A document's record.
 
         Raises:
@@ -191,14 +191,14 @@ class Documents:
             raise NotFound(known)
         return found
 
-    def find(self, place: Place, beginning: str, *, limit: int = 10) -> Records:
+    def find(self, place: Project, beginning: str, *, limit: int = 10) -> Records:
         """The project's documents whose ids begin so."""
         within = AllOf(Where("id", ">=", beginning), Where("id", "<", f"{beginning}\uffff"))
         return self.engine.list(
             get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
         )
 
-    def read_whole(self, place: Place, known: str) -> tuple[Record, Records]:
+    def read_whole(self, place: Project, known: str) -> tuple[Record, Records]:
         """A document's record and its topics, in its order, as of one moment.
 
         Raises:
@@ -207,7 +207,7 @@ class Documents:
         record, topics = self._read_with(place, known, Kind.TOPIC)
         return record, sorted(topics, key=lambda topic: topic.position or 0)
 
-    def read_topic(self, place: Place, known: str) -> tuple[Record, Record]:
+    def read_topic(self, place: Project, known: str) -> tuple[Record, Record]:
         """A topic's record and that of its document.
 
         Raises:
@@ -219,11 +219,11 @@ class Documents:
         return found, self.read(place, found.scope.names[-1])
 
     def list(
-        self, place: Place, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
+        self, place: Project, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
         limit: int = 20, offset: int = 0,
     ) -> tuple[Records, int]:  # fmt: skip
         """A page of the project's documents, and how many there are; by title, `newest` is from Z to A."""
-        scope, wanted = get_documents_scope(place), _in_category(category)
+        scope, wanted = get_documents_scope(place), _filter_category(category)
         total = self.engine.count(scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted)
         if sort != "title":
             order: Literal["created", "changed"] = "created" if sort == "created_at" else "changed"
@@ -234,14 +234,14 @@ class Documents:
         every = sorted(self._all(place, wanted), key=lambda each: (each.title.casefold(), each.id), reverse=newest)
         return every[offset : offset + limit], total
 
-    def count_categories(self, place: Place) -> Counts:
+    def count_categories(self, place: Project) -> Counts:
         """Every category with the number of its documents: those there are from the start, then those made by use."""
         counts = Counter(str(fields(each)["category_id"]) for each in self._all(place, None))
         known = [each.id for each in CATEGORIES]
         own = [Category(name, "", "") for name in sorted(set(counts) - set(known))]
         return [(each, counts[each.id]) for each in (*CATEGORIES, *own)]
 
-    def read_original(self, place: Place, known: str) -> Original:
+    def read_original(self, place: Project, known: str) -> Original:
         """The file that a document was made of.
 
         Raises:
@@ -254,7 +254,7 @@ class Documents:
             raise NotFound(known)
         return Original(data=data, name=str(fields(record)["source_name"] or known), mime=str(described["mime"]))
 
-    def search(self, place: Place, asked: Asked) -> Answer:
+    def search(self, place: Project, asked: MemoryQuery) -> Answer:
         """The topics of all documents that answer, best first; one that is nothing but a heading answers nothing."""
         # Left out here, of more than is asked for: a filter on their data would cost a search ten times as much.
         page = self.engine.search(
@@ -263,13 +263,13 @@ class Documents:
                 limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
-        found = [Found(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
+        found = [MemoryHit(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
         is_near = any(not fields(hit.record).get("bare") for hit in page.near)
         return Answer(found[: asked.limit], page.degraded, is_near)
 
     # How it is done.
 
-    def _read_with(self, place: Place, known: str, kind: Kind) -> tuple[Record, Records]:
+    def _read_with(self, place: Project, known: str, kind: Kind) -> tuple[Record, Records]:
         """A document's record and what it has of a kind, as of one moment."""
         record = self.read(place, known)
         for _ in range(TRIES):
@@ -278,9 +278,9 @@ class Documents:
             if again.version == record.version:
                 return record, found
             record = again
-        raise _busy()
+        raise _make_busy()
 
-    def _all(self, place: Place, wanted: Filter | None) -> Iterator[Record]:
+    def _all(self, place: Project, wanted: Filter | None) -> Iterator[Record]:
         for start in range(0, 2**53, MAX_LIST):
             page = self.engine.list(
                 get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST,
@@ -290,17 +290,17 @@ class Documents:
             if len(page) < MAX_LIST:
                 return
 
-    def _same_file(self, place: Place, digest: str) -> Record | None:
+    def _same_file(self, place: Project, digest: str) -> Record | None:
         same = Where(("data", "original", "sha256"), "=", digest)
         found = self.engine.list(get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
         return found[0] if found else None
 
-    def _admitted(self, draft: Draft) -> Draft:
+    def _admit(self, draft: Draft) -> Draft:
         return admit_draft(self._door, draft, allow=self.engine.settings.allow_secrets)
 
     def _make(self, upload: Upload, category: str | None) -> PreparedDocument:
         """Read a file, divide it, and find words for it; nothing is stored yet."""
-        read = self._reading.outline(upload.data, name=upload.name, mime=upload.mime)
+        read = self._reading.read_outline(upload.data, name=upload.name, mime=upload.mime)
         outline = self._admit_outline(read)
         topics = divide_document(outline, upload.title)
         by_model = ModelSummary()
@@ -318,7 +318,7 @@ class Documents:
         return PreparedDocument(
             upload=upload, topics=topics, by_model=by_model, category=chosen, category_by=by,
             digest=digest_file(upload.data),
-            unkept=UNSAFE_FILE if outline is not read else self._find_why_unkept(upload), notes=tuple(notes),
+            omission=UNSAFE_FILE if outline is not read else self._find_omission(upload), notes=tuple(notes),
         )  # fmt: skip
 
     def _admit_outline(self, outline: Outline) -> Outline:
@@ -327,7 +327,7 @@ class Documents:
         same = admit(self._door, given, allow=self.engine.settings.allow_secrets) is given
         return outline if same else mask_outline(outline)
 
-    def _find_why_unkept(self, upload: Upload) -> str:
+    def _find_omission(self, upload: Upload) -> str:
         """Why a file is not to be kept; a secret may also be where its reader does not look, as in a comment."""
         if self.engine.settings.allow_secrets:
             return ""
@@ -339,16 +339,16 @@ class Documents:
         return UNSAFE_FILE if find_secret(text) is not None else ""
 
 
-def _busy() -> Unavailable:
+def _make_busy() -> Unavailable:
     sentence = "too many are changing this document at once; try again"
     return Unavailable(sentence, public=sentence)
 
 
-def _in_category(category: str | None) -> Filter | None:
+def _filter_category(category: str | None) -> Filter | None:
     return None if category is None else Where("data.category_id", "=", category)
 
 
-def _draft_of(record: Record) -> Draft:
+def _build_draft(record: Record) -> Draft:
     return Draft(scope=record.scope, kind=record.kind, id=record.id, title=record.title, text=record.text)
 
 

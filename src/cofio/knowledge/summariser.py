@@ -51,19 +51,19 @@ class ModelSummariser:
                 break
         if not told:
             return ModelSummary()
-        entries = [(topic, entry) for shown, answer in told for topic, entry in _matched(shown, answer["topics"])]
+        entries = [(topic, entry) for shown, answer in told for topic, entry in _match_entries(shown, answer["topics"])]
         return ModelSummary(
-            summary=shorten(_line(told[0][1]["summary"]), LONGEST_SUMMARY),
-            category=_line(told[0][1]["category"]),
+            summary=shorten(_join_spaces(told[0][1]["summary"]), LONGEST_SUMMARY),
+            category=_join_spaces(told[0][1]["category"]),
             summaries={
-                topic.index: shorten(_line(entry["summary"]), LONGEST_TOPIC_SUMMARY) for topic, entry in entries
+                topic.index: shorten(_join_spaces(entry["summary"]), LONGEST_TOPIC_SUMMARY) for topic, entry in entries
             },
             names={
-                topic.index: shorten(_line(entry["name"]), LONGEST_LINE)
+                topic.index: shorten(_join_spaces(entry["name"]), LONGEST_LINE)
                 for topic, entry in entries
                 if not topic.headed and any(map(str.isalnum, entry["name"]))
             },
-            labels={topic.index: _labels(entry["labels"]) for topic, entry in entries},
+            labels={topic.index: _clean_labels(entry["labels"]) for topic, entry in entries},
         )
 
     def _ask(self, title: str, texts: Sequence[str], categories: Sequence[Category]) -> Mapping[str, Any]:
@@ -88,20 +88,22 @@ def _render_topics(topics: Sequence[Topic]) -> dict[int, str]:
     return shown
 
 
-def _matched(shown: Sequence[Topic], entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Topic, Mapping[str, Any]]]:
+def _match_entries(
+    shown: Sequence[Topic], entries: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Topic, Mapping[str, Any]]]:
     """Each entry with the topic that it names; numbers that do not exist, and those that come again, are dropped."""
     seen: set[int] = set()
     for entry in entries:
         number = entry["topic"]
-        if 1 <= number <= len(shown) and number not in seen and _line(entry["summary"]):
+        if 1 <= number <= len(shown) and number not in seen and _join_spaces(entry["summary"]):
             seen.add(number)
             yield shown[number - 1], entry
 
 
-def _labels(told: Sequence[str]) -> tuple[str, ...]:
-    lines = (shorten(_line(each), LONGEST_LABEL) for each in told)
+def _clean_labels(told: Sequence[str]) -> tuple[str, ...]:
+    lines = (shorten(_join_spaces(each), LONGEST_LABEL) for each in told)
     return tuple(dict.fromkeys(line for line in lines if line))[:MOST_LABELS]
 
 
-def _line(text: str) -> str:
+def _join_spaces(text: str) -> str:
     return " ".join(text.replace("\0", "").split())

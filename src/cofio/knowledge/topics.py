@@ -58,13 +58,13 @@ def mask_outline(outline: Outline) -> Outline:
     for heading, start in zip(outline.headings, starts, strict=True):
         if start and text[start - 1] != "\n":
             continue  # its line was inside of a secret
-        line = _line_at(text, start)
-        changed = line != _line_at(outline.text, heading.start)
+        line = _get_line(text, start)
+        changed = line != _get_line(outline.text, heading.start)
         headings.append(heading._replace(start=start, title=line.strip("# \t") if changed else heading.title))
     return Outline(text, tuple(headings))
 
 
-def _line_at(text: str, start: int) -> str:
+def _get_line(text: str, start: int) -> str:
     end = text.find("\n", start)
     return text[start:] if end < 0 else text[start:end]
 
@@ -73,9 +73,9 @@ def divide_document(outline: Outline, title: str) -> list[Topic]:
     """The topics of a document of this title, in its order; their contents one after the other are its text."""
     topics: list[Topic] = []
     open_: list[tuple[int, Topic]] = []
-    headings = _counted(outline.headings)
-    own = _own_heading(headings, title)
-    for heading, content in _sections(outline.text, headings):
+    headings = _select_headings(outline.headings)
+    own = _find_own_heading(headings, title)
+    for heading, content in _split_sections(outline.text, headings):
         pieces = divide_text(content)
         if heading is None:
             for piece in pieces:
@@ -107,7 +107,7 @@ def _append(topics: list[Topic], parent: Topic | None, name: str, content: str) 
     return topic
 
 
-def _counted(headings: Sequence[Heading]) -> list[Heading]:
+def _select_headings(headings: Sequence[Heading]) -> list[Heading]:
     """The headings that become topics: all, or where there are too many those of the upper levels."""
     counts = Counter(heading.level for heading in headings)
     total, deepest = 0, 0
@@ -119,16 +119,16 @@ def _counted(headings: Sequence[Heading]) -> list[Heading]:
     return [heading for heading in headings if heading.level <= deepest]
 
 
-def _own_heading(headings: Sequence[Heading], title: str) -> Heading | None:
+def _find_own_heading(headings: Sequence[Heading], title: str) -> Heading | None:
     """The heading that stands over all the others and says the document's title again: no step of a path."""
     if not headings:
         return None
     first = headings[0]
     alone = all(heading.level > first.level for heading in headings[1:])
-    return first if alone and plain_heading(first.title).casefold() == _line(title).casefold() else None
+    return first if alone and plain_heading(first.title).casefold() == _join_spaces(title).casefold() else None
 
 
-def _sections(text: str, headings: Sequence[Heading]) -> list[tuple[Heading | None, str]]:
+def _split_sections(text: str, headings: Sequence[Heading]) -> list[tuple[Heading | None, str]]:
     """The text cut before each heading; what comes before the first has none, unless it is blank."""
     starts = [heading.start for heading in headings]
     ends = [*starts[1:], len(text)] if starts else []
@@ -144,13 +144,13 @@ def divide_text(text: str) -> list[str]:
     pieces = []
     at = 0
     while len(text) - at > LONGEST:
-        cut = _cut(text, at)
+        cut = _find_cut(text, at)
         pieces.append(text[at:cut])
         at = cut
     return [*pieces, text[at:]]
 
 
-def _cut(text: str, at: int) -> int:
+def _find_cut(text: str, at: int) -> int:
     """Where the piece that begins at `at` ends: in the second half of what it may have, as late as it can."""
     first, last = at + PIECE // 2, at + PIECE
     for end in ("\n\n", "\n"):
@@ -165,7 +165,7 @@ def _cut(text: str, at: int) -> int:
 
 def plain_heading(title: str) -> str:
     """What a heading says, without the markup in it."""
-    return shorten(_line(plain_markup(_ANCHOR.sub("", title[: 10 * LONGEST_NAME]))), LONGEST_NAME)
+    return shorten(_join_spaces(plain_markup(_ANCHOR.sub("", title[: 10 * LONGEST_NAME]))), LONGEST_NAME)
 
 
 def plain_markup(text: str) -> str:
@@ -177,7 +177,7 @@ def plain_markup(text: str) -> str:
 def name_text(text: str) -> str:
     """A name for a text that has none: how it begins; empty when it says nothing."""
     for line in text.split("\n"):
-        bare = _line(_BULLET.sub("", line[:1000], count=1)).strip("| ")
+        bare = _join_spaces(_BULLET.sub("", line[:1000], count=1)).strip("| ")
         if not bare.startswith(("```", "~~~")) and any(map(str.isalnum, bare)):
             return shorten(plain_heading(bare), LONGEST_LINE)
     return ""
@@ -191,5 +191,5 @@ def shorten(line: str, limit: int) -> str:
     return (cut[: cut.rfind(" ", limit // 2)] if " " in cut[limit // 2 :] else cut).rstrip() + "…"
 
 
-def _line(text: str) -> str:
+def _join_spaces(text: str) -> str:
     return " ".join(text.split())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
-from ..conversations.conversations import Place
+from ..conversations.conversations import Project
 from ..conversations.message_records import fields
 from ..values.changes import Change, Put
 from ..values.errors import Invalid
@@ -42,7 +42,7 @@ class Upload:
             check_category(self.category)
         if self.source_type is not None:
             check_text("source_type", self.source_type, MAX_SOURCE_TYPE)
-        object.__setattr__(self, "name", _file_name(self.name))
+        object.__setattr__(self, "name", _clean_file_name(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,17 +88,17 @@ class PreparedDocument:
     category: str
     category_by: str
     digest: str
-    unkept: str
+    omission: str
     """Why the file itself is not to be kept; empty when it is."""
     notes: tuple[str, ...]
 
-    def changes(self, place: Place, known: str, admitted: Admit) -> DocumentChanges:
+    def changes(self, place: Project, known: str, admitted: Admit) -> DocumentChanges:
         """The changes that store it under an id, with secrets handled as the door does."""
         upload, below = self.upload, get_documents_scope(place) / known
-        drafts = [self._topic(below, known, topic) for topic in self.topics]
+        drafts = [self._build_topic(below, known, topic) for topic in self.topics]
         kept = [admitted(draft) for draft in drafts]
         masked = any(draft is not before for draft, before in zip(kept, drafts, strict=True))
-        unkept = self.unkept or (UNSAFE_FILE if masked else "")
+        unkept = self.omission or (UNSAFE_FILE if masked else "")
         original = None if unkept else describe_original(upload.data, upload.mime or "application/octet-stream")
         document = Draft(
             scope=get_documents_scope(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
@@ -116,7 +116,7 @@ class PreparedDocument:
             rest += [Put(draft=draft, how="key") for draft in split_original(below, upload.data, SOURCE)]
         return DocumentChanges(document, rest, (unkept,) if unkept else ())
 
-    def _topic(self, scope: Scope, known: str, topic: Topic) -> Draft:
+    def _build_topic(self, scope: Scope, known: str, topic: Topic) -> Draft:
         data: dict[str, Json] = {
             "doc_id": known, "path": list(topic.path), "parent": topic.parent, "children": [*topic.children],
         }  # fmt: skip
@@ -168,7 +168,7 @@ def check_category(name: str) -> None:
         raise Invalid("category_id", "is blank, or holds characters that cannot be printed")
 
 
-def get_documents_scope(place: Place) -> Scope:
+def get_documents_scope(place: Project) -> Scope:
     """Where the documents of a project are; the topics of each are under it."""
     return place.scope / "knowledge"
 
@@ -178,7 +178,7 @@ def join_topic_title(title: str, path: Iterable[str]) -> str:
     return PATH.join([title, *path])[:MAX_TITLE]
 
 
-def _file_name(name: str) -> str:
+def _clean_file_name(name: str) -> str:
     """The last part of a file's name, without what no name should hold."""
     last = name.replace("\\", "/").rpartition("/")[2]
     last = "".join(letter for letter in last if letter.isprintable()).strip()

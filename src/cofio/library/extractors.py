@@ -132,7 +132,7 @@ def llm_extractor(
 
 
 def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -> list[Memory]:
-    from ..extract.rules.lines import clean, cut, masked
+    from ..extract.rules.lines import clean, cut, mask_line
     from ..llm.prompts.loader import fenced
     from ..llm.shapes import one, several, text
     from ..llm.slugs import make_slug
@@ -141,7 +141,7 @@ def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -
     spoken = [each for each in messages if each.role in (Role.USER, Role.ASSISTANT) and each.content]
     if not any(message.role == Role.USER for message in spoken):
         return []
-    bodies = fit([masked(clean(message.content or "")) for message in spoken], _TOLD)
+    bodies = fit([mask_line(clean(message.content or "")) for message in spoken], _TOLD)
     pairs = zip(spoken, bodies, strict=True)
     told = "\n".join(f"{message.role.value}: {body}".replace("\n", "\n  ") for message, body in pairs)
     facts = [" ".join(clean(f"{each.type.value} {each.key}: {each.content}").split()) for each in known]
@@ -161,7 +161,7 @@ def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -
     keys = {(each.type.value, each.key) for each in known}
     found = []
     for each in answer["memories"][:_MOST]:
-        content = cut(" ".join(masked(each["content"]).split()), _FACT)
+        content = cut(" ".join(mask_line(each["content"]).split()), _FACT)
         key = each["key"] if (each["type"], each["key"]) in keys else make_slug(each["key"], 80).replace("-", "_")
         found.append(Memory(each["type"], key or _digest(content), content, {"source": f"llm:{model.name}"}))
     return found

@@ -9,9 +9,9 @@ from datetime import tzinfo
 from typing import Any
 
 from ..extract.extractor import Case, Entry, Episode, Extraction, Fact, Message, Recalled, Skill
-from ..extract.rules.dates import dated
-from ..extract.rules.lines import cut, masked
-from ..extract.rules.speakers import called
+from ..extract.rules.lines import cut, mask_line
+from ..extract.rules.messages.speakers import get_name
+from ..extract.rules.narration.dates import add_dates
 from ..values.records import Json
 from .answers import CASE, EPISODE, PROFILE, QUERIES, RERANK, SKILL, SUFFICIENCY
 from .client import Chances, Model
@@ -93,8 +93,8 @@ class ModelExtractor:
         told = self._model.ask(*prompt, schema=SKILL, name="skill")
         return Skill(
             name=make_slug(told["name"], LONGEST_NAME) or found.name,
-            description=cut(_join_lines(masked(told["description"])), LONGEST_DESCRIPTION),
-            content=masked(told["content"])[:LONGEST_SKILL],
+            description=cut(_join_lines(mask_line(told["description"])), LONGEST_DESCRIPTION),
+            content=mask_line(told["content"])[:LONGEST_SKILL],
             confidence=found.confidence,
             maturity=found.maturity,
         )
@@ -157,7 +157,7 @@ class ModelExtractor:
         prompt = self._prompts.fill(
             "profile",
             conversation=fenced(talk.text),
-            person=json.dumps(called(said[0]), ensure_ascii=False),
+            person=json.dumps(get_name(said[0]), ensure_ascii=False),
             items=fenced(render_items(known)),
         )
         told = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
@@ -174,11 +174,11 @@ class ModelExtractor:
             *self._prompts.fill("case", run=fenced(render_run([each for each in messages if each.id in of_run]))),
             schema=CASE, name="case", chances=chances,
         )  # fmt: skip
-        insight = cut(_join_lines(masked(told["insight"] or "")), LONGEST_INSIGHT)
+        insight = cut(_join_lines(mask_line(told["insight"] or "")), LONGEST_INSIGHT)
         return replace(
             found,
-            intent=cut(_join_lines(masked(told["intent"])), LONGEST_INTENT),
-            approach=masked(told["approach"])[:LONGEST_APPROACH],
+            intent=cut(_join_lines(mask_line(told["intent"])), LONGEST_INTENT),
+            approach=mask_line(told["approach"])[:LONGEST_APPROACH],
             insight=insight or None,
             quality=round(min(1.0, max(0.0, told["quality"])), 2),
         )
@@ -221,7 +221,7 @@ def _make_facts(
             continue
         first = sources[0]
         plain = _join_lines(each["text"])
-        text = cut(dated(plain, first.at.astimezone(zone)), LONGEST_FACT)
+        text = cut(add_dates(plain, first.at.astimezone(zone)), LONGEST_FACT)
         if recalled(plain) or recalled(text) or not any(letter.isalnum() for letter in text):
             continue
         fact = Fact(text=text, speaker=first.sender, at=first.at, messages=tuple(message.id for message in sources))

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from ..extract.extractor import Case, Message, Recalled, Skill
-from ..extract.rules.dates import day
 from ..extract.rules.lexicon import WEEKDAYS
-from ..extract.rules.lines import clean, masked
-from ..extract.rules.sentences import sentences
-from ..extract.rules.speakers import called
+from ..extract.rules.lines import clean, mask_line
+from ..extract.rules.messages.sentences import read_sentences
+from ..extract.rules.messages.speakers import get_name
+from ..extract.rules.narration.dates import format_day
 from .token_counts import fit, trim
 
 MOST = 24_000
@@ -40,7 +40,10 @@ def render_conversation(messages: Sequence[Message], zone: tzinfo, recalled: Rec
             numbers.append(number)
             at = message.at.astimezone(zone)
             heads.append(
-                (f"== {WEEKDAYS[at.weekday()].title()}, {day(at)}", f"[{number}] {at:%H:%M} {_name_speaker(message)}")
+                (
+                    f"== {WEEKDAYS[at.weekday()].title()}, {format_day(at)}",
+                    f"[{number}] {at:%H:%M} {_name_speaker(message)}",
+                )
             )
             bodies.append(body)
     lines: list[str] = []
@@ -96,17 +99,17 @@ def render_numbered(texts: Sequence[str], most: int = MOST) -> str:
 def _render_message(message: Message, recalled: Recalled) -> str:
     if message.role == "tool":
         return trim(_mask(message.text), _BACKGROUND)
-    parts = [masked(sentence.text) for sentence in sentences(clean(message.text), recalled)]
+    parts = [mask_line(sentence.text) for sentence in read_sentences(clean(message.text), recalled)]
     calls = [f"(calls {call.name}: {_mask(call.arguments)})" for call in message.calls]
     return "\n".join([*parts, *(trim(call, _BACKGROUND) for call in calls)])
 
 
 def _name_speaker(message: Message) -> str:
-    return f"{called(message)} (a tool's result)" if message.role == "tool" else called(message)
+    return f"{get_name(message)} (a tool's result)" if message.role == "tool" else get_name(message)
 
 
 def _mask(text: str) -> str:
-    return masked(clean(text)).strip()
+    return mask_line(clean(text)).strip()
 
 
 def _indent(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from unicodedata import normalize
 
-from .shapes import Span
+from .patterns import Span
 
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -18,7 +18,7 @@ _FAR = "\U0001d400-\U0001d7ff\U000e0000-\U000e0fff"
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedText:
     """A text without disguises, and where each part of it stood."""
 
     text: str
@@ -28,31 +28,31 @@ class Folded:
 
     def restore(self, span: Span) -> Span:
         """Where a span stands in the original, with the disguises within it."""
-        return Span(self._place(span.start), self._place(span.end - 1) + 1, span.what)
+        return Span(self._restore_offset(span.start), self._restore_offset(span.end - 1) + 1, span.what)
 
-    def _place(self, at: int) -> int:
+    def _restore_offset(self, at: int) -> int:
         return at + self._shifts[bisect_right(self._starts, at) - 1]
 
 
-def fold(text: str) -> Folded | None:
+def fold(text: str) -> FoldedText | None:
     """The text in plain letters, without what cannot be seen; None when it is so already."""
-    if text.isascii() or not _disguises().search(text):
+    if text.isascii() or not _compile_disguises().search(text):
         return None
     parts: list[str] = []
     starts, shifts, at, length = [0], [0], 0, 0
-    for found in _disguises().finditer(text):
-        plain = _plain(found[0])
+    for found in _compile_disguises().finditer(text):
+        plain = _to_plain(found[0])
         parts += [text[at : found.start()], plain]
         length += found.start() - at + len(plain)
         at = found.end()
         if at - length != shifts[-1]:
             starts.append(length)
             shifts.append(at - length)
-    return Folded("".join([*parts, text[at:]]), starts, shifts)
+    return FoldedText("".join([*parts, text[at:]]), starts, shifts)
 
 
 @cache
-def _plain(character: str) -> str:
+def _to_plain(character: str) -> str:
     """The character of ASCII that one stands for, or nothing for one that cannot be seen."""
     plain = normalize("NFKC", character)
     if plain.isascii() and len(plain) == 1:
@@ -61,5 +61,5 @@ def _plain(character: str) -> str:
 
 
 @cache
-def _disguises() -> re.Pattern[str]:
+def _compile_disguises() -> re.Pattern[str]:
     return re.compile(f"[{_INVISIBLE}{_STYLED}{_FAR}]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .placeholders import LONGEST, compiled, is_drawn_word, is_plain_password, is_strewn, is_telling
-from .shapes import Span
+from .patterns import Span
+from .placeholders import LONGEST, compile_pattern, is_drawn_word, is_plain_password, is_strewn, is_telling
 
 WORDS = ("pass", "pwd", "secret", "token", "key")
 _NAME_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
@@ -50,14 +50,14 @@ def find_named(word: str, text: str, plain: str, end: int) -> Iterator[Span]:
     """The telling values beside a name of a secret with this word in it that start before `end`, in order."""
     at = plain.find(word, 0, end)
     while at >= 0:
-        found = compiled(_ASSIGNED).match(plain, at)
+        found = compile_pattern(_ASSIGNED).match(plain, at)
         group = "bare" if found is None or found["quoted"] is None else "quoted"
-        if found and found.start(group) < end and (secret := _assigned_secret(text, found, group)) is not None:
+        if found and found.start(group) < end and (secret := _find_assigned(text, found, group)) is not None:
             yield secret
         at = plain.find(word, found.end() if found else at + len(word), end)
 
 
-def _assigned_secret(text: str, found: re.Match[str], group: str) -> Span | None:
+def _find_assigned(text: str, found: re.Match[str], group: str) -> Span | None:
     """The value that is assigned in `text`, where it is a secret."""
     before = text[max(0, found.start() - 64) : found.start()]
     start = before.rstrip(_NAME_CHARACTERS)
@@ -66,10 +66,10 @@ def _assigned_secret(text: str, found: re.Match[str], group: str) -> Span | None
     name = prefix + word + suffix
     in_shell = sign == "=" and name.isupper() and found.end("sign") == found.start(group)
     if sign == "":
-        in_shell = start.endswith("ENV ") or compiled(r"login\s+\S+\s+$").search(before) is not None
+        in_shell = start.endswith("ENV ") or compile_pattern(r"login\s+\S+\s+$").search(before) is not None
     if not _is_beside(found, group):
         return None
-    what = _named(prefix or (before[-16:].rpartition("\n")[2] if word.lower() == "key" else ""), word, suffix)
+    what = _name_parts(prefix or (before[-16:].rpartition("\n")[2] if word.lower() == "key" else ""), word, suffix)
     value = value if quoted else value.removesuffix("**").rstrip(".:|")
     if not (sign or in_shell or name.startswith("--")) and not (
         what == "a password" and len(word) > 4 and is_strewn(value)
@@ -98,25 +98,29 @@ def name_secret(name: str, value: str) -> str:
     phrase = len(words) > 1
     if phrase and not (len(words) > 3 and all(map(is_drawn_word, words))):
         return ""
-    for found in compiled("(?i:" + _WORD + ")").finditer(name):
-        what = _named(name[: found.start()], found[0], name[found.end() :])
+    for found in compile_pattern("(?i:" + _WORD + ")").finditer(name):
+        what = _name_parts(name[: found.start()], found[0], name[found.end() :])
         if what and (what == "a password" if phrase else is_telling(name, what, value, quoted=True)):
             return what
     return ""
 
 
-def _named(prefix: str, word: str, suffix: str) -> str:
+def _name_parts(prefix: str, word: str, suffix: str) -> str:
     """What the name made of the three parts says its value is; empty when it does not name a secret."""
     humps = not prefix[-1:].isalpha() or (word[0].isupper() and not prefix[-1].isupper())
-    if suffix[:1].islower() or compiled(_NOT_SUFFIX).search(suffix.lower()):
+    if suffix[:1].islower() or compile_pattern(_NOT_SUFFIX).search(suffix.lower()):
         return ""
     low = prefix.lower()
-    if compiled(_NOT_PREFIX).search(low):
+    if compile_pattern(_NOT_PREFIX).search(low):
         return ""
     kind = word.lower()
     if kind == "key":
-        env = word.isupper() and compiled(r"[A-Z0-9]_$").search(prefix) and not compiled(_NOT_KEY).search(low)
-        return "a secret key" if env or compiled(_KEY_PREFIX).search(low) else ""
+        env = (
+            word.isupper()
+            and compile_pattern(r"[A-Z0-9]_$").search(prefix)
+            and not compile_pattern(_NOT_KEY).search(low)
+        )
+        return "a secret key" if env or compile_pattern(_KEY_PREFIX).search(low) else ""
     if kind == "pass" and (not humps or (word.isupper() and not prefix)):  # a compass, the PASS of a test
         return ""
     if kind == "secret":

@@ -12,7 +12,7 @@ LONGEST = 256  # characters of a value that are judged
 
 
 @cache
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The pattern, compiled when a text first holds its anchor: all of them at once would slow the first write."""
     return re.compile(pattern)
 
@@ -84,12 +84,12 @@ _SAID_OF_PASSWORDS = (  # in sentences about a password, unlike in those that te
 _ENDINGS = ("ed", "ly", "ing", "able", "ible", "ful", "less", "ive", "tion", "ity", "ment", "ness", "ous", "ary")
 
 
-def _entropy(value: str) -> float:
+def _measure_entropy(value: str) -> float:
     """Bits for each character, by how often each of them occurs."""
     return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())
 
 
-def _switches(value: str) -> int:
+def _count_switches(value: str) -> int:
     """How often letters, digits and case change places; the capital that starts a word is not counted twice."""
     classes = [character for character in value.translate(_CLASSES) if character in "aA0"]
     return sum(a != b and (a, b) != ("A", "a") for a, b in pairwise(classes))
@@ -113,7 +113,7 @@ def is_filler(value: str) -> bool:
 
 def _is_row(low: str) -> bool:
     """Whether a value, but for the literal that it begins with, is made of rows such as abcdef and 123456."""
-    body = compiled(r"(?:[a-z0-9]{1,9}[_.-]){0,3}").sub("", low, count=1)
+    body = compile_pattern(r"(?:[a-z0-9]{1,9}[_.-]){0,3}").sub("", low, count=1)
     beside = 0
     for at, character in enumerate(body):
         near = [body[at - 1] if at else "", body[at + 1] if at + 1 < len(body) else ""]
@@ -124,12 +124,12 @@ def _is_row(low: str) -> bool:
 
 def looks_random(value: str) -> bool:
     """Whether a long value was made by a machine rather than named by a person."""
-    value = compiled(_DATE).sub("", value[:LONGEST])
-    if len(value) < 16 or is_filler(value) or _entropy(value) < 2.9:
+    value = compile_pattern(_DATE).sub("", value[:LONGEST])
+    if len(value) < 16 or is_filler(value) or _measure_entropy(value) < 2.9:
         return False
-    if _switches(value) < 0.2 * len(value):
-        return compiled(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{32,}").fullmatch(value) is not None
-    words = [word for word in compiled(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}").findall(value) if _reads_aloud(word)]
+    if _count_switches(value) < 0.2 * len(value):
+        return compile_pattern(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{32,}").fullmatch(value) is not None
+    words = [word for word in compile_pattern(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}").findall(value) if _reads_aloud(word)]
     return len("".join(words)) * 2 < len(value)
 
 
@@ -137,56 +137,58 @@ def _looks_chosen(value: str) -> bool:
     """Whether a value would do as a password: several kinds of characters, and more than plain words."""
     classes = set(value.translate(_CLASSES))
     symbols = len(classes - set("aA0"))
-    if not classes & set("aA") or is_filler(value) or len(_without_plain_words(value)) < 5:
+    if not classes & set("aA") or is_filler(value) or len(_strip_plain_words(value)) < 5:
         return False
     if "0" not in classes and symbols < 2:
-        return _switches(value) >= 3 and not _reads_aloud(value)
+        return _count_switches(value) >= 3 and not _reads_aloud(value)
     kinds = len(classes & set("aA0")) + (symbols > 0)
-    return kinds >= 3 or _switches(value) >= 3
+    return kinds >= 3 or _count_switches(value) >= 3
 
 
 def looks_drawn(value: str) -> bool:
     """Whether a value without capitals and digits was drawn by chance: no one could say it."""
-    return len(_without_plain_words(value)) >= 8 and not is_filler(value) and not _reads_aloud(value)
+    return len(_strip_plain_words(value)) >= 8 and not is_filler(value) and not _reads_aloud(value)
 
 
 def is_strewn(value: str) -> bool:
     """Whether a bare word has its letters and digits so mixed that it can be nothing but a password."""
-    mixed = _switches(value) >= max(4, 0.3 * len(value)) or (_switches(value) >= 3 and not _reads_aloud(value))
+    mixed = _count_switches(value) >= max(4, 0.3 * len(value)) or (
+        _count_switches(value) >= 3 and not _reads_aloud(value)
+    )
     return looks_random(value) or (len(value) >= 8 and mixed)
 
 
 @cache
-def _said_of_passwords() -> frozenset[str]:
+def _list_password_words() -> frozenset[str]:
     return frozenset(_SAID_OF_PASSWORDS.split())
 
 
 def is_drawn_word(word: str) -> bool:
     """Whether a word is such as people draw for a password, and not one that sentences about passwords have."""
     plain = word.isascii() and word.isalpha() and word.islower() and 2 < len(word) <= 10
-    return plain and word not in _said_of_passwords() and not word.endswith(_ENDINGS)
+    return plain and word not in _list_password_words() and not word.endswith(_ENDINGS)
 
 
 def is_word_and_number(value: str) -> bool:
     """Whether a short value is a word of someone's own with a number, and not the name of a format or a placeholder."""
-    named = compiled(
+    named = compile_pattern(
         r"(?i)(?:base|utf|latin|ascii|oauth|http|ldap|ntlm|rot|ipv|s?sha|crypt|step|part|line|page)\W?\d+\W?"
     )
-    return len(_without_plain_words(value)) >= 5 and not is_filler(value) and not named.fullmatch(value)
+    return len(_strip_plain_words(value)) >= 5 and not is_filler(value) and not named.fullmatch(value)
 
 
-def _without_plain_words(value: str) -> str:
-    return compiled(_PLAIN_WORDS).sub("", value.lower())
+def _strip_plain_words(value: str) -> str:
+    return compile_pattern(_PLAIN_WORDS).sub("", value.lower())
 
 
 def is_telling(name: str, what: str, value: str, *, quoted: bool) -> bool:
     """Whether a value that stands beside the name of a secret is one, rather than a name, a path or a look-up."""
-    if compiled(_UUID).fullmatch(value):
-        return compiled(_UUID_NAME).fullmatch(name) is not None
-    if len(value) < 8 or len(value) > LONGEST or compiled(_HARMLESS).fullmatch(value):
+    if compile_pattern(_UUID).fullmatch(value):
+        return compile_pattern(_UUID_NAME).fullmatch(name) is not None
+    if len(value) < 8 or len(value) > LONGEST or compile_pattern(_HARMLESS).fullmatch(value):
         return False
-    named = not quoted and compiled(_NAME).fullmatch(value)
-    if (named and compiled(_OWN_WORDS).search(value)) or (not quoted and compiled(_CODE).search(value)):
+    named = not quoted and compile_pattern(_NAME).fullmatch(value)
+    if (named and compile_pattern(_OWN_WORDS).search(value)) or (not quoted and compile_pattern(_CODE).search(value)):
         return False
     if looks_random(value):
         return True
@@ -195,26 +197,29 @@ def is_telling(name: str, what: str, value: str, *, quoted: bool) -> bool:
     if not short or len(value) > 64 or not _looks_chosen(value):
         return False
     # Bare words in code are names; a bare password has its digits strewn about, or is a word and a year.
-    switches = _switches(value) if named else len(value)
+    switches = _count_switches(value) if named else len(value)
     strewn = switches >= max(4, 0.3 * len(value)) or (switches >= 2 and not _reads_aloud(value))
-    return strewn or compiled(_WORD_AND_YEAR).fullmatch(value) is not None
+    return strewn or compile_pattern(_WORD_AND_YEAR).fullmatch(value) is not None
 
 
 def is_plain_password(value: str, *, in_shell: bool) -> bool:
     """Whether a bare value in a command or a sentence, where no names of code stand, is a password."""
-    if len(value) < 8 or is_filler(value) or compiled(rf"{_HARMLESS}|.*(?:{_CODE}).*").fullmatch(value):
+    if len(value) < 8 or is_filler(value) or compile_pattern(rf"{_HARMLESS}|.*(?:{_CODE}).*").fullmatch(value):
         return False
-    if looks_drawn(value) and (in_shell or _switches(value) >= 2):
+    if looks_drawn(value) and (in_shell or _count_switches(value) >= 2):
         return True
-    return len(_without_plain_words(value)) >= 5 and compiled(_WORD_AND_YEAR).fullmatch(value.capitalize()) is not None
+    return (
+        len(_strip_plain_words(value)) >= 5
+        and compile_pattern(_WORD_AND_YEAR).fullmatch(value.capitalize()) is not None
+    )
 
 
 def is_used_password(user: str, password: str) -> bool:
     """Whether the password that goes with a user in an address or a connection string is a real one."""
     own = password.lower().replace(user.lower() or " ", "")
-    if len(password) < 6 or len(own) < 4 or compiled(_HARMLESS).fullmatch(password):
+    if len(password) < 6 or len(own) < 4 or compile_pattern(_HARMLESS).fullmatch(password):
         return False
     if _looks_chosen(password) or looks_drawn(password):
         return True
     mixed = any(character.isdigit() for character in password) and any(character.isalpha() for character in password)
-    return len(_without_plain_words(password)) >= 6 and not is_filler(password) and mixed
+    return len(_strip_plain_words(password)) >= 6 and not is_filler(password) and mixed

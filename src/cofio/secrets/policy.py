@@ -11,7 +11,7 @@ from ..values.errors import Invalid
 from ..values.records import MAX_AUTHOR, MAX_TAG, MAX_TITLE, Draft, Json
 from .scanner import find_in_json, mask_in_json
 
-__all__ = ["POLICY", "Door", "Handling", "admit", "admit_draft"]
+__all__ = ["POLICY", "Door", "SecretAction", "admit", "admit_draft"]
 
 Door: TypeAlias = Literal[
     "mcp",
@@ -28,7 +28,7 @@ Door: TypeAlias = Literal[
 ]
 
 
-class Handling(StrEnum):
+class SecretAction(StrEnum):
     """What becomes of a secret."""
 
     REFUSE = "refuse"
@@ -39,25 +39,25 @@ class Handling(StrEnum):
     """It is stored as it is: a copy or a program's own state must come back exactly."""
 
 
-POLICY: Mapping[Door, Handling] = {
-    "mcp": Handling.REFUSE,
-    "memory_tool": Handling.REFUSE,
-    "animus": Handling.REFUSE,
-    "cli": Handling.REFUSE,
-    "rest": Handling.MASK,
-    "chat_import": Handling.MASK,
-    "take_over": Handling.MASK,
-    "vault": Handling.MASK,
-    "import": Handling.KEEP,
-    "checkpoints": Handling.KEEP,
-    "library": Handling.KEEP,
+POLICY: Mapping[Door, SecretAction] = {
+    "mcp": SecretAction.REFUSE,
+    "memory_tool": SecretAction.REFUSE,
+    "animus": SecretAction.REFUSE,
+    "cli": SecretAction.REFUSE,
+    "rest": SecretAction.MASK,
+    "chat_import": SecretAction.MASK,
+    "take_over": SecretAction.MASK,
+    "vault": SecretAction.MASK,
+    "import": SecretAction.KEEP,
+    "checkpoints": SecretAction.KEEP,
+    "library": SecretAction.KEEP,
 }
 """Doors that keep need not ask; they stand here so that the table tells of every door."""
 
 _ALLOWING = {"cli": "`--allow-secrets` takes it in all the same"}
 
 
-def admit(door: Door, given: Mapping[str, Json], *, allow: bool) -> Mapping[str, Json]:
+def admit(door: Door, values: Mapping[str, Json], *, allow: bool) -> Mapping[str, Json]:
     """The values as the door may store them, by their names; the very same object when nothing in them is masked.
 
     `allow` is the setting `allow_secrets`, with which every door keeps them.
@@ -65,13 +65,13 @@ def admit(door: Door, given: Mapping[str, Json], *, allow: bool) -> Mapping[str,
     Raises:
         Invalid: the door refuses, and a value holds what looks like a secret.
     """
-    handling = Handling.KEEP if allow else POLICY[door]
-    if handling is Handling.KEEP:
-        return given
-    if handling is Handling.MASK:
-        masked = {name: mask_in_json(value) for name, value in given.items()}
-        return given if all(masked[name] is given[name] for name in given) else masked
-    for name, value in given.items():
+    handling = SecretAction.KEEP if allow else POLICY[door]
+    if handling is SecretAction.KEEP:
+        return values
+    if handling is SecretAction.MASK:
+        masked = {name: mask_in_json(value) for name, value in values.items()}
+        return values if all(masked[name] is values[name] for name in values) else masked
+    for name, value in values.items():
         secret = find_in_json(value)
         if secret is not None:
             how = _ALLOWING.get(door, "the owner of this memory can allow secrets with `--allow-secrets`")
@@ -80,7 +80,7 @@ def admit(door: Door, given: Mapping[str, Json], *, allow: bool) -> Mapping[str,
                 f"line {secret.line} looks like {secret.what}, and memory is no place for secrets: nothing was saved;"
                 f' say where it is kept instead, as in "the API key is in .env as OPENAI_API_KEY" ({how})',
             )
-    return given
+    return values
 
 
 def admit_draft(door: Door, draft: Draft, *, allow: bool) -> Draft:
@@ -90,14 +90,14 @@ def admit_draft(door: Door, draft: Draft, *, allow: bool) -> Draft:
         Invalid: the door refuses, and the draft holds what looks like a secret; or it is too long once masked.
     """
     tags: list[Json] = [*draft.tags]
-    given: dict[str, Json] = {
+    values: dict[str, Json] = {
         "title": draft.title, "text": draft.text, "data": draft.data, "author": draft.author, "tags": tags,
     }  # fmt: skip
-    kept = admit(door, given, allow=allow)
-    if kept is given:
+    admitted = admit(door, values, allow=allow)
+    if admitted is values:
         return draft
     return replace(
-        draft, title=cast(str, kept["title"])[:MAX_TITLE], text=cast(str, kept["text"]), data=kept["data"],
-        author=cast(str, kept["author"])[:MAX_AUTHOR],
-        tags=tuple(tag[:MAX_TAG] for tag in cast("list[str]", kept["tags"])),
+        draft, title=cast(str, admitted["title"])[:MAX_TITLE], text=cast(str, admitted["text"]), data=admitted["data"],
+        author=cast(str, admitted["author"])[:MAX_AUTHOR],
+        tags=tuple(tag[:MAX_TAG] for tag in cast("list[str]", admitted["tags"])),
     )  # fmt: skip

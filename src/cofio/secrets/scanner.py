@@ -15,7 +15,7 @@ from functools import partial
 from ..values.records import Json
 from .disguises import fold
 from .named_values import WORDS, find_named, name_secret, to_plain
-from .shapes import SPACED, UNBROKEN, Span, find_shape
+from .patterns import SPACED, UNBROKEN, Span, find_shape
 
 __all__ = ["Secret", "find_in_json", "find_secret", "mask_in_json", "mask_secrets", "mask_with_offsets"]
 
@@ -65,7 +65,7 @@ def mask_with_offsets(text: str, offsets: Sequence[int]) -> tuple[str, list[int]
 
 def find_in_json(value: Json) -> Secret | None:
     """The first secret in the strings of `value`, or a telling string under a key that names a secret."""
-    strings = list(_strings(value))
+    strings = list(_list_strings(value))
     # One look at all of them is many times cheaper than one look at each, and nearly always finds nothing.
     suspect = find_secret("\n".join(string for _, string in strings)) is not None
     for name, string in strings:
@@ -79,28 +79,28 @@ def find_in_json(value: Json) -> Secret | None:
 
 def mask_in_json(value: Json) -> Json:
     """`value` with its secrets masked, in keys and strings; the very same object when there are none."""
-    return value if find_in_json(value) is None else _masked_json("", value)
+    return value if find_in_json(value) is None else _mask_json("", value)
 
 
-def _masked_json(name: str, value: Json) -> Json:
+def _mask_json(name: str, value: Json) -> Json:
     if isinstance(value, str):
         what = name_secret(name, value) if name else ""
-        return _mark(what) if what else mask_secrets(value)
+        return _render_mark(what) if what else mask_secrets(value)
     if isinstance(value, list):
-        return [_masked_json(name, each) for each in value]
+        return [_mask_json(name, each) for each in value]
     if not isinstance(value, dict):
         return value
-    made: dict[str, Json] = {}
+    masked: dict[str, Json] = {}
     for key, each in value.items():
-        shown, number = (masked := mask_secrets(key)), 1
-        while shown in made or (shown != key and shown in value):
+        unique, number = (masked_key := mask_secrets(key)), 1
+        while unique in masked or (unique != key and unique in value):
             number += 1
-            shown = f"{masked} {number}"
-        made[shown] = _masked_json(_name_of(value, key), each)
-    return made
+            unique = f"{masked_key} {number}"
+        masked[unique] = _mask_json(_find_name(value, key), each)
+    return masked
 
 
-def _strings(value: Json) -> Iterator[tuple[str, str]]:
+def _list_strings(value: Json) -> Iterator[tuple[str, str]]:
     """Every key and every string in the order of the document, a string with the key that it stands under."""
     waiting: list[tuple[str, Json]] = [("", value)]
     while waiting:
@@ -111,11 +111,11 @@ def _strings(value: Json) -> Iterator[tuple[str, str]]:
             waiting.extend((name, each) for each in reversed(item))
         elif isinstance(item, dict):
             for key in reversed(item):
-                waiting.append((_name_of(item, key), item[key]))
+                waiting.append((_find_name(item, key), item[key]))
                 waiting.append(("", key))
 
 
-def _name_of(item: dict[str, Json], key: str) -> str:
+def _find_name(item: dict[str, Json], key: str) -> str:
     """What the value under a key is called: by the key, or as in `{"name": "DB_PASSWORD", "value": …}`."""
     label = item.get("name")
     return label if key == "value" and isinstance(label, str) else key
@@ -124,7 +124,7 @@ def _name_of(item: dict[str, Json], key: str) -> str:
 def _find_first(text: str) -> Span | None:
     """The secret that starts first; what comes after one that was found is not looked at."""
     first, end = None, len(text)
-    for find in _finders(text):
+    for find in _list_finders(text):
         span = next(find(end), None)
         if span is not None and span.start < end:
             first, end = span, span.start
@@ -133,11 +133,11 @@ def _find_first(text: str) -> Span | None:
 
 def _find_all(text: str) -> Iterator[Span]:
     """Every secret, in no order; some may overlap."""
-    for find in _finders(text):
+    for find in _list_finders(text):
         yield from find(len(text))
 
 
-def _finders(text: str) -> Iterator[Callable[[int], Iterator[Span]]]:
+def _list_finders(text: str) -> Iterator[Callable[[int], Iterator[Span]]]:
     """What to look with, for each kind of secret that the text could hold: it is told where to end."""
     long_words = "\n".join([word for word in text.split() if len(word) >= LONG_WORD])
     for shapes, seen in ((UNBROKEN, long_words), (SPACED, text)):
@@ -170,7 +170,7 @@ def _replace(text: str, spans: Sequence[Span], offsets: Sequence[int]) -> tuple[
     ends: list[int] = []  # of the marks, in the new text
     at = length = 0
     for span in spans:
-        parts += [text[at : span.start], _mark(span.what)]
+        parts += [text[at : span.start], _render_mark(span.what)]
         length += len(parts[-2]) + len(parts[-1])
         ends.append(length)
         at = span.end
@@ -182,6 +182,6 @@ def _replace(text: str, spans: Sequence[Span], offsets: Sequence[int]) -> tuple[
     return "".join([*parts, text[at:]]), moved
 
 
-def _mark(what: str) -> str:
+def _render_mark(what: str) -> str:
     """What stands in the place of a secret."""
     return f"[secret removed: {what.partition(' ')[2]}]"

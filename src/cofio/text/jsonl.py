@@ -90,24 +90,24 @@ def read_line(line: str) -> Draft:
         if fields.get(name) is None:
             raise Invalid(name, "is missing; each line of an export has it")
     given = dict(fields)
-    given["scope"] = _scope(given["scope"])
+    given["scope"] = _parse_scope(given["scope"])
     given["kind"] = member(Kind, "kind", given["kind"])
     if "importance" in given:
         given["importance"] = member(Importance, "importance", given["importance"])
     if isinstance(given.get("tags"), list):
         given["tags"] = tuple(given["tags"])
     for name in _TIMES:
-        given[name] = _time(name, given.get(name))
+        given[name] = _parse_time(name, given.get(name))
     return Draft(**given)
 
 
-def _scope(value: object) -> Scope:
+def _parse_scope(value: object) -> Scope:
     if not isinstance(value, list):
         raise Invalid("scope", "expected a list of names")
     return Scope(*cast(list[str], value))
 
 
-def _time(name: str, value: object) -> datetime | None:
+def _parse_time(name: str, value: object) -> datetime | None:
     if value is None:
         return None
     try:

@@ -105,7 +105,7 @@ def embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str
     return "\n".join(part for part in (title, " ".join(tags), body[:4000]) if part).strip()
 
 
-def matched(record: Record, asked: tuple[str, ...]) -> tuple[str, ...]:
+def match_words(record: Record, asked: tuple[str, ...]) -> tuple[str, ...]:
     """Which of the `asked` words the record holds."""
     held = set(
         record_words(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path as Folder
 from typing import Any, NamedTuple
 
-from ..conversations.mirror import Seen
+from ..conversations.mirror import VisibleRecord
 from ..system.processes import read_boot_id
 from ..values.records import Kind, Scope
 from .layout import STATE
@@ -244,7 +244,7 @@ class State:
             "INSERT INTO about VALUES ('turn', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1"
         )
 
-    def begin(self, seen: Iterable[Seen]) -> int:
+    def begin(self, seen: Iterable[VisibleRecord]) -> int:
         """Take down what is about to change; the number that ends it."""
         told = json.dumps([(each.scope.names, each.kind, each.key) for each in seen])
         made = self._database.execute("INSERT INTO pending (process, seen) VALUES (?, ?)", (os.getpid(), told))
@@ -254,15 +254,19 @@ class State:
         """What was under way is done."""
         self._database.execute("DELETE FROM pending WHERE no = ?", (number,))
 
-    def pending(self) -> list[tuple[int, int, list[Seen]]]:
+    def pending(self) -> list[tuple[int, int, list[VisibleRecord]]]:
         """What is under way, or was when a process ended: its number, the process, and what of it can be seen."""
         rows = self._all("SELECT no, process, seen FROM pending ORDER BY no", [])
         return [
-            (no, process, [Seen(Scope(*names), kind and Kind(kind), key) for names, kind, key in json.loads(seen)])
+            (
+                no,
+                process,
+                [VisibleRecord(Scope(*names), kind and Kind(kind), key) for names, kind, key in json.loads(seen)],
+            )
             for no, process, seen in rows
         ]
 
-    def find_meant(self, entries: Collection[Seen]) -> set[Seen]:
+    def find_meant(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
         """Those of the entries that a change under way is of, as it was taken down."""
         told = {each for _, _, seen in self.pending() for each in seen} if entries else set()
         scopes = [each.scope for each in told if each.kind is None]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ..backends.interface import Progress
-from ..conversations.case_records import case_data
-from ..conversations.conversations import Conversations, Place
-from ..conversations.projects import PREFIXES, named
-from ..conversations.stretches import LONGEST, Numbers, profile_put, skill_text
+from ..conversations.case_records import encode_case
+from ..conversations.conversations import Conversations, Project
+from ..conversations.projects import PREFIXES, parse_public_id
+from ..conversations.stretches import LONGEST, IdSequence, profile_put, render_skill_text
 from ..engine.retries import retry_changes
 from ..extract.extractor import Case
 from ..importers import markdown_entries
@@ -55,7 +55,7 @@ def take(conversations: Conversations, path: Path, *, zone: tzinfo = UTC, progre
     taken, tree = Taken(), Tree(path)
     batch: list[Memory] = []
     taking = _Taking(conversations, taken, zone)
-    for number, memory in enumerate(tree.memories()):
+    for number, memory in enumerate(tree.read_memories()):
         # What hangs together, or is numbered together, is written together.
         if batch and (_home(batch[0]) != _home(memory) or batch[0].kind != memory.kind or len(batch) >= BATCH):
             taking.write(batch)
@@ -104,7 +104,7 @@ class _Taking:
 
     def _changes(self, home: Scope, memories: list[Memory], taken: Taken) -> list[Change]:
         changes: list[Change] = []
-        numbers: dict[str, Numbers] = {}
+        numbers: dict[str, IdSequence] = {}
         for memory in memories:
             try:
                 read = self._profile(home, memory) if memory.kind is Kind.PROFILE else self._draft(home, memory)
@@ -112,7 +112,7 @@ class _Taking:
                 here = self._here(home, memory, made)
                 if here is not None:
                     if memory.kind is Kind.EPISODE:
-                        self._episodes[str(memory.said.get("parent_id") or "")] = here.id
+                        self._episodes[str(memory.content.get("parent_id") or "")] = here.id
                         self._episodes[memory.id] = here.id
                     if here.id != made.id and not self._same(here, made):
                         taken.changed.append((memory.path, "a profile is here already, and stays as it is"))
@@ -123,7 +123,7 @@ class _Taking:
                 taken.refused.append((f"{memory.path} {memory.id}".strip(), str(error)))
                 continue
             if memory.kind is Kind.EPISODE:
-                self._episodes[str(memory.said.get("parent_id") or "")] = cast(str, made.id)
+                self._episodes[str(memory.content.get("parent_id") or "")] = cast(str, made.id)
                 self._episodes[memory.id] = cast(str, made.id)
             changes.append(Put(draft=made, how="key", if_version=0))
             taken.new += 1
@@ -141,12 +141,14 @@ class _Taking:
     def _same(self, here: Record, made: Draft) -> bool:
         return here.text == made.text and here.title == made.title
 
-    def _numbered(self, home: Scope, memory: Memory, made: Draft, numbers: dict[str, Numbers], taken: Taken) -> Draft:
+    def _numbered(
+        self, home: Scope, memory: Memory, made: Draft, numbers: dict[str, IdSequence], taken: Taken
+    ) -> Draft:
         """The draft under its own key, or under a new one of the same day where another has it."""
         key = made.key or f"{PREFIXES[memory.kind]}_{_day(made, self._zone)}_0"
         day = key.split("_")[1]
         if day not in numbers:
-            numbers[day] = Numbers(self._engine, home, day)
+            numbers[day] = IdSequence(self._engine, home, day)
         if made.key is not None and self._engine.get(home, key, kind=memory.kind) is None:
             numbers[day].skip(key)
             return made
@@ -159,12 +161,12 @@ class _Taking:
 
     def _profile(self, home: Scope, memory: Memory) -> Draft:
         fixed = ("id", "type", "schema_version", "user_id", "track", "content")
-        data = {name: value for name, value in memory.said.items() if name not in fixed}
+        data = {name: value for name, value in memory.content.items() if name not in fixed}
         for name in ("explicit_info", "implicit_traits"):
             if not isinstance(data.get(name, []), list):
                 raise Invalid(name, "is no list")
         whole: dict[str, Json] = {
-            "summary": memory.said["content"], "explicit_info": [], "implicit_traits": [], "profile_timestamp_ms": 0,
+            "summary": memory.content["content"], "explicit_info": [], "implicit_traits": [], "profile_timestamp_ms": 0,
             **data,
         }  # fmt: skip
         return replace(profile_put(home, whole, 0).draft, id=_id(memory))
@@ -172,12 +174,13 @@ class _Taking:
     def _draft(self, home: Scope, memory: Memory) -> Draft:
         if memory.kind is Kind.SKILL:
             return self._skill(home, memory)
-        said = cast("Mapping[str, str]", memory.said)
+        said = cast("Mapping[str, str]", memory.content)
         at = _time(said.get("timestamp"), self._zone)
         data: dict[str, Json] = {
             "session_id": said.get("session_id") or "", "parent_type": said.get("parent_type") or "memcell",
             "parent_id": said.get("parent_id") or "", "at": to_millis(at),
-            "senders": dict.fromkeys(markdown_entries.names(said.get("sender_ids") or ""), True), "extractor": SOURCE,
+            "senders": dict.fromkeys(markdown_entries.parse_names(said.get("sender_ids") or ""), True),
+            "extractor": SOURCE,
         }  # fmt: skip
         made = Draft(
             scope=home, kind=memory.kind, key=memory.id, id=_id(memory), data=data, source=SOURCE, created_at=at
@@ -201,14 +204,14 @@ class _Taking:
             quality=share("quality_score", said.get("quality_score") or 0.5),
         )  # fmt: skip
         text = "\n".join(part for part in (approach, insight) if part)
-        return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **case_data(case)})
+        return replace(made, title=intent[:MAX_TITLE], text=text[:LONGEST], data={**data, **encode_case(case)})
 
     def _skill(self, home: Scope, memory: Memory) -> Draft:
-        said = memory.said
+        said = memory.content
         name = str(said.get("name") or "")
         if not name.strip() or not said["content"]:
             raise Invalid("skill", "has no name, or nothing in it")
-        known = named(memory.id)
+        known = parse_public_id(memory.id)
         key = known.key if known is not None and (known.kind, known.owner) == (Kind.SKILL, memory.owner) else None
         made = said.get("created_at")
         at = _time(str(made), self._zone) if made else memory.changed
@@ -224,14 +227,14 @@ class _Taking:
         if said.get("cluster_id"):
             data["cluster_id"] = str(said["cluster_id"])
         return Draft(
-            scope=home, kind=Kind.SKILL, key=key, id=_id(memory), title=name[:MAX_TITLE], text=skill_text(data),
+            scope=home, kind=Kind.SKILL, key=key, id=_id(memory), title=name[:MAX_TITLE], text=render_skill_text(data),
             data=data, source=SOURCE, created_at=at,
         )  # fmt: skip
 
 
 def _home(memory: Memory) -> Scope:
     track = "agent" if memory.kind in (Kind.CASE, Kind.SKILL) else "user"
-    return Place(app=memory.app, project=memory.project).owner(cast(Any, track), memory.owner)
+    return Project(app=memory.app, name=memory.project).owner(cast(Any, track), memory.owner)
 
 
 def _id(memory: Memory) -> str:
@@ -242,7 +245,7 @@ def _id(memory: Memory) -> str:
 
 def _public(owner: str, case: str) -> str:
     """A case's id with its owner's, which EverOS leaves out."""
-    return case if named(case) is not None and not case.startswith("ac_") else f"{owner}_{case}"
+    return case if parse_public_id(case) is not None and not case.startswith("ac_") else f"{owner}_{case}"
 
 
 def _day(made: Draft, zone: tzinfo) -> str:

@@ -55,16 +55,16 @@ class Rendering:
     def _episode(self, record: Record) -> str:
         data = fields(record)
         sections = {"Subject": record.title, "Summary": cast(str, data["summary"]), "Content": record.text}
-        return markdown_entries.entry(cast(str, record.key), self._lines(record), _filled(sections))
+        return markdown_entries.render_entry(cast(str, record.key), self._lines(record), _filled(sections))
 
     def _fact(self, record: Record) -> str:
-        return markdown_entries.entry(cast(str, record.key), self._lines(record), {"Fact": record.text})
+        return markdown_entries.render_entry(cast(str, record.key), self._lines(record), {"Fact": record.text})
 
     def _case(self, record: Record) -> str:
         data = cast("dict[str, Any]", record.data)
         sections = {"TaskIntent": data["task_intent"], "Approach": data["approach"], "KeyInsight": data["key_insight"]}
         lines = {**self._lines(record), "quality_score": data["quality_score"]}
-        return markdown_entries.entry(cast(str, record.key), lines, _filled(sections))
+        return markdown_entries.render_entry(cast(str, record.key), lines, _filled(sections))
 
     def _lines(self, record: Record) -> dict[str, Json]:
         data = fields(record)
@@ -83,7 +83,7 @@ class Rendering:
             "id": f"profile_{user}", "type": "user_profile", "schema_version": 1, "user_id": user, "track": "user",
             "summary": "", "explicit_info": [], "implicit_traits": [], "profile_timestamp_ms": 0, **data,
         }  # fmt: skip
-        return markdown_entries.front(values) + _body(data.get("summary"))
+        return markdown_entries.render_front_matter(values) + _body(data.get("summary"))
 
     def _skill(self, record: Record) -> str:
         data = fields(record)
@@ -94,7 +94,7 @@ class Rendering:
             "source_case_ids": data["source_case_ids"], "cluster_id": data.get("cluster_id"),
             "created_at": record.created_at.astimezone(self._zone).isoformat(), "updated_at": None,
         }  # fmt: skip
-        return markdown_entries.front(values) + _body(data["content"])
+        return markdown_entries.render_front_matter(values) + _body(data["content"])
 
     def _time(self, milliseconds: int) -> str:
         return from_millis(milliseconds).astimezone(self._zone).isoformat()
@@ -107,7 +107,7 @@ def split_entries(located: Located, content: bytes, keys: Collection[str] = ()) 
         Invalid: it is no text, or an entry in it is not whole.
     """
     try:
-        text = markdown_entries.plain(content.decode())
+        text = markdown_entries.normalize_lines(content.decode())
     except UnicodeDecodeError:
         raise Invalid("file", "is not UTF-8 text") from None
     if not text.strip():
@@ -117,10 +117,10 @@ def split_entries(located: Located, content: bytes, keys: Collection[str] = ()) 
     if located.kind is Kind.SKILL:
         if keys:
             return [(key, text) for key in keys]
-        front, _ = markdown_entries.divided(text)
+        front, _ = markdown_entries.split_front_matter(text)
         named = str(front.get("id") or "").removeprefix(f"{located.home.names[-1]}_")
         return [(named or "SKILL.md", text)]
-    return [(span.id, text[span.start : span.end]) for span in markdown_entries.spans(text)]
+    return [(span.id, text[span.start : span.end]) for span in markdown_entries.find_spans(text)]
 
 
 def at(record: Record) -> int:
@@ -147,7 +147,10 @@ def changed(record: Record, ours: str, theirs: str) -> dict[str, Any]:
 
 def _changed_profile(record: Record, ours: str, theirs: str) -> dict[str, Any]:
     known = fields(record)
-    (before, body), (after, written) = markdown_entries.divided(ours), markdown_entries.divided(theirs)
+    (before, body), (after, written) = (
+        markdown_entries.split_front_matter(ours),
+        markdown_entries.split_front_matter(theirs),
+    )
     fixed = ("id", "type", "schema_version", "user_id", "track")
     if not after:
         raise Invalid("file", "has no front matter any more")
@@ -163,7 +166,7 @@ def _changed_profile(record: Record, ours: str, theirs: str) -> dict[str, Any]:
 
 
 def _episode_said(text: str) -> dict[str, Any]:
-    found = markdown_entries.fields(text).sections
+    found = markdown_entries.parse_fields(text).sections
     return {
         "subject": " ".join(found.get("Subject", "").split("\n")),
         "summary": found.get("Summary", ""),
@@ -172,11 +175,11 @@ def _episode_said(text: str) -> dict[str, Any]:
 
 
 def _fact_said(text: str) -> dict[str, Any]:
-    return {"content": markdown_entries.fields(text).sections.get("Fact", "")}
+    return {"content": markdown_entries.parse_fields(text).sections.get("Fact", "")}
 
 
 def _case_said(text: str) -> dict[str, Any]:
-    found = markdown_entries.fields(text)
+    found = markdown_entries.parse_fields(text)
     return {
         "task_intent": found.sections.get("TaskIntent", ""),
         "approach": found.sections.get("Approach", ""),
@@ -186,7 +189,7 @@ def _case_said(text: str) -> dict[str, Any]:
 
 
 def _skill_said(text: str) -> dict[str, Any]:
-    front, body = markdown_entries.divided(text)
+    front, body = markdown_entries.split_front_matter(text)
     if not front:
         raise Invalid("file", "has no front matter any more")
     return {
@@ -216,9 +219,9 @@ def _filled(sections: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _body(text: object) -> str:
-    body = markdown_entries.escape_controls(markdown_entries.plain(str(text or "")).strip("\n").rstrip())
+    body = markdown_entries.escape_controls(markdown_entries.normalize_lines(str(text or "")).strip("\n").rstrip())
     return f"{body}\n" if body else ""
 
 
 def _quoted(name: str) -> str:
-    return markdown_entries.front({"x": name})[7:-5]
+    return markdown_entries.render_front_matter({"x": name})[7:-5]

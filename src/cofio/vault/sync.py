@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ..backends.interface import Progress
-from ..conversations.conversations import Conversations, Place, public_id
-from ..conversations.edits import edited
-from ..conversations.mirror import Seen
+from ..conversations.conversations import Conversations, Project, public_id
+from ..conversations.edits import apply_edit
+from ..conversations.mirror import VisibleRecord
 from ..conversations.stretches import profile_put
 from ..secrets.policy import admit
 from ..values.changes import Change, Edit
@@ -93,7 +93,7 @@ class _ReturnedEntry:
 
     path: Path
     kind: Kind
-    seen: Seen
+    seen: VisibleRecord
     trashed: TrashItem
 
 
@@ -239,13 +239,13 @@ class Syncing:
         if told:
             raise Unavailable(told)
 
-    def _find_unrecorded(self, path: Path, expected: set[str]) -> Iterable[Seen]:
+    def _find_unrecorded(self, path: Path, expected: set[str]) -> Iterable[VisibleRecord]:
         """The known entries of a file that have no record."""
         vault, located = self._vault, self._vault.located(path)
         if located is not None:
             for key in vault.state.file(written(path)).known.keys() - expected:
                 if vault.engine.get(located.home, key, kind=located.kind) is None:
-                    yield Seen(located.home, located.kind, key)
+                    yield VisibleRecord(located.home, located.kind, key)
 
     def _take(self, edits: Sequence[_Found], synced: Synced) -> list[Path]:
         """Make records say what people wrote; the files to look at again, because they or the records have changed."""
@@ -280,7 +280,9 @@ class Syncing:
         vault, again = self._vault, []
         for each in back:
             others = [
-                Seen(kept.scope, kept.kind, kept.key or "") for kept in each.trashed.records or () if kept.kind in SHOWN
+                VisibleRecord(kept.scope, kept.kind, kept.key or "")
+                for kept in each.trashed.records or ()
+                if kept.kind in SHOWN
             ]
             try:
                 # The entry itself is left as it is: it may have been changed while it was away.
@@ -322,12 +324,12 @@ class Syncing:
             text = self._vault.rendering.of(record)
             spare = partial(self._vault.trash.put, _seen(record), text)
             _, app, project, _, owner = record.scope.names
-            place = Place(app=app, project=project)
+            place = Project(app=app, name=project)
             try:
                 if record.kind is Kind.PROFILE:
-                    self._conversations.forgetting.owner(place, "user", owner, (Kind.PROFILE,), spare)
+                    self._conversations.deleter.delete_owner(place, "user", owner, (Kind.PROFILE,), spare)
                 else:
-                    self._conversations.forgetting.memory(place, public_id(record), spare)
+                    self._conversations.deleter.delete_memory(place, public_id(record), spare)
             except NotFound:  # gone with something else that was removed
                 pass
             except (CofioError, OSError, Moved) as error:
@@ -462,7 +464,7 @@ class _Look:
 
     def _unrecorded(self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str]) -> None:
         """See to an entry that has no record: forgotten elsewhere, back from where it was, or not from here."""
-        said, seen = Said(path=self._name, entry=key), Seen(located.home, located.kind, key)
+        said, seen = Said(path=self._name, entry=key), VisibleRecord(located.home, located.kind, key)
         if known is not None:
             stale.add(key)
             kept = theirs is not None and not self._vault.state.find_meant([seen])
@@ -520,7 +522,7 @@ class _Look:
 def _change(record: Record, given: Mapping[str, Any]) -> Change:
     if record.kind is Kind.PROFILE:
         return profile_put(record.scope, given, record.version)
-    return Edit(id=record.id, fields=edited(record, given), if_version=record.version)
+    return Edit(id=record.id, fields=apply_edit(record, given), if_version=record.version)
 
 
 def _may_be(located: Located, key: str) -> bool:
@@ -529,5 +531,5 @@ def _may_be(located: Located, key: str) -> bool:
     return is_key(located.kind, key) and located.day in ("", day_of(key))
 
 
-def _seen(record: Record) -> Seen:
-    return Seen(record.scope, record.kind, record.key or "")
+def _seen(record: Record) -> VisibleRecord:
+    return VisibleRecord(record.scope, record.kind, record.key or "")

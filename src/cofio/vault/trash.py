@@ -16,12 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from ..conversations.deletion import KEPT
+from ..conversations.deletion import KINDS
 from ..conversations.message_records import fields
-from ..conversations.mirror import Seen
+from ..conversations.mirror import VisibleRecord
 from ..conversations.stretches import profile_put
 from ..engine.engine import Engine
-from ..extract.profiles import rejoin
+from ..extract.profiles import restore_messages
 from ..importers import markdown_entries
 from ..system.disk import leads_elsewhere
 from ..text.jsonl import read_line, write_line
@@ -41,7 +41,7 @@ class TrashItem:
     They are None where it was the record that was gone first: then nothing is known of it but how it read.
     """
 
-    seen: Seen
+    seen: VisibleRecord
     text: str
     records: tuple[Draft, ...] | None
 
@@ -52,7 +52,7 @@ class Trash:
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
 
-    def put(self, seen: Seen, text: str, records: Sequence[Record] | None) -> None:
+    def put(self, seen: VisibleRecord, text: str, records: Sequence[Record] | None) -> None:
         """Keep what is about to be forgotten; it is on the disk when this returns.
 
         The records are None if there are none any more.
@@ -67,7 +67,7 @@ class Trash:
         self._tree.write(path, ["".join(f"{line}\n" for line in lines).encode()], self._tree.stamp(path))
         self._tree.force(path)
 
-    def find(self, seen: Seen) -> TrashItem | None:
+    def find(self, seen: VisibleRecord) -> TrashItem | None:
         """What is kept of an entry; None when there is nothing, or nothing that can be read."""
         path = _path(seen)
         with suppress(Invalid, ValueError, KeyError, TypeError, AttributeError):
@@ -75,7 +75,7 @@ class Trash:
             return found if found is not None and found.records is not None else None
         return None
 
-    def remove(self, seen: Seen) -> None:
+    def remove(self, seen: VisibleRecord) -> None:
         """Keep an entry no longer."""
         self._tree.remove(_path(seen))
 
@@ -114,9 +114,9 @@ class Trash:
             return None
         first, *lines = held.content.decode().removesuffix("\n").split("\n")
         head, records = json.loads(first), tuple(map(read_line, lines))
-        if any(each.kind not in KEPT or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
+        if any(each.kind not in KINDS or [*each.scope.names[:3]] != head["scope"][:3] for each in records):
             raise Invalid("trash", "holds what is not of the same project")
-        seen = Seen(Scope(*head["scope"]), Kind(head["kind"]), str(head["key"]))
+        seen = VisibleRecord(Scope(*head["scope"]), Kind(head["kind"]), str(head["key"]))
         return TrashItem(seen=seen, text=str(head["text"]), records=None if head.get("lost") else records)
 
 
@@ -126,7 +126,7 @@ def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
     for record in records:
         held = _find_held(engine, record)
         if record.kind is Kind.PROFILE and isinstance(record.data, dict) and held is not None:
-            changes.append(profile_put(record.scope, rejoin(fields(held), record.data), held.version))
+            changes.append(profile_put(record.scope, restore_messages(fields(held), record.data), held.version))
         elif record.kind is Kind.SKILL and held is not None:
             if held.version == (record.version or 0) + 1:  # nobody else has changed it since
                 said = {"title": record.title, "text": record.text, "data": record.data}
@@ -153,14 +153,14 @@ def _infer(item: TrashItem) -> Draft:
         Invalid: it cannot be read.
     """
     if item.seen.kind in (Kind.PROFILE, Kind.SKILL):
-        data, _ = markdown_entries.divided(item.text)
+        data, _ = markdown_entries.split_front_matter(item.text)
     else:
-        said = markdown_entries.fields(item.text).lines
-        senders: Json = dict.fromkeys(markdown_entries.names(said.get("sender_ids", "")), True)
+        said = markdown_entries.parse_fields(item.text).lines
+        senders: Json = dict.fromkeys(markdown_entries.parse_names(said.get("sender_ids", "")), True)
         data = {"session_id": said.get("session_id", ""), "senders": senders}
     return Draft(scope=item.seen.scope, kind=item.seen.kind or Kind.NOTE, key=item.seen.key, data=data)
 
 
-def _path(seen: Seen) -> Path:
+def _path(seen: VisibleRecord) -> Path:
     named = "\0".join([*seen.scope.names, Kind(seen.kind).value if seen.kind else "", seen.key])
     return (STATE, FOLDER, f"{hashlib.blake2b(named.encode(), digest_size=16).hexdigest()}.jsonl")

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path as Folder
 
-from ..conversations.mirror import Seen
+from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers, Engine
 from ..importers import markdown_entries
 from ..system.processes import is_running
@@ -65,8 +65,8 @@ class Vault:
         self._clock = clock or (lambda: datetime.now(UTC))
         self.taken: dict[tuple[str, str], bytes] = {}
         """The hash of a person's text that has just become the record's, by path and entry: it is no conflict."""
-        self._fresh: Mapping[Seen, Record] = {}
-        self._meant: Collection[Seen] = ()
+        self._fresh: Mapping[VisibleRecord, Record] = {}
+        self._meant: Collection[VisibleRecord] = ()
         self.kept: list[str] = []
         """The files that people's versions were put aside in, since this was made."""
         self._warned = ""
@@ -141,7 +141,7 @@ class Vault:
         self.state.close()
 
     @contextmanager
-    def changing(self, seen: Sequence[Seen]) -> Iterator[Answers]:
+    def changing(self, seen: Sequence[VisibleRecord]) -> Iterator[Answers]:
         """Around a change in the database: when this ends, the files show it.
 
         A file that cannot be written does not fail the call, which has done what it was asked for: that is kept for
@@ -224,7 +224,7 @@ class Vault:
 
     # Following the database. Each of these is called with the vault locked.
 
-    def follow(self, seen: Iterable[Seen], fresh: Mapping[Seen, Record] | None = None) -> bool:
+    def follow(self, seen: Iterable[VisibleRecord], fresh: Mapping[VisibleRecord, Record] | None = None) -> bool:
         """Have the files show what the database holds of these now; whether all could be written.
 
         The `fresh` records need not be read.
@@ -270,7 +270,7 @@ class Vault:
             good &= self._tried(self.layout.under(home), partial(self.skills, home))
         return good
 
-    def _expanded(self, seen: Iterable[Seen]) -> Iterator[Seen]:
+    def _expanded(self, seen: Iterable[VisibleRecord]) -> Iterator[VisibleRecord]:
         """Each record by itself, where all of a scope has changed."""
         for each in seen:
             if each.kind is not None:
@@ -284,7 +284,7 @@ class Vault:
                 located = self.layout.located(tuple(path.split("/")))
                 if located is not None:
                     for entry in self.state.file(path).known:
-                        yield Seen(located.home, located.kind, entry)
+                        yield VisibleRecord(located.home, located.kind, entry)
 
     def _tried(self, path: Path, write: Callable[[], None]) -> bool:
         name, said = written(path), "others write it all the time"
@@ -333,22 +333,29 @@ class Vault:
         kept: dict[str, Known | None] = {}
         # Where nobody has been at the file, an entry that we do not know of is not there.
         untouched = held is not None and held.stamp == file.stamp
-        theirs = markdown_entries.found(text, [*file.known] if untouched else ids)
-        unrecorded: dict[Seen, str] = {}
+        theirs = markdown_entries.find_entries(text, [*file.known] if untouched else ids)
+        unrecorded: dict[VisibleRecord, str] = {}
         for each in sorted(ids, key=order):
             record = self._record(home, kind, each)
             put[each] = ours = None if record is None else self.rendering.of(record)
             if each in theirs and theirs[each] != ours and not self.is_ours(file, each, theirs[each]):
                 aside.append(theirs[each])
             elif each in theirs and record is None:
-                unrecorded[Seen(home, kind, each)] = theirs[each]
+                unrecorded[VisibleRecord(home, kind, each)] = theirs[each]
             kept[each] = None if record is None or ours is None else Known(digest(ours), at(record))
         self._spare(path, unrecorded)
         extent = self._extent(file, kept)
         end = text.find("\n---\n", 3) + 1 if text.startswith("---\n") else 0
         front = self.rendering.recounted(text[:end], *extent)
         self._replace(
-            path, file, held, front, markdown_entries.replaced(text[end:], put, order, theirs), kept, extent, aside
+            path,
+            file,
+            held,
+            front,
+            markdown_entries.replace_entries(text[end:], put, order, theirs),
+            kept,
+            extent,
+            aside,
         )
 
     def _append(self, path: Path, file: File, held: Held, home: Scope, kind: Kind, ids: Sequence[str]) -> bool:
@@ -358,7 +365,7 @@ class Vault:
         """
         keys = sorted(ids, key=order)
         front = held.content.find(b"\n---\n", 3) + 1 if held.content.startswith(b"---\n") else 0
-        last = markdown_entries.last(held.content)
+        last = markdown_entries.find_last_id(held.content)
         if not front or last is None or order(last) >= order(keys[0]):
             return False
         records = [self._record(home, kind, key) for key in keys]
@@ -392,10 +399,10 @@ class Vault:
 
     def profile(self, path: Path, home: Scope) -> None:
         """Bring a profile's file up to date."""
-        self._single(path, self._record(home, Kind.PROFILE, "profile"), Seen(home, Kind.PROFILE, "profile"))
+        self._single(path, self._record(home, Kind.PROFILE, "profile"), VisibleRecord(home, Kind.PROFILE, "profile"))
 
     def _record(self, home: Scope, kind: Kind, key: str) -> Record | None:
-        return self._fresh.get(Seen(home, kind, key)) or self.engine.get(home, key, kind=kind)
+        return self._fresh.get(VisibleRecord(home, kind, key)) or self.engine.get(home, key, kind=kind)
 
     def skills(self, home: Scope) -> None:
         """Bring the files of an agent's skills up to date, under the names that they have now."""
@@ -409,15 +416,15 @@ class Vault:
                 if new is not None and new != old and self.tree.rename(old[:-1], new[:-1]):
                     self.state.move(name, written(new))  # with what a person has put beside it
                 elif new != old:
-                    self._single(old, None, Seen(home, Kind.SKILL, key))
+                    self._single(old, None, VisibleRecord(home, Kind.SKILL, key))
         for key, path in paths.items():
-            self._single(path, records[key], Seen(home, Kind.SKILL, key))
+            self._single(path, records[key], VisibleRecord(home, Kind.SKILL, key))
 
-    def clear(self, path: Path, seen: Seen) -> None:
+    def clear(self, path: Path, seen: VisibleRecord) -> None:
         """Take away a file that shows one record, which there is not; what it says is put aside."""
         self._single(path, None, seen)
 
-    def _single(self, path: Path, record: Record | None, seen: Seen) -> None:
+    def _single(self, path: Path, record: Record | None, seen: VisibleRecord) -> None:
         """Bring a file that shows one record up to date."""
         file = self.state.file(written(path))
         held = self._read(path, file)
@@ -430,7 +437,7 @@ class Vault:
         kept = {seen.key: None if record is None else Known(digest(ours), at(record))}
         self._replace(path, file, held, "", ours, kept, Extent(int(record is not None), 0), aside)
 
-    def _spare(self, path: Path, unrecorded: Mapping[Seen, str]) -> None:
+    def _spare(self, path: Path, unrecorded: Mapping[VisibleRecord, str]) -> None:
         """Keep in the trash how entries read that have no record, unless a call is known to have deleted it."""
         left = [seen for seen in unrecorded if seen not in self._meant]
         meant = self.state.find_meant(left)
@@ -504,10 +511,10 @@ def _text(held: Held | None) -> tuple[str, list[str]]:
     if held is None:
         return "", []
     try:
-        return markdown_entries.plain(held.content.decode()), []
+        return markdown_entries.normalize_lines(held.content.decode()), []
     except UnicodeDecodeError:
         return "", [held.content.decode(errors="surrogateescape")]
 
 
-def _known(record: Record) -> Seen:
-    return Seen(record.scope, record.kind, record.key or "")
+def _known(record: Record) -> VisibleRecord:
+    return VisibleRecord(record.scope, record.kind, record.key or "")

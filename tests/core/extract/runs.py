@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cofio.extract.extractor import Call, Case, Message, Role
-from cofio.extract.rules.cases import cases
+from cofio.extract.rules.agent_runs.cases import find_cases
 
 START = datetime(2026, 6, 1, 9, tzinfo=UTC)
 
@@ -64,7 +64,7 @@ def run(*turns: Turn) -> list[Message]:
 
 def case(messages: Sequence[Message]) -> Case | None:
     """The first case of a conversation."""
-    return next(iter(cases(messages, UTC)), None)
+    return next(iter(find_cases(messages, UTC)), None)
 
 
 def folded(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from cofio.extract.extractor import Call, Extraction, Message
-from cofio.extract.profiles import merged
+from cofio.extract.profiles import merge_entries
 from cofio.extract.rules import Rules
 from cofio.values.records import Json
 
@@ -73,14 +73,14 @@ def _messages(turns: list[tuple[re.Match[str], list[str]]], zone: ZoneInfo) -> I
 def golden(script: Script) -> str:
     """What the rules make of a conversation, stretch by stretch, and the profiles that are left at its end."""
     rules = Rules()
-    cuts = rules.boundaries(script.messages, script.zone)
+    cuts = rules.find_boundaries(script.messages, script.zone)
     lines: list[str] = []
     profiles: dict[str, dict[str, Json]] = {}
     for start, end in zip((0, *cuts), (*cuts, len(script.messages)), strict=True):
         found = rules.extract(script.messages[start:end], script.zone, script.recalled.__contains__)
         lines += [f"== messages {start + 1} to {end} ==", *_shown(found), ""]
         for sender, entries in found.profiles.items():
-            profiles[sender] = merged(profiles.get(sender), entries, session="s")
+            profiles[sender] = merge_entries(profiles.get(sender), entries, session="s")
     for sender, profile in profiles.items():
         lines += [
             f"== profile of {sender} ==",
@@ -105,7 +105,7 @@ def _shown(found: Extraction) -> Iterator[str]:
     for sender, entries in found.profiles.items():
         for entry in entries:
             yield f"- {sender}: {entry.topic} ({entry.category}){' ENDED' if entry.ended else ''}: {entry.description}"
-    for message, left in found.heard.items():
+    for message, left in found.own_texts.items():
         yield f"heard of {message}: {left!r}"
 
 

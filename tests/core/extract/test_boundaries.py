@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Call, Message, Role
-from cofio.extract.rules.boundaries import MOST_CHARACTERS, MOST_MESSAGES, boundaries
+from cofio.extract.rules.boundaries import MOST_CHARACTERS, MOST_MESSAGES, find_boundaries
 
 START = datetime(2026, 5, 28, 9, tzinfo=UTC)
 
@@ -28,20 +28,20 @@ def _said(*texts: str, every: timedelta = timedelta(minutes=1), start: datetime 
 
 
 def test_nothing_and_one_message_are_not_cut() -> None:
-    assert boundaries([], UTC) == []
-    assert boundaries(_said("Hi"), UTC) == []
+    assert find_boundaries([], UTC) == []
+    assert find_boundaries(_said("Hi"), UTC) == []
 
 
 def test_a_new_day_begins_in_the_zone_of_the_talk() -> None:
     messages = _said("One", "Two", "Three", every=timedelta(hours=1), start=datetime(2026, 5, 28, 22, 30, tzinfo=UTC))
-    assert boundaries(messages, UTC) == [2]
-    assert boundaries(messages, ZoneInfo("Europe/Oslo")) == []  # there it is past midnight already
-    assert boundaries(messages, ZoneInfo("Asia/Karachi")) == []
+    assert find_boundaries(messages, UTC) == [2]
+    assert find_boundaries(messages, ZoneInfo("Europe/Oslo")) == []  # there it is past midnight already
+    assert find_boundaries(messages, ZoneInfo("Asia/Karachi")) == []
 
 
 def test_four_hours_of_silence_are_a_cut_and_less_is_none() -> None:
-    assert boundaries(_said("One", "Two", every=timedelta(hours=4)), UTC) == [1]
-    assert boundaries(_said("One", "Two", every=timedelta(hours=3, minutes=59)), UTC) == []
+    assert find_boundaries(_said("One", "Two", every=timedelta(hours=4)), UTC) == [1]
+    assert find_boundaries(_said("One", "Two", every=timedelta(hours=3, minutes=59)), UTC) == []
 
 
 @pytest.mark.parametrize(
@@ -50,31 +50,31 @@ def test_four_hours_of_silence_are_a_cut_and_less_is_none() -> None:
      "Okay, switching gears", "Changing the subject, what is rust?"],
 )  # fmt: skip
 def test_a_user_who_says_so_begins_anew(cue: str) -> None:
-    assert boundaries(_said("The fence is red.", "It is.", cue, "Sure."), UTC) == [2]
+    assert find_boundaries(_said("The fence is red.", "It is.", cue, "Sure."), UTC) == [2]
 
 
 @pytest.mark.parametrize(
     "text", ["Thanks!", "By the way, the gate is green", "Hello again", "And the new topic is fine"]
 )
 def test_thanks_and_asides_do_not_cut(text: str) -> None:
-    assert boundaries(_said("The fence is red.", "It is.", text, "Sure."), UTC) == []
+    assert find_boundaries(_said("The fence is red.", "It is.", text, "Sure."), UTC) == []
 
 
 def test_an_assistant_does_not_change_the_subject() -> None:
-    assert boundaries(_said("The fence is red.", "New topic: gates"), UTC) == []
+    assert find_boundaries(_said("The fence is red.", "New topic: gates"), UTC) == []
 
 
 def test_a_stretch_has_at_most_so_many_messages() -> None:
-    assert boundaries(_said(*["The fence is red."] * (MOST_MESSAGES + 5)), UTC) == [MOST_MESSAGES]
+    assert find_boundaries(_said(*["The fence is red."] * (MOST_MESSAGES + 5)), UTC) == [MOST_MESSAGES]
 
 
 def test_a_stretch_has_at_most_so_many_characters() -> None:
     text = "fence " * (MOST_CHARACTERS // 18)
-    assert boundaries(_said(*[text] * 5), UTC) == [3]
+    assert find_boundaries(_said(*[text] * 5), UTC) == [3]
 
 
 def test_one_message_that_is_too_long_stands_alone() -> None:
-    assert boundaries(_said("fence", "x" * MOST_CHARACTERS, "fence"), UTC) == [1, 2]
+    assert find_boundaries(_said("fence", "x" * MOST_CHARACTERS, "fence"), UTC) == [1, 2]
 
 
 GARDEN = [
@@ -95,16 +95,16 @@ TAXES = [
 
 
 def test_a_clear_change_of_topic_is_a_cut() -> None:
-    assert boundaries(_said(*GARDEN, *TAXES), UTC) == [6]
+    assert find_boundaries(_said(*GARDEN, *TAXES), UTC) == [6]
 
 
 def test_a_topic_needs_several_messages_to_count() -> None:
-    assert boundaries(_said(*GARDEN, *TAXES[:2]), UTC) == []
-    assert boundaries(_said(*GARDEN[:2], *TAXES), UTC) == []
+    assert find_boundaries(_said(*GARDEN, *TAXES[:2]), UTC) == []
+    assert find_boundaries(_said(*GARDEN[:2], *TAXES), UTC) == []
 
 
 def test_a_topic_that_goes_on_is_not_cut() -> None:
-    assert boundaries(_said(*GARDEN, *GARDEN), UTC) == []
+    assert find_boundaries(_said(*GARDEN, *GARDEN), UTC) == []
 
 
 def _run(*roles: str, start: datetime) -> list[Message]:
@@ -127,12 +127,12 @@ def _run(*roles: str, start: datetime) -> list[Message]:
 def test_a_call_its_result_and_what_is_made_of_it_stay_together(midnight: int) -> None:
     start = datetime(2026, 5, 29, tzinfo=UTC) - timedelta(hours=midnight)
     expected = {1: [1], 2: [4], 3: [4]}[midnight]
-    assert boundaries(_run("u", "c", "r", "a", "u", start=start), UTC) == expected
+    assert find_boundaries(_run("u", "c", "r", "a", "u", start=start), UTC) == expected
 
 
 def test_a_call_without_a_result_holds_nothing_up() -> None:
     start = datetime(2026, 5, 29, tzinfo=UTC) - timedelta(hours=2)
-    assert boundaries(_run("u", "c", "u", "a", start=start), UTC) == [2]
+    assert find_boundaries(_run("u", "c", "u", "a", start=start), UTC) == [2]
 
 
 def _is_torn(messages: Sequence[Message], cut: int) -> bool:
@@ -143,8 +143,8 @@ def _is_torn(messages: Sequence[Message], cut: int) -> bool:
 @given(st.lists(st.sampled_from("uacr"), max_size=80), st.integers(0, 23))
 def test_cuts_increase_lie_within_and_tear_no_call_from_its_result(roles: list[str], hour: int) -> None:
     messages = _run(*roles, start=datetime(2026, 5, 28, hour, tzinfo=UTC))
-    cuts = boundaries(messages, UTC)
+    cuts = find_boundaries(messages, UTC)
     assert cuts == sorted(set(cuts))
     assert all(0 < cut < len(messages) for cut in cuts)
     assert not any(_is_torn(messages, cut) for cut in cuts)
-    assert cuts == boundaries(messages, UTC)
+    assert cuts == find_boundaries(messages, UTC)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from cofio.extract.extractor import Call, Case, Message, Step
-from cofio.extract.rules.cases import LINES, MAX_STEPS, MOST_CASES, alike, cases
-from cofio.extract.rules.requests import INTENT, intent
-from cofio.extract.rules.results import LINE, told
+from cofio.extract.rules.agent_runs.cases import LINES, MAX_STEPS, MOST_CASES, find_cases
+from cofio.extract.rules.agent_runs.intents import INTENT, find_intent
+from cofio.extract.rules.agent_runs.results import LINE, summarize_result
+from cofio.extract.rules.agent_runs.task_kinds import is_alike
 
 from . import runs
 from .runs import START, Turn, calls, case, folded, run, says, user
@@ -35,7 +36,7 @@ def of(asked: str, *tools: str) -> Case:
 
 def asked(*texts: str) -> str:
     """What is understood of a user's words."""
-    return intent([Message(id=str(at), sender="ana", at=START, text=text) for at, text in enumerate(texts)])
+    return find_intent([Message(id=str(at), sender="ana", at=START, text=text) for at, text in enumerate(texts)])
 
 
 def test_a_flight_is_booked_at_the_second_try() -> None:
@@ -207,7 +208,7 @@ Quality: 0.77\
 def test_two_tasks_of_one_stretch_are_two_cases() -> None:
     assert "\n\n".join(
         folded(f"{found.intent}\n{found.approach}\nInsight: {found.insight}\nQuality: {found.quality}")
-        for found in cases(runs.WEATHER_THEN_TAXI, UTC)
+        for found in find_cases(runs.WEATHER_THEN_TAXI, UTC)
     ) == snapshot("""\
 What's the weather in Bergen tomorrow?
 1. get_weather(city=Bergen): sky=rain, degrees=12
@@ -222,7 +223,7 @@ Outcome: A taxi comes at 7:30; there was none at 7.
 Insight: book_taxi failed (no car before 07:30) and worked with time=07:30 instead of 07:00.
 Quality: 0.4\
 """)  # fmt: skip
-    first, second = cases(runs.WEATHER_THEN_TAXI, UTC)
+    first, second = find_cases(runs.WEATHER_THEN_TAXI, UTC)
     assert [*first.messages, *second.messages] == [message.id for message in runs.WEATHER_THEN_TAXI]
 
 
@@ -232,7 +233,7 @@ TAXI = (user("Book a taxi to the airport."), calls(("book_taxi", {"to": "airport
 
 def intents(*turns: Turn) -> list[str]:
     """What the cases of a conversation are about."""
-    return [found.intent for found in cases(run(*turns), UTC)]
+    return [found.intent for found in find_cases(run(*turns), UTC)]
 
 
 @pytest.mark.parametrize(
@@ -291,13 +292,13 @@ def test_an_answer_to_a_question_of_the_agent_is_no_new_task() -> None:
 def test_what_needed_no_tool_is_no_case_and_spoils_none() -> None:
     talk = (user("What is the capital of Peru?"), says("Lima."))
     assert intents(*talk, *TAXI) == intents(*TAXI, *talk) == ["Book a taxi to the airport."]
-    (found,) = cases(run(*TAXI, *talk), UTC)
+    (found,) = find_cases(run(*TAXI, *talk), UTC)
     assert found.outcome == "It is booked."
 
 
 def test_a_stretch_has_at_most_five_cases() -> None:
     many = [turn for at in range(8) for turn in (user(f"What's the weather in town {at}?"), WEATHER[1], says("Rain."))]
-    assert len(cases(run(*many), UTC)) == MOST_CASES
+    assert len(find_cases(run(*many), UTC)) == MOST_CASES
 
 
 def test_there_is_no_case_without_a_user_or_without_a_tool() -> None:
@@ -368,12 +369,12 @@ def test_a_greeting_alone_is_not_the_request() -> None:
 
 @pytest.mark.parametrize("text", runs.FAILURES)
 def test_a_failure_is_known(text: str) -> None:
-    assert told(text)[1], told(text)
+    assert summarize_result(text)[1], summarize_result(text)
 
 
 @pytest.mark.parametrize("text", runs.NO_FAILURES)
 def test_what_only_speaks_of_errors_is_no_failure(text: str) -> None:
-    assert not told(text)[1], told(text)
+    assert not summarize_result(text)[1], summarize_result(text)
 
 
 @pytest.mark.parametrize(
@@ -385,7 +386,7 @@ def test_what_only_speaks_of_errors_is_no_failure(text: str) -> None:
     ],
 )
 def test_a_text_about_errors_can_be_read_without_failing(text: str) -> None:
-    assert not told(text, reads=True)[1]
+    assert not summarize_result(text, reads=True)[1]
 
 
 def failed(tool: str, arguments: object, result: str) -> bool:
@@ -458,7 +459,7 @@ def test_a_command_that_reads_and_then_does_something_is_judged_by_that() -> Non
     ],
 )
 def test_json_is_told_by_what_it_holds(result: object, line: str) -> None:
-    assert told(json.dumps(result))[0] == line
+    assert summarize_result(json.dumps(result))[0] == line
 
 
 def test_secrets_are_masked() -> None:
@@ -594,8 +595,8 @@ def test_what_lifted_a_refusal_is_an_insight() -> None:
 
 @pytest.mark.parametrize(("first", "tools", "second", "others"), runs.SAME_KIND)
 def test_tasks_of_one_kind_are_alike(first: str, tools: tuple[str, ...], second: str, others: tuple[str, ...]) -> None:
-    assert alike(of(first, *tools), of(second, *others))
-    assert alike(of(second, *others), of(first, *tools))
+    assert is_alike(of(first, *tools), of(second, *others))
+    assert is_alike(of(second, *others), of(first, *tools))
 
 
 def of_call(asked: str, call: tuple[str, dict[str, str]]) -> Case:
@@ -608,24 +609,24 @@ def of_call(asked: str, call: tuple[str, dict[str, str]]) -> Case:
 def test_the_same_command_for_the_same_end_is_of_one_kind(
     first: str, call: tuple[str, dict[str, str]], second: str, other: tuple[str, dict[str, str]]
 ) -> None:
-    assert alike(of_call(first, call), of_call(second, other))
-    assert alike(of_call(second, other), of_call(first, call))
+    assert is_alike(of_call(first, call), of_call(second, other))
+    assert is_alike(of_call(second, other), of_call(first, call))
 
 
 @pytest.mark.parametrize(("first", "call", "second", "other"), runs.ANOTHER_COMMAND)
 def test_what_destroys_is_never_alike_to_what_does_not(
     first: str, call: tuple[str, dict[str, str]], second: str, other: tuple[str, dict[str, str]]
 ) -> None:
-    assert not alike(of_call(first, call), of_call(second, other))
-    assert not alike(of_call(second, other), of_call(first, call))
+    assert not is_alike(of_call(first, call), of_call(second, other))
+    assert not is_alike(of_call(second, other), of_call(first, call))
 
 
 @pytest.mark.parametrize(("first", "tools", "second", "others"), runs.ANOTHER_KIND)
 def test_tasks_of_another_kind_are_not_alike(
     first: str, tools: tuple[str, ...], second: str, others: tuple[str, ...]
 ) -> None:
-    assert not alike(of(first, *tools), of(second, *others))
-    assert not alike(of(second, *others), of(first, *tools))
+    assert not is_alike(of(first, *tools), of(second, *others))
+    assert not is_alike(of(second, *others), of(first, *tools))
 
 
 def test_a_run_of_a_thousand_steps_stays_short() -> None:
@@ -691,8 +692,8 @@ MESSAGES = st.lists(
 
 @given(messages=MESSAGES)
 def test_any_messages_give_the_same_sound_cases_each_time(messages: list[Message]) -> None:
-    told = cases(messages, UTC)
-    assert told == cases(messages, UTC)
+    told = find_cases(messages, UTC)
+    assert told == find_cases(messages, UTC)
     assert len(told) <= MOST_CASES
     for found in told:
         assert 0 <= found.quality <= 1
@@ -700,7 +701,7 @@ def test_any_messages_give_the_same_sound_cases_each_time(messages: list[Message
         assert found.steps
         assert all(len(step.result) <= LINE + 20 for step in found.steps)
         assert "\n" not in found.intent + (found.insight or "") + found.outcome
-        assert isinstance(alike(found, found), bool)
+        assert isinstance(is_alike(found, found), bool)
         repr(found).encode()
 
 
@@ -708,4 +709,4 @@ def test_any_messages_give_the_same_sound_cases_each_time(messages: list[Message
 def test_alike_is_the_same_both_ways(messages: list[Message], others: list[Message]) -> None:
     first, second = case(messages), case(others)
     if first is not None and second is not None:
-        assert alike(first, second) == alike(second, first)
+        assert is_alike(first, second) == is_alike(second, first)

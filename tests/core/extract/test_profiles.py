@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Entry
-from cofio.extract.profiles import DEEPEST, LONGEST_SUMMARY, MOST_ITEMS, merged, without
+from cofio.extract.profiles import DEEPEST, LONGEST_SUMMARY, MOST_ITEMS, merge_entries, remove_messages
 from cofio.values.records import Json
 
 START = datetime(2026, 5, 28, 9, tzinfo=UTC)
@@ -38,7 +38,7 @@ BERGEN, OSLO = _entry("home", "Lives in Bergen.", 1), _entry("home", "Lives in O
 
 
 def test_an_entry_says_where_it_comes_from() -> None:
-    assert merged(None, [BERGEN], session="s1") == {
+    assert merge_entries(None, [BERGEN], session="s1") == {
         "summary": "Lives in Bergen.",
         "explicit_info": [
             {
@@ -53,7 +53,7 @@ def test_an_entry_says_where_it_comes_from() -> None:
 
 
 def test_a_later_entry_takes_the_place_of_an_earlier_one_and_points_at_it() -> None:
-    profile = merged(merged(None, [BERGEN], session="s1"), [OSLO], session="s2")
+    profile = merge_entries(merge_entries(None, [BERGEN], session="s1"), [OSLO], session="s2")
     (home,) = _items(profile)
     assert home["description"] == "Lives in Oslo."
     below = home["supersedes"]
@@ -62,118 +62,120 @@ def test_a_later_entry_takes_the_place_of_an_earlier_one_and_points_at_it() -> N
 
 
 def test_an_entry_that_comes_late_does_not_replace_what_was_said_after_it() -> None:
-    late = merged(merged(None, [OSLO], session="s"), [BERGEN], session="s")
-    assert late == merged(None, [BERGEN, OSLO], session="s")
+    late = merge_entries(merge_entries(None, [OSLO], session="s"), [BERGEN], session="s")
+    assert late == merge_entries(None, [BERGEN, OSLO], session="s")
 
 
 def test_of_two_entries_in_one_message_the_last_counts() -> None:
     entries = [_entry("home", "Lives in Bergen.", 1), _entry("home", "Lives in Oslo.", 1)]
-    profile = merged(None, entries, session="s")
+    profile = merge_entries(None, entries, session="s")
     assert _told(profile) == ["Lives in Oslo."]
-    assert merged(profile, entries, session="s") == profile
+    assert merge_entries(profile, entries, session="s") == profile
 
 
 def test_the_same_again_keeps_its_first_evidence() -> None:
-    profile = merged(None, [BERGEN, _entry("home", "Lives in Bergen.", 9)], session="s")
+    profile = merge_entries(None, [BERGEN, _entry("home", "Lives in Bergen.", 9)], session="s")
     assert _items(profile)[0]["message_id"] == "m1"
     assert "supersedes" not in _items(profile)[0]
 
 
 def test_what_ended_is_gone() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    assert _told(merged(None, [BERGEN, ended], session="s")) == []
+    assert _told(merge_entries(None, [BERGEN, ended], session="s")) == []
 
 
 def test_what_ended_is_kept_apart_with_what_it_ended() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    (kept,) = cast("list[dict[str, Json]]", merged(None, [BERGEN, ended], session="s")["ended_info"])
+    (kept,) = cast("list[dict[str, Json]]", merge_entries(None, [BERGEN, ended], session="s")["ended_info"])
     assert kept["description"] == "No longer lives in Bergen."
     assert cast("dict[str, Json]", kept["supersedes"])["description"] == "Lives in Bergen."
 
 
 def test_an_entry_from_before_the_ending_that_comes_late_stays_hidden() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    late = merged(merged(None, [ended], session="s"), [BERGEN], session="s")
+    late = merge_entries(merge_entries(None, [ended], session="s"), [BERGEN], session="s")
     assert _told(late) == []
-    assert late == merged(None, [BERGEN, ended], session="s")
+    assert late == merge_entries(None, [BERGEN, ended], session="s")
 
 
 def test_taking_back_the_ending_brings_the_entry_back() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    profile = merged(merged(None, [BERGEN], session="s1"), [ended], session="s2")
-    assert without(profile, {("s2", "m3")}) == merged(None, [BERGEN], session="s1")
+    profile = merge_entries(merge_entries(None, [BERGEN], session="s1"), [ended], session="s2")
+    assert remove_messages(profile, {("s2", "m3")}) == merge_entries(None, [BERGEN], session="s1")
 
 
 def test_what_ends_a_topic_ends_what_is_named_under_it() -> None:
     rex, max_ = _entry("pet:dog:rex", "Has a dog called Rex.", 1), _entry("pet:dog:max", "Has a dog called Max.", 2)
     cat, ended = _entry("pet:cat", "Has a cat.", 3), _entry("pet:dog", "No longer has a dog.", 4, ended=True)
-    profile = merged(None, [rex, max_, cat, ended], session="s")
+    profile = merge_entries(None, [rex, max_, cat, ended], session="s")
     assert _told(profile) == ["Has a cat."]
-    assert _told(merged(profile, [_entry("pet:dog:rex", "Has a dog called Rex.", 9)], session="s"))[-1] == (
+    assert _told(merge_entries(profile, [_entry("pet:dog:rex", "Has a dog called Rex.", 9)], session="s"))[-1] == (
         "Has a dog called Rex."
     )
 
 
 def test_a_message_of_the_same_id_in_another_session_is_another_message() -> None:
-    profile = merged(merged(None, [BERGEN], session="s1"), [_entry("job", "Is a nurse.", 1)], session="s2")
-    assert _told(without(profile, {("s2", "m1")})) == ["Lives in Bergen."]
+    profile = merge_entries(
+        merge_entries(None, [BERGEN], session="s1"), [_entry("job", "Is a nurse.", 1)], session="s2"
+    )
+    assert _told(remove_messages(profile, {("s2", "m1")})) == ["Lives in Bergen."]
 
 
 def test_what_was_said_twice_is_known_until_both_are_taken_back() -> None:
-    profile = merged(None, [BERGEN, _entry("home", "Lives in Bergen.", 9)], session="s")
-    assert _told(without(profile, {("s", "m1")})) == ["Lives in Bergen."]
-    assert without(profile, {("s", "m1"), ("s", "m9")}) is None
+    profile = merge_entries(None, [BERGEN, _entry("home", "Lives in Bergen.", 9)], session="s")
+    assert _told(remove_messages(profile, {("s", "m1")})) == ["Lives in Bergen."]
+    assert remove_messages(profile, {("s", "m1"), ("s", "m9")}) is None
 
 
 def test_what_a_person_has_set_is_left_alone() -> None:
     written: dict[str, Json] = {"edited": ["summary"], "summary": "A friend.", "explicit_info": []}
-    profile = merged(written, [BERGEN], session="s")
+    profile = merge_entries(written, [BERGEN], session="s")
     assert profile["summary"] == "A friend."
-    left = without(profile, {("s", "m1")})
+    left = remove_messages(profile, {("s", "m1")})
     assert left is not None
     assert left["summary"] == "A friend."
 
 
 def test_items_that_a_person_wrote_do_not_fall_into_one() -> None:
     items: Json = [{"evidence": "x"}, {"evidence": "y"}, {"topic": "pet", "note": 1}, {"topic": "pet", "note": 2}]
-    kept = _items(merged({"explicit_info": items}, [OSLO], session="s"))
+    kept = _items(merge_entries({"explicit_info": items}, [OSLO], session="s"))
     assert [item for item in kept if item.get("topic") != "home"] == items
 
 
 def test_to_have_left_one_place_does_not_end_living_in_another() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 9, ended=True)
-    assert _told(merged(None, [BERGEN, OSLO, ended], session="s")) == ["Lives in Oslo."]
+    assert _told(merge_entries(None, [BERGEN, OSLO, ended], session="s")) == ["Lives in Oslo."]
 
 
 def test_what_ended_before_it_began_again_does_not_end_it() -> None:
     ended = _entry("home", "No longer lives in Oslo.", 3, ended=True)
-    assert _told(merged(merged(None, [OSLO], session="s"), [ended], session="s")) == ["Lives in Oslo."]
+    assert _told(merge_entries(merge_entries(None, [OSLO], session="s"), [ended], session="s")) == ["Lives in Oslo."]
 
 
 def test_taking_back_a_message_brings_back_what_it_had_superseded() -> None:
-    profile = merged(None, [BERGEN, OSLO], session="s")
-    assert without(profile, {("s", "m5")}) == merged(None, [BERGEN], session="s")
-    assert without(profile, {("s", "m1"), ("s", "m5")}) is None
+    profile = merge_entries(None, [BERGEN, OSLO], session="s")
+    assert remove_messages(profile, {("s", "m5")}) == merge_entries(None, [BERGEN], session="s")
+    assert remove_messages(profile, {("s", "m1"), ("s", "m5")}) is None
 
 
 def test_traits_that_a_model_wrote_are_kept() -> None:
     traits: Json = [{"trait": "curious"}]
-    profile = {**merged(None, [BERGEN], session="s"), "implicit_traits": traits}
-    left = without(profile, {("s", "m1")})
+    profile = {**merge_entries(None, [BERGEN], session="s"), "implicit_traits": traits}
+    left = remove_messages(profile, {("s", "m1")})
     assert left is not None
     assert (left["implicit_traits"], left["explicit_info"]) == (traits, [])
-    assert merged(profile, [OSLO], session="s")["implicit_traits"] == traits
+    assert merge_entries(profile, [OSLO], session="s")["implicit_traits"] == traits
 
 
 def test_items_of_a_model_without_topics_are_left_alone() -> None:
     written: dict[str, Json] = {"explicit_info": [{"category": "Work", "description": "Is a nurse.", "evidence": "x"}]}
-    assert "Is a nurse." in _told(merged(written, [OSLO], session="s"))
+    assert "Is a nurse." in _told(merge_entries(written, [OSLO], session="s"))
 
 
 def test_chains_items_and_the_summary_have_limits() -> None:
     homes = [_entry("home", f"Lives in house {number}.", number) for number in range(20)]
     likes = [_entry(f"likes:{number}", f"Likes the very long thing {number}.", number) for number in range(150)]
-    profile = merged(None, [*homes, *likes], session="s")
+    profile = merge_entries(None, [*homes, *likes], session="s")
     items = _items(profile)
     assert len(items) == MOST_ITEMS
     assert "Lives in house 19." in _told(profile)
@@ -183,7 +185,7 @@ def test_chains_items_and_the_summary_have_limits() -> None:
     while isinstance(below, dict):
         depth, below = depth + 1, below.get("supersedes")
     assert depth == DEEPEST
-    assert merged(profile, [*homes, *likes], session="s") == profile
+    assert merge_entries(profile, [*homes, *likes], session="s") == profile
 
 
 entries = st.lists(
@@ -200,8 +202,8 @@ entries = st.lists(
 
 @given(entries)
 def test_taking_in_the_same_entries_again_changes_nothing(said: list[Entry]) -> None:
-    once = merged(None, said, session="s")
-    assert merged(once, said, session="s") == once
+    once = merge_entries(None, said, session="s")
+    assert merge_entries(once, said, session="s") == once
 
 
 @given(entries, st.randoms(use_true_random=False))
@@ -209,18 +211,18 @@ def test_the_order_of_arrival_does_not_matter(said: list[Entry], chance: Random)
     profile: dict[str, Json] | None = None
     said = said[: DEEPEST + 1]  # what fell off the end of a chain is forgotten
     for entry in chance.sample(said, len(said)):
-        profile = merged(profile, [entry], session="s")
-    assert (profile or merged(None, [], session="s")) == merged(None, said, session="s")
+        profile = merge_entries(profile, [entry], session="s")
+    assert (profile or merge_entries(None, [], session="s")) == merge_entries(None, said, session="s")
 
 
 @given(entries)
 def test_taking_back_everything_leaves_nothing(said: list[Entry]) -> None:
-    assert without(merged(None, said, session="s"), {("s", entry.message) for entry in said}) is None
+    assert remove_messages(merge_entries(None, said, session="s"), {("s", entry.message) for entry in said}) is None
 
 
 @given(entries, st.integers(0, 60))
 def test_taking_back_is_as_if_it_had_never_been_said(said: list[Entry], at: int) -> None:
     rest = [entry for entry in said if entry.message != f"m{at}"]
-    expected = merged(None, rest, session="s") if rest else None
+    expected = merge_entries(None, rest, session="s") if rest else None
     if len(said) <= DEEPEST + 1:  # what fell off the end of a chain is forgotten
-        assert without(merged(None, said, session="s"), {("s", f"m{at}")}) == expected
+        assert remove_messages(merge_entries(None, said, session="s"), {("s", f"m{at}")}) == expected

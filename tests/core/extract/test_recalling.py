@@ -40,7 +40,7 @@ def test_what_was_recalled_is_in_no_record(text: str, role: Role) -> None:
     assert [fact.text for fact in found.facts] == ["Rec bought a kayak in Bergen."]
     assert found.episode is not None
     assert not any(word in found.episode.text for word in ("Oslo", "castle", "nuts", "tea"))
-    assert found.heard == {"m": ""}
+    assert found.own_texts == {"m": ""}
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def test_what_was_recalled_is_in_no_record(text: str, role: Role) -> None:
     ],
 )
 def test_what_is_left_of_a_message_is_told(text: str, left: str) -> None:
-    assert _extract(text).heard == {"m": left}
+    assert _extract(text).own_texts == {"m": left}
 
 
 @pytest.mark.parametrize(
     "text", ["I moved to Rome.", "What do you know about me?", "Memories:", "I have good memories of Rome."]
 )
 def test_a_message_that_recalls_nothing_is_not_among_them(text: str) -> None:
-    assert "m" not in _extract(text).heard or not _extract(text).heard["m"]
+    assert "m" not in _extract(text).own_texts or not _extract(text).own_texts["m"]

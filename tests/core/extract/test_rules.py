@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cofio.extract.extractor import Call, Entry, Extraction, Message, Role
 from cofio.extract.rules import Rules
-from cofio.extract.rules.facts import MOST
-from cofio.extract.rules.reported_speech import LONGEST
+from cofio.extract.rules.narration.facts import MOST
+from cofio.extract.rules.narration.reported_speech import LONGEST
 
 START = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)
 

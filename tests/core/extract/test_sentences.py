@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Step
-from cofio.extract.rules.boundaries import telling
-from cofio.extract.rules.manner import Manner, manner
-from cofio.extract.rules.sentences import READ, sentences, split
-from cofio.extract.rules.steps import fields
+from cofio.extract.rules.agent_runs.steps import get_fields
+from cofio.extract.rules.boundaries import find_topic_words
+from cofio.extract.rules.messages.manner import Manner, classify_manner
+from cofio.extract.rules.messages.sentences import READ, read_sentences, split_sentences
 
 
 def _nothing(_: str) -> bool:
@@ -20,7 +20,7 @@ def _nothing(_: str) -> bool:
 
 
 def _texts(text: str) -> list[str]:
-    return [one.text for one in sentences(text, _nothing)]
+    return [one.text for one in read_sentences(text, _nothing)]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def _texts(text: str) -> list[str]:
     ],
 )
 def test_a_line_is_split_where_its_sentences_end(line: str, expected: list[str]) -> None:
-    assert split(line) == expected
+    assert split_sentences(line) == expected
 
 
 def test_bullets_and_lines_are_sentences_of_their_own() -> None:
@@ -61,7 +61,7 @@ def test_a_line_that_was_broken_by_an_editor_is_put_together() -> None:
 
 
 def test_code_is_set_apart_and_told_in_a_few_words() -> None:
-    found = list(sentences("Look:\n```python\nI = 1\nmy = 2\n```\nDone with it.", _nothing))
+    found = list(read_sentences("Look:\n```python\nI = 1\nmy = 2\n```\nDone with it.", _nothing))
     assert [(one.text, one.manner) for one in found][1] == ("a block of python code, 2 lines", Manner.CODE)
     assert found[2].text == "Done with it."
 
@@ -86,11 +86,11 @@ def test_a_fence_that_is_never_closed_is_code_to_the_end() -> None:
     ],
 )
 def test_code_and_logs_without_a_fence_are_no_prose(line: str) -> None:
-    assert [one.manner for one in sentences(line, _nothing)] == [Manner.CODE]
+    assert [one.manner for one in read_sentences(line, _nothing)] == [Manner.CODE]
 
 
 def test_quoted_lines_are_the_words_of_someone_else() -> None:
-    assert next(sentences("> I live in Rome.\nI don't.", _nothing)).manner is Manner.QUOTE
+    assert next(read_sentences("> I live in Rome.\nI don't.", _nothing)).manner is Manner.QUOTE
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_follows_a_recalled_block_is_read() -> None:
 def test_sentences_that_the_memory_holds_are_left_out_whatever_mark_they_bear() -> None:
     held = {"Ana lives in Oslo.", 'Ana said: "We moved. It was cold."'}
     text = '- Ana lives in Oslo.\n* "Ana lives in Oslo."\nAna said: "We moved. It was cold."\nI moved to Rome.'
-    assert [one.text for one in sentences(text, held.__contains__)] == ["I moved to Rome."]
+    assert [one.text for one in read_sentences(text, held.__contains__)] == ["I moved to Rome."]
 
 
 QUESTIONS = ["Where do you live?", "what time is it", "Do you know", "你好吗？", "どこですか。", "كيف؟"]
@@ -144,7 +144,7 @@ STATEMENTS = [
     ],
 )
 def test_a_sentence_is_known_for_what_it_is(expected: Manner, said: list[str]) -> None:
-    assert {one: manner(one) for one in said} == dict.fromkeys(said, expected)
+    assert {one: classify_manner(one) for one in said} == dict.fromkeys(said, expected)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_only_so_much_of_a_huge_message_is_read(text: str) -> None:
 
 @given(st.text(max_size=300) | st.text("aI'.!?\"“”()<>/`{}\n -:|。أ😀\u202e\x07", max_size=200))
 def test_any_text_gives_sentences_without_edges_or_control_characters(text: str) -> None:
-    for one in sentences(text, _nothing):
+    for one in read_sentences(text, _nothing):
         assert one.text == one.text.strip()
         assert one.text.isprintable() or not any(mark in one.text for mark in "\n\r\x07\u202e")
 
@@ -168,7 +168,7 @@ def test_no_cache_holds_on_to_a_long_document() -> None:
     document = "The harbour is open. " * 20_000
     arguments = '{"query": "' + document + '"}'
     held = sys.getrefcount(document), sys.getrefcount(arguments)
-    assert list(sentences(document, _nothing))
-    assert telling(document)
-    assert fields(Step(tool="search", arguments=arguments, result="", failed=False))
+    assert list(read_sentences(document, _nothing))
+    assert find_topic_words(document)
+    assert get_fields(Step(tool="search", arguments=arguments, result="", failed=False))
     assert (sys.getrefcount(document), sys.getrefcount(arguments)) == held

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from cofio.extract.extractor import Case, Message, Skill, Step
-from cofio.extract.rules.cases import alike
-from cofio.extract.rules.skills import skill
+from cofio.extract.rules.agent_runs.skills import build_skill
+from cofio.extract.rules.agent_runs.task_kinds import is_alike
 
 from . import runs
 from .runs import case, folded
@@ -45,7 +45,7 @@ def a_case(intent: str = "Water the plants.", quality: float = 0.85, steps: Sequ
 
 
 def test_booking_tables_becomes_a_skill() -> None:
-    assert read(skill(cases_of(runs.TABLES))) == snapshot("""\
+    assert read(build_skill(cases_of(runs.TABLES))) == snapshot("""\
 book-table
 For requests like "Book a table for two at Luigi's tonight at 8.": find_restaurant, then book_table.
 Confidence: 0.58, maturity: 0.48
@@ -72,7 +72,7 @@ Needs `find_restaurant` and `book_table`.
 
 
 def test_mending_tests_becomes_a_skill() -> None:
-    assert read(skill(cases_of(runs.TESTS))) == snapshot("""\
+    assert read(build_skill(cases_of(runs.TESTS))) == snapshot("""\
 fix-test
 For requests like "Fix the failing test in the invoice parser.": bash, then read_file, then edit_file.
 Confidence: 0.73, maturity: 0.56
@@ -100,7 +100,7 @@ Needs `bash`, `read_file` and `edit_file`.
 
 
 def test_what_never_worked_has_only_potential_steps() -> None:
-    assert read(skill(cases_of([runs.DEPLOYMENT]))) == snapshot("""\
+    assert read(build_skill(cases_of([runs.DEPLOYMENT]))) == snapshot("""\
 deploy-billing-service
 For requests like "Deploy version 2.4.1 of the billing service to production.": build_image, then deploy, then
     rollback (not seen to work yet).
@@ -128,19 +128,19 @@ Needs `build_image`, `deploy` and `rollback`.
 def test_the_runs_of_a_skill_are_alike() -> None:
     for kind in (runs.TABLES, runs.TESTS):
         found = cases_of(kind)
-        assert all(alike(one, other) for one, other in pairwise(found))
-    assert not alike(cases_of(runs.TABLES)[0], cases_of(runs.TESTS)[0])
+        assert all(is_alike(one, other) for one, other in pairwise(found))
+    assert not is_alike(cases_of(runs.TABLES)[0], cases_of(runs.TESTS)[0])
 
 
 def test_a_name_stays_when_cases_are_added() -> None:
     for kind in (runs.TABLES, runs.TESTS):
         found = cases_of(kind)
-        names = {skill(found[: count + 1]).name for count in range(len(found))}
+        names = {build_skill(found[: count + 1]).name for count in range(len(found))}
         assert len(names) == 1
 
 
 def test_one_case_is_little_and_ten_that_agree_are_much() -> None:
-    one, ten = skill([a_case()]), skill([a_case()] * 10)
+    one, ten = build_skill([a_case()]), build_skill([a_case()] * 10)
     assert (one.confidence, one.maturity) == (0.5, 0.25)
     assert (ten.confidence, ten.maturity) == (0.91, 0.94)
 
@@ -148,34 +148,36 @@ def test_one_case_is_little_and_ten_that_agree_are_much() -> None:
 def test_trust_grows_with_success_and_falls_with_failure() -> None:
     for count in range(1, 9):
         good = [a_case()] * count
-        now, more, less = skill(good), skill([*good, a_case()]), skill([*good, a_case(quality=0.1)])
+        now, more, less = build_skill(good), build_skill([*good, a_case()]), build_skill([*good, a_case(quality=0.1)])
         assert less.confidence < now.confidence < more.confidence <= 0.95
         assert less.maturity < more.maturity
         assert now.maturity < more.maturity
 
 
 def test_cases_that_went_about_it_differently_are_trusted_less() -> None:
-    agreed = skill([a_case()] * 4)
-    differing = skill([a_case(steps=[step(f"way_{at}")]) for at in range(4)])
+    agreed = build_skill([a_case()] * 4)
+    differing = build_skill([a_case(steps=[step(f"way_{at}")]) for at in range(4)])
     assert differing.confidence < agreed.confidence
     assert differing.maturity < agreed.maturity
 
 
 def test_arguments_that_stay_are_named_and_those_that_vary_are_places_to_fill() -> None:
-    found = skill([a_case(steps=[step("open_valve", garden=place, pressure="low")]) for place in ("front", "back")])
+    found = build_skill(
+        [a_case(steps=[step("open_valve", garden=place, pressure="low")]) for place in ("front", "back")]
+    )
     assert "1. `open_valve(garden=<garden>, pressure=low)`" in found.content
 
 
 def test_steps_that_only_one_of_many_took_are_left_out() -> None:
     usual = [step("open_valve"), step("wait"), step("close_valve")]
-    found = skill([a_case(steps=usual), a_case(steps=usual), a_case(steps=[*usual, step("sweep")])])
+    found = build_skill([a_case(steps=usual), a_case(steps=usual), a_case(steps=[*usual, step("sweep")])])
     assert "1. `open_valve()`\n2. `wait()`\n3. `close_valve()`\n\n## Pitfalls" in found.content
 
 
 def test_pitfalls_are_at_most_four_and_the_most_helpful_come_first() -> None:
     failures = [replace(step("try_it", failed=True, way=name), result=f"{name} is closed") for name in "abcdef"]
     helped = [step("lift", failed=True, floor="1"), step("lift", floor="1")]
-    found = skill([a_case(steps=[*failures, *helped])])
+    found = build_skill([a_case(steps=[*failures, *helped])])
     pitfalls = found.content.split("## Pitfalls\n")[1].split("\n\n")[0].splitlines()
     assert len(pitfalls) == 4
     assert pitfalls[0] == "- `lift(floor=1)` failed: no. It worked at a later try."
@@ -183,27 +185,27 @@ def test_pitfalls_are_at_most_four_and_the_most_helpful_come_first() -> None:
 
 def test_the_same_failure_in_several_runs_is_one_pitfall() -> None:
     broken = [replace(step("lift", failed=True, floor=floor), result=f"error {floor}") for floor in "12"]
-    found = skill([a_case(steps=[each]) for each in broken])
+    found = build_skill([a_case(steps=[each]) for each in broken])
     assert found.content.count("`lift(floor=1)` failed: error 1 (in 2 runs).") == 1
 
 
 def test_what_a_user_put_right_is_a_pitfall_too() -> None:
-    found = skill([a_case(insight='The user\'s correction led to the result: "no, the back garden"')])
+    found = build_skill([a_case(insight='The user\'s correction led to the result: "no, the back garden"')])
     assert '- The user\'s correction led to the result: "no, the back garden"' in found.content
 
 
 def test_a_skill_does_not_claim_more_runs_than_it_was_made_of() -> None:
     many = [a_case(quality=0.1), *[a_case()] * 50]
-    assert "## Seen\nThe last 50 runs, 50 succeeded:\n" in skill(many).content
-    assert skill(many) == skill(many[1:])
-    assert "## Seen\n49 runs, 49 succeeded:\n" in skill(many[2:]).content
+    assert "## Seen\nThe last 50 runs, 50 succeeded:\n" in build_skill(many).content
+    assert build_skill(many) == build_skill(many[1:])
+    assert "## Seen\n49 runs, 49 succeeded:\n" in build_skill(many[2:]).content
 
 
 def test_a_skill_of_nothing_is_empty_and_sound() -> None:
-    found = skill([])
+    found = build_skill([])
     assert (found.name, found.confidence, found.maturity) == ("task", 0.1, 0.0)
     assert (
-        skill([Case(intent="", approach="", insight=None, quality=0.9, steps=(), outcome="", messages=())]).name
+        build_skill([Case(intent="", approach="", insight=None, quality=0.9, steps=(), outcome="", messages=())]).name
         == "task"
     )
 
@@ -232,8 +234,8 @@ CASES = st.lists(
 
 @given(cases=CASES)
 def test_any_cases_give_the_same_sound_skill_each_time(cases: list[Case]) -> None:
-    found = skill(cases)
-    assert found == skill(cases)
+    found = build_skill(cases)
+    assert found == build_skill(cases)
     assert 0 <= found.confidence <= 0.95
     assert 0 <= found.maturity <= 1
     assert found.name
@@ -248,12 +250,12 @@ def test_any_cases_give_the_same_sound_skill_each_time(cases: list[Case]) -> Non
 
 @given(intents=st.permutations(["Water the roses.", "Water the lawn.", "Sprinkle the hedge."]), count=st.integers(1, 3))
 def test_cases_that_differ_in_nothing_but_age_give_the_same_steps_and_trust(intents: list[str], count: int) -> None:
-    found, usual = skill([a_case(each) for each in intents[:count]]), skill([a_case()] * count)
+    found, usual = build_skill([a_case(each) for each in intents[:count]]), build_skill([a_case()] * count)
     assert (found.confidence, found.maturity) == (usual.confidence, usual.maturity)
     assert "1. `open_valve(garden=front)`\n\n## Pitfalls\nNone seen yet.\n" in found.content
 
 
 def test_ties_are_settled_by_age() -> None:
     first, second = a_case("Water the roses."), a_case("Water the lawn.")
-    assert "like: Water the roses." in skill([first, second]).content
-    assert "like: Water the lawn." in skill([second, first]).content
+    assert "like: Water the roses." in build_skill([first, second]).content
+    assert "like: Water the lawn." in build_skill([second, first]).content

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Message
-from cofio.extract.rules.dates import clock, dated
-from cofio.extract.rules.reported_speech import LONGEST, third_person, told
-from cofio.extract.rules.speakers import called, listed
+from cofio.extract.rules.messages.speakers import get_name, join_names
+from cofio.extract.rules.narration.dates import add_dates, format_clock
+from cofio.extract.rules.narration.reported_speech import LONGEST, report, to_third_person
 
 SAID = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)  # a Thursday
 
@@ -70,15 +70,15 @@ SAID = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)  # a Thursday
     ],
 )
 def test_only_certain_grammar_is_turned(said: str, expected: str | None) -> None:
-    assert third_person(said, "Ben", frozenset({"Ana"})) == expected
+    assert to_third_person(said, "Ben", frozenset({"Ana"})) == expected
 
 
 def test_what_is_not_about_the_speaker_is_reported_and_the_rest_quoted() -> None:
-    assert told("The meeting is on Friday.", "Ana", SAID) == "Ana said that the meeting is on Friday (May 29, 2026)."
-    assert told("We meet tomorrow.", "Ana", SAID) == 'Ana said: "We meet tomorrow [May 29, 2026]."'
-    assert told('I said "go".', "Ana", SAID) == "Ana said: \"I said 'go'.\""
-    assert told("jeg bor i Oslo", "Ana", SAID) == 'Ana said: "jeg bor i Oslo".'
-    assert told("I booked it.", "the assistant", SAID) == "The assistant booked it."
+    assert report("The meeting is on Friday.", "Ana", SAID) == "Ana said that the meeting is on Friday (May 29, 2026)."
+    assert report("We meet tomorrow.", "Ana", SAID) == 'Ana said: "We meet tomorrow [May 29, 2026]."'
+    assert report('I said "go".', "Ana", SAID) == "Ana said: \"I said 'go'.\""
+    assert report("jeg bor i Oslo", "Ana", SAID) == 'Ana said: "jeg bor i Oslo".'
+    assert report("I booked it.", "the assistant", SAID) == "The assistant booked it."
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,16 @@ def test_what_is_not_about_the_speaker_is_reported_and_the_rest_quoted() -> None
     ],
 )
 def test_a_relative_date_is_followed_by_the_day_it_stands_for(said: str, expected: str) -> None:
-    assert dated(said, SAID) == expected
+    assert add_dates(said, SAID) == expected
 
 
 def test_after_midnight_nobody_knows_which_day_is_meant() -> None:
-    assert dated("I start tomorrow", SAID.replace(hour=1)) == "I start tomorrow"
+    assert add_dates("I start tomorrow", SAID.replace(hour=1)) == "I start tomorrow"
 
 
 def test_the_first_and_the_last_days_that_there_are_have_no_neighbours() -> None:
-    assert dated("yesterday", datetime(1, 1, 1, 12, tzinfo=UTC)) == "yesterday"
-    assert dated("next week", datetime(9999, 12, 31, 12, tzinfo=UTC)) == "next week"
+    assert add_dates("yesterday", datetime(1, 1, 1, 12, tzinfo=UTC)) == "yesterday"
+    assert add_dates("next week", datetime(9999, 12, 31, 12, tzinfo=UTC)) == "next week"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_first_and_the_last_days_that_there_are_have_no_neighbours() -> None
     ],
 )
 def test_a_time_is_told_by_the_clock_of_its_zone(zone: ZoneInfo | timezone, expected: str) -> None:
-    assert clock(SAID.astimezone(zone)) == expected
+    assert format_clock(SAID.astimezone(zone)) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_a_time_is_told_by_the_clock_of_its_zone(zone: ZoneInfo | timezone, expe
 )
 def test_people_are_called_by_their_names(sender: str, name: str | None, role: str, expected: str) -> None:
     message = Message(id="m", sender=sender, name=name, role="user" if role == "user" else "assistant", at=SAID)
-    assert called(message) == expected
+    assert get_name(message) == expected
 
 
 def test_many_names_are_not_all_listed() -> None:
-    assert listed(["A", "B", "C"]) == "A, B and C"
-    assert listed([f"P{n}" for n in range(9)]) == "P0, P1, P2, P3, P4 and 4 others"
+    assert join_names(["A", "B", "C"]) == "A, B and C"
+    assert join_names([f"P{n}" for n in range(9)]) == "P0, P1, P2, P3, P4 and 4 others"
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(
@@ -171,7 +171,7 @@ def test_many_names_are_not_all_listed() -> None:
         "don't", "I'm"]
 )).map(" ".join))  # fmt: skip
 def test_whatever_is_told_names_the_speaker_and_is_not_too_long(said: str) -> None:
-    found = told(said, "Ben", SAID)
+    found = report(said, "Ben", SAID)
     assert "Ben" in found
     assert len(found) <= LONGEST
-    assert found == told(said, "Ben", SAID)
+    assert found == report(said, "Ben", SAID)

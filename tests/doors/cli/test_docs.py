@@ -16,7 +16,7 @@ import pytest
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
 from cofio.doors.cli.parser import IMPORTANCES, KINDS, Parser, parser
-from cofio.embed.minilm import installed
+from cofio.embed.minilm import is_installed
 from cofio.values.records import Importance, Kind
 
 from .documented import PAGE, examples, sections
@@ -88,7 +88,7 @@ def test_the_help_names_every_kind_and_importance() -> None:
 def test_the_examples_print_what_the_page_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COFIO_EMBEDDER")
     models = Settings().models_folder
-    if not installed(models):
+    if not is_installed(models):
         pytest.skip("the page's scores are those of the model, which is not installed")
     monkeypatch.setenv("COFIO_MODELS", str(models))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # what other programs left in ours is not on the page

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cofio import Engine, Kind, Scope
-from cofio.conversations.conversations import Place
+from cofio.conversations.conversations import Project
 from cofio.values.records import Json
 
 from .conftest import Cofio, Ran
@@ -75,7 +75,7 @@ def test_an_id_that_others_continue_is_not_meant_by_less_than_all_of_it(
 
 def add_document(engine: Engine, known: str, topics: int) -> None:
     """A document as `cofio documents add` keeps it, under an id that a test can choose."""
-    home = Place().scope / "knowledge"
+    home = Project().scope / "knowledge"
     data: Json = {"topic_count": topics, "category_id": "Other", "source_name": "a.md"}
     engine.write(home, text=f"what {known} says", kind=Kind.DOCUMENT, id=known, data=data)
     for number in range(1, topics + 1):

@@ -12,7 +12,7 @@ from tests.waiting import join
 
 from cofio import Engine, Scope
 from cofio.doors.cli import maintenance
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, pin
+from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, compute_pin
 
 from .conftest import Cofio
 
@@ -243,7 +243,7 @@ def test_a_model_that_is_installed_is_not_installed_again(
     (folder / ID).mkdir()
     for name in (GRAPH, TOKENIZER):
         (folder / ID / name).write_text(name)
-    files = {name: {"sha256": pin(folder / ID / name).sha256, "size": len(name)} for name in (GRAPH, TOKENIZER)}
+    files = {name: {"sha256": compute_pin(folder / ID / name).sha256, "size": len(name)} for name in (GRAPH, TOKENIZER)}
     (folder / ID / MANIFEST).write_text(json.dumps({"files": files}))
     assert cofio("model", "status", "--json").json["installed"] is True
     assert cofio("model", "install").out == f"{ID} was already installed in {folder}\n"

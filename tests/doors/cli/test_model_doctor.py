@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.cli import main
 from cofio.extract.extractor import Extraction, Message
 
@@ -38,7 +38,7 @@ def test_the_doctor_tells_what_waits_for_the_model(
     with Engine.open(store, settings=Settings(embedder="none", background=False)) as engine:
         conversations = Conversations(engine, reader=Silent())  # type: ignore[arg-type]  # it is not asked
         message = Message(id="", sender="ann", at=datetime(2026, 5, 28, tzinfo=UTC), text="I live in Oslo.")
-        conversations.append(Place(), "s", [message])
-        assert conversations.carve(Place(), "s", whole=True) == 1
+        conversations.append(Project(), "s", [message])
+        assert conversations.carve(Project(), "s", whole=True) == 1
     main(["--store", str(store), "doctor"])
     assert "1 stretches of conversation wait for it" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from tests.waiting import join
 
 from cofio import Engine, Scope
 from cofio.doors.cli import transfer
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import Cofio
 
@@ -270,11 +270,11 @@ def test_stopping_the_embedding_of_an_import_keeps_every_record(cofio: Cofio, mo
     cofio("add", "kestrel")
     lines = cofio("export").out
 
-    def stop(embedder: Hashed, texts: list[str]) -> None:
+    def stop(embedder: HashedEmbedder, texts: list[str]) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Hashed, "embed", stop)
+        patch.setattr(HashedEmbedder, "embed", stop)
         ran = cofio("import", "-", "--store", "other", stdin=lines)
     assert (ran.code, ran.out) == (130, "imported 1 record\n")
     assert "stopped; every record is in and found by its words, and `cofio reindex` embeds the rest" in ran.err

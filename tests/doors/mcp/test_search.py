@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cofio import Engine, Kind, Scope
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
-from cofio.conversations.projects import Place
+from cofio.conversations.projects import Project
 from cofio.doors.lazy_memory import Memory
 from cofio.extract.extractor import Message
 
@@ -325,7 +325,7 @@ def test_everywhere_finds_what_came_through_other_doors_and_names_it(tools: Tool
 def converse(tools: Tools, *spoken: str) -> None:
     """Have Maya say something on each of some days, from 2026-03-05 on, in a conversation of its own."""
     conversations = Conversations(tools.engine)
-    place = Place(app="shop", project="web")
+    place = Project(app="shop", name="web")
     for number, text in enumerate(spoken):
         at = datetime(2026, 3, 5 + number, 9, 30, tzinfo=UTC)
         sent = [

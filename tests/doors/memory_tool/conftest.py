@@ -14,7 +14,7 @@ import pytest
 
 from cofio import Engine, Record, Scope, Settings
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.files import Result, Tree, dispatch, home
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
@@ -80,7 +80,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def engine(store_address: StoreAddress) -> Iterator[Engine]:
     """An empty memory without background work."""
-    with Engine.open(store_address, settings=SETTINGS, embedder=Hashed()) as opened:
+    with Engine.open(store_address, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
         yield opened
 
 

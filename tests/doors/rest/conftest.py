@@ -20,7 +20,7 @@ from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
-from cofio.content import Fetching
+from cofio.content import FetchPolicy
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, server
 from cofio.doors.mcp.surface import Surface
@@ -30,7 +30,7 @@ from cofio.doors.rest.assistant import open_assistant
 from cofio.doors.web.metrics import Metrics
 from cofio.doors.web.server import app
 from cofio.doors.web.tokens import Tokens
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from ...conftest import BackendUnderTest
 
@@ -254,8 +254,9 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 
 @contextmanager
 def serving(
-    store: StoreAddress, zone: tzinfo = UTC, *, docs: bool = False, embedder: Hashed | None = None, model: str = "",
-    budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(), allow_secrets: bool = False,
+    store: StoreAddress, zone: tzinfo = UTC, *, docs: bool = False, embedder: HashedEmbedder | None = None,
+    model: str = "", budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(),
+    allow_secrets: bool = False,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on a store, as `cofio serve` puts it together."""
     settings = replace(SETTINGS, allow_secrets=allow_secrets)
@@ -265,7 +266,7 @@ def serving(
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, store.home, lambda: engine)
         door = rest.Door.open(
-            engine, zone, assistant=assistant, fetching=Fetching.parse(fetch), quiet=quiet, folder=store.home
+            engine, zone, assistant=assistant, fetching=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
         )
         whole = app(
             server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
@@ -291,14 +292,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def api(store_address: StoreAddress) -> Iterator[Api]:
     """The API on an empty memory, in UTC."""
-    with serving(store_address, embedder=Hashed()) as (api, _):
+    with serving(store_address, embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
 @pytest.fixture(scope="session")
 def empty(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """The API on a memory that stays empty."""
-    with serving(backend_under_test.address(tmp_path_factory.mktemp("empty")), embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("empty")), embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
@@ -312,12 +313,12 @@ def bare(empty: Api) -> Iterator[Api]:
 @pytest.fixture
 def shanghai(store_address: StoreAddress) -> Iterator[Api]:
     """The API where it is eight hours later."""
-    with serving(store_address, ZoneInfo("Asia/Shanghai"), embedder=Hashed()) as (api, _):
+    with serving(store_address, ZoneInfo("Asia/Shanghai"), embedder=HashedEmbedder()) as (api, _):
         yield api
 
 
 @pytest.fixture
 def guarded(store_address: StoreAddress) -> Iterator[tuple[Api, Tokens]]:
     """The API and the tokens that it asks for once there are any."""
-    with serving(store_address, embedder=Hashed()) as both:
+    with serving(store_address, embedder=HashedEmbedder()) as both:
         yield both

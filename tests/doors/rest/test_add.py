@@ -13,7 +13,7 @@ import pytest
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, Api, Json, T, agent_run, call, said, serving
 
@@ -241,7 +241,7 @@ def test_a_time_that_no_calendar_has_is_refused(bare: Api, beyond: int) -> None:
 def test_another_zone_shows_the_same_moments_otherwise(store: StoreAddress) -> None:
     shown, stored = {}, {}
     for zone in ("UTC", "Asia/Shanghai", "America/St_Johns"):
-        with serving(store, ZoneInfo(zone), embedder=Hashed()) as (api, _):
+        with serving(store, ZoneInfo(zone), embedder=HashedEmbedder()) as (api, _):
             if zone == "UTC":
                 api.told(CLIMBING)
                 api.run("run")
@@ -529,11 +529,11 @@ def test_a_message_s_own_id_is_a_text(bare: Api, wrong: Any) -> None:
 
 @pytest.mark.requirement("consistency.write", "consistency.read")
 def test_what_was_acknowledged_is_there_for_the_next_who_opens_the_store(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.told(CLIMBING)
         api.add(said(COFFEE, T + MINUTE), session="open")
         assert len(api.search("Yosemite", method="keyword")["episodes"]) == 1
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         assert len(api.get()) == 1
         assert len(api.search("Yosemite", method="keyword")["episodes"]) == 1
         assert [each["content"] for each in api.waiting("open")] == [COFFEE]
@@ -621,7 +621,7 @@ def test_an_address_is_read_only_where_the_owner_allows_it(store: StoreAddress, 
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "menu.txt").write_text("Soup of the day: leek")
     (tmp_path / "secret.txt").write_text("the code is 1234")
-    with serving(store, embedder=Hashed(), fetch=str(tmp_path / "notes")) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), fetch=str(tmp_path / "notes")) as (api, _):
         menu = {"type": "doc", "uri": (tmp_path / "notes" / "menu.txt").as_uri()}
         api.add(said([menu]))
         assert "leek" in api.waiting()[0]["content"][0]["text"]

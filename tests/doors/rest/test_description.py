@@ -18,7 +18,7 @@ from cofio.doors.rest.calls import Call
 from cofio.doors.rest.descriptions import FIELDS
 from cofio.doors.rest.openapi import document
 from cofio.doors.rest.requests import CHARSET
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from ...conftest import BackendUnderTest
 from .conftest import COFFEE, HOUR, Api, T, said, serving
@@ -27,7 +27,10 @@ from .conftest import COFFEE, HOUR, Api, T, said, serving
 @pytest.fixture(scope="module")
 def lived_in(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A memory with something of every kind."""
-    with serving(backend_under_test.address(tmp_path_factory.mktemp("described")), embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("described")), embedder=HashedEmbedder()) as (
+        api,
+        _,
+    ):
         api.run("one")
         api.run("two", at=T + HOUR)
         api.told(COFFEE, session="s", at=T + 2 * HOUR)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.records import Kind
 
 from ...conftest import BackendUnderTest
@@ -245,7 +245,10 @@ class Store:
 @pytest.fixture(scope="module")
 def store(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """Some hundred episodes."""
-    with serving(backend_under_test.address(tmp_path_factory.mktemp("filters")), ZONE, embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("filters")), ZONE, embedder=HashedEmbedder()) as (
+        api,
+        _,
+    ):
         yield Store(api)
 
 

@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, agent_run, said, serving
 
@@ -35,7 +35,7 @@ def model() -> Iterator[Scripted]:
 @pytest.fixture
 def wise(store: StoreAddress, model: Scripted) -> Iterator[Api]:
     """The API with that model."""
-    with serving(store, embedder=Hashed(), model=model.url) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), model=model.url) as (api, _):
         yield api
 
 
@@ -76,7 +76,7 @@ def test_a_flush_gives_the_model_s_records_under_the_rules_ids(wise: Api, model:
 def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(store: StoreAddress) -> None:
     with (
         Scripted(slow) as silent,
-        serving(store, embedder=Hashed(), model=silent.url) as (api, _),
+        serving(store, embedder=HashedEmbedder(), model=silent.url) as (api, _),
     ):
         assert api.add(said(CLIMBING), said(COFFEE, T + DAY)) == "extracted"
         (episode,) = api.get("episode")
@@ -90,7 +90,7 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
     store: StoreAddress, manner: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
-    with Scripted(manner) as bad, serving(store, embedder=Hashed(), model=bad.url) as (api, _):
+    with Scripted(manner) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url) as (api, _):
         api.add(said(CLIMBING))
         answer = flushed(api)
         assert "the rules' records" in answer["meta"]["notes"][0]
@@ -102,7 +102,7 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
         assert health["status"] == "ok"
         assert health["model"]["status"] == "unavailable"
         assert health["model"]["waiting"] == 1
-    with Scripted(right) as good, serving(store, embedder=Hashed(), model=good.url) as (api, _):
+    with Scripted(right) as good, serving(store, embedder=HashedEmbedder(), model=good.url) as (api, _):
         api.door.jobs.resume()
         assert api.done(job["job_id"])["result"] == "refined"
         assert provenance(api)["episode"] == {"llm:scripted"}
@@ -111,7 +111,7 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
 
 @pytest.mark.requirement("model.budget")
 def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(store, embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
+    with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2") as (api, _):
         api.add(said(CLIMBING))
         flushed(api)
         assert len(model.calls) == 2
@@ -124,7 +124,7 @@ def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted, monkeypatc
         metrics = api.client.get("/metrics").text
         assert "cofio_llm_calls_total 2.0" in metrics
         assert "cofio_llm_tokens_total 240.0" in metrics
-    with serving(store, embedder=Hashed(), model=model.url, budget="calls=2") as (api, _):
+    with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2") as (api, _):
         api.door.jobs.resume()
         api.waiting_for_model()
         assert len(model.calls) == 2
@@ -133,12 +133,12 @@ def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted, monkeypatc
 @pytest.mark.requirement("model.hand")
 def test_what_a_person_has_written_is_left_alone(store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
-    with Scripted(refusing) as bad, serving(store, embedder=Hashed(), model=bad.url) as (api, _):
+    with Scripted(refusing) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url) as (api, _):
         api.add(said(CLIMBING), said(COFFEE, T + 1000))
         flushed(api)
         (job,) = api.waiting_for_model()
         api.ok("update", id="alice_ep_20260528_00000001", episode="Mine.")
-    with Scripted(right) as good, serving(store, embedder=Hashed(), model=good.url) as (api, _):
+    with Scripted(right) as good, serving(store, embedder=HashedEmbedder(), model=good.url) as (api, _):
         api.door.jobs.resume()
         assert api.done(job["job_id"])["result"] == "left as it is"
         assert api.get("episode")[0]["episode"] == "Mine."
@@ -222,7 +222,7 @@ def test_an_agentic_search_without_a_model_follows_names_and_days(api: Api) -> N
 
 @pytest.mark.requirement("tasks.order", "model.write-path")
 def test_tasks_are_carried_out_while_a_model_takes_its_time(store: StoreAddress) -> None:
-    with Scripted(slow) as model, serving(store, embedder=Hashed(), model=model.url) as (api, _):
+    with Scripted(slow) as model, serving(store, embedder=HashedEmbedder(), model=model.url) as (api, _):
         for number in range(8):  # more than there are threads
             messages = [said(CLIMBING, T + number), said(COFFEE, T + DAY + number)]
             assert api.add(*messages, session=f"s{number}") == "extracted"

@@ -12,10 +12,10 @@ from tests.waiting import wait_until
 
 from cofio import Engine, Kind, Scope, Unavailable
 from cofio.config.address import StoreAddress
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.idle import find_quiet_sessions
 from cofio.doors.rest.jobs import WORKERS
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.extract.extractor import Message
 
 from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
@@ -28,7 +28,7 @@ SHORT = timedelta(milliseconds=50)
 
 @pytest.mark.requirement("sessions.quiet")
 def test_a_session_that_has_fallen_silent_is_carved_without_another_message(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()  # as a server does when it starts
         api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
         api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
@@ -39,10 +39,10 @@ def test_a_session_that_has_fallen_silent_is_carved_without_another_message(stor
 
 @pytest.mark.requirement("sessions.quiet")
 def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.door.jobs.resume()
         api.add(said(CLIMBING))
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.door.jobs.resume()
         wait_until(lambda: len(api.get()) == 1)
 
@@ -50,8 +50,8 @@ def test_a_session_that_was_left_open_is_carved_by_the_next_server(store: StoreA
 @pytest.mark.requirement("sessions.quiet", "server.several")
 def test_of_several_servers_one_carves(store: StoreAddress) -> None:
     with (
-        serving(store, embedder=Hashed(), quiet=SHORT) as (one, _),
-        serving(store, embedder=Hashed(), quiet=SHORT) as (
+        serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (one, _),
+        serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (
             two,
             _,
         ),
@@ -74,13 +74,13 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
 ) -> None:
     real = Conversations.carve
 
-    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+    def carve(conversations: Conversations, place: Project, session: str, **more: Any) -> int:
         if session == "a":
             raise error
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         for session in ("a", "b"):
             api.add(said(CLIMBING), session=session, defer_extraction=True)
         api.door.jobs.resume()
@@ -96,14 +96,14 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
 ) -> None:  # fmt: skip
     real, begun, over = Conversations.carve, threading.Event(), threading.Event()
 
-    def carve(conversations: Conversations, place: Place, session: str, **more: Any) -> int:
+    def carve(conversations: Conversations, place: Project, session: str, **more: Any) -> int:
         if session == "silent":
             begun.set()
             assert over.wait(120)
         return real(conversations, place, session, **more)
 
     monkeypatch.setattr(Conversations, "carve", carve)
-    with serving(store, embedder=Hashed(), quiet=SHORT) as (api, _):
+    with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.add(said(CLIMBING), session="silent", defer_extraction=True)
         api.door.jobs.resume()
         assert begun.wait(60)
@@ -121,19 +121,19 @@ def test_which_sessions_are_quiet(store: StoreAddress) -> None:
     with Engine.open(store) as engine:
         api = Conversations(engine)
 
-        def keep(session: str, place: Place = Place()) -> None:  # noqa: B008  # a value
+        def keep(session: str, place: Project = Project()) -> None:  # noqa: B008  # a value
             long_ago = datetime(2020, 1, 1, tzinfo=UTC)  # when it was said does not count, but when it came in
             api.append(place, session, [Message(id="", sender="alice", role="user", at=long_ago, text="Hi.")])
 
         before = datetime.now(UTC)
         keep("a")
-        keep("b", Place(app="shop", project="web"))
+        keep("b", Project(app="shop", name="web"))
         keep("carved")
-        api.carve(Place(), "carved", whole=True)
+        api.carve(Project(), "carved", whole=True)
         assert list(find_quiet_sessions(engine, before)) == []
         after = datetime.now(UTC)
         assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
-        assert (Place(app="shop", project="web"), "b") in list(find_quiet_sessions(engine, after))
+        assert (Project(app="shop", name="web"), "b") in list(find_quiet_sessions(engine, after))
         keep("a2")
         assert sorted(session for _, session in find_quiet_sessions(engine, after)) == ["a", "b"]
 

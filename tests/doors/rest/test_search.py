@@ -8,7 +8,7 @@ import pytest
 
 from cofio.config.address import StoreAddress
 from cofio.doors.rest.operations import FAR
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, MINUTE, VALID, Api, Json, T, enveloped, said, serving
 
@@ -369,7 +369,7 @@ def test_a_search_finds_what_the_call_before_it_made(api: Api) -> None:
 
 @pytest.mark.requirement("method.vector", "consistency.read")
 def test_a_search_by_meaning_finds_what_the_background_has_embedded(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.told(CLIMBING)
         api.engine.settle()
         assert len(api.search("climbing Yosemite", method="vector")["episodes"]) == 1

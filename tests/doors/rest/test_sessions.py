@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.values.records import Kind, Scope
 
 from ...conftest import BackendUnderTest
@@ -174,7 +174,10 @@ class Sessions(RuleBasedStateMachine):
 @pytest.fixture(scope="module")
 def shared(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """One store; each example has apps of its own in it."""
-    with serving(backend_under_test.address(tmp_path_factory.mktemp("sessions")), embedder=Hashed()) as (api, _):
+    with serving(backend_under_test.address(tmp_path_factory.mktemp("sessions")), embedder=HashedEmbedder()) as (
+        api,
+        _,
+    ):
         yield api
 
 

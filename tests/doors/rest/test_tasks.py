@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from cofio import Conflict, Engine, Unavailable
 from cofio.config.address import StoreAddress
-from cofio.conversations.conversations import Conversations, Place
+from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.rest import tasks
 from cofio.doors.web.tokens import Tokens
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from ...conftest import BackendUnderTest
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
@@ -135,7 +135,7 @@ def test_however_calls_are_mixed_each_flush_takes_what_came_before_it(
 ) -> None:
     with (
         pytest.MonkeyPatch.context() as patched,
-        serving(backend_under_test.address(tmp_path_factory.mktemp("mixed")), embedder=Hashed()) as (api, _),
+        serving(backend_under_test.address(tmp_path_factory.mktemp("mixed")), embedder=HashedEmbedder()) as (api, _),
     ):
         held = Held(api, patched)
         sent, flushes, group = [api.queue(said("I like thing0 best."))], 0, {"I like thing0 best.": 0}
@@ -255,7 +255,7 @@ def test_a_token_sees_the_tasks_of_its_own_app_alone(guarded: tuple[Api, Tokens]
 
 @pytest.mark.requirement("tasks.kept")
 def test_tasks_are_kept_for_seven_days(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         task = api.queue(said(CLIMBING))
         api.finished(task)
         kept = api.engine.read(tasks.make_record_id(task))
@@ -298,13 +298,13 @@ def test_a_task_that_fails_says_why_and_leaves_its_messages_and_its_line_alone(
 
 @pytest.mark.requirement("tasks.failed")
 def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(store: StoreAddress, tmp_path: Path) -> None:
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.door.jobs.close()
         task = api.queue(said(CLIMBING))
     with Engine.open(store) as engine:
         for _ in range(5):
             engine.apply([tasks.mark_started(engine.read(tasks.make_record_id(task)))])
-    with serving(store, embedder=Hashed()) as (api, _):
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.door.jobs.resume()
         assert api.finished(task)["error_code"] == "attempts_exhausted"
         assert api.flush() == "extracted"
@@ -312,14 +312,14 @@ def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(store: Stor
 
 @pytest.mark.requirement("tasks.order", "server.several")
 def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> None:
-    with serving(store, embedder=Hashed()) as (one, _), serving(store, embedder=Hashed()) as (two, _):
+    with serving(store, embedder=HashedEmbedder()) as (one, _), serving(store, embedder=HashedEmbedder()) as (two, _):
         sent = []
         for number in range(20):
             api = (one, two)[number % 2]
             sent.append(api.queue(said(f"On day {number} I saw bird {number}.", T + number * DAY)))
         for task in sent:
             assert two.finished(task)["status"] == "success"
-        assert tasks.count_waiting(one.engine, Place(), "s") == 0
+        assert tasks.count_waiting(one.engine, Project(), "s") == 0
         assert one.flush() == "extracted"
         assert sorted(each["timestamp"] for each in one.get(page_size=100)) == [
             (datetime.fromtimestamp(T / 1000, UTC) + timedelta(days=day)).isoformat().replace("+00:00", "Z")

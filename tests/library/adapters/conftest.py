@@ -11,7 +11,7 @@ os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"  # read when the SDK is import
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 
 from .endpoint import Endpoint
 
@@ -30,4 +30,4 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 def opening(store_address: StoreAddress) -> Opening:
     """Opens the memory of the test anew, as another process would."""
     chosen = Settings(background=False, embedder="none", sync="normal")
-    return lambda: Engine.open(store_address, settings=chosen, embedder=Hashed())
+    return lambda: Engine.open(store_address, settings=chosen, embedder=HashedEmbedder())

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from cofio import Conflict, Engine, Invalid, Kind, LimitExceeded, Query, Scope, Settings, Unavailable
-from cofio.embed.hashed import Hashed
+from cofio.embed.hashed import HashedEmbedder
 from cofio.library.cofio_store import CofioStore
 from cofio.library.store import StoreCapabilities, StoreContext
 
@@ -560,7 +560,7 @@ def test_items_survive_an_export_and_a_restore(store: CofioStore, memory: Engine
     run(store.put_with_embedding(NS, "k", {"a": [1]}, [1.0, 0.5], {"m": 1}))
     run(store.put(NS, "l", None))
     lines = [write_line(record) for record in memory.export()]
-    with Engine.open(tmp_path / "other", settings=QUIET, embedder=Hashed()) as other:
+    with Engine.open(tmp_path / "other", settings=QUIET, embedder=HashedEmbedder()) as other:
         other.restore([read_line(line) for line in lines])
         copy = CofioStore(other)
         assert run(copy.search(NS)) == run(store.search(NS))

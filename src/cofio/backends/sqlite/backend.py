@@ -17,10 +17,8 @@ from ...system.safe_files import check_entries
 from ...values.errors import Invalid, Unavailable
 from ...values.query import Bounds
 from ...values.records import Record
-from ..checkpoint_interface import CheckpointRows
 from ..interface import EmbedBatch, Identity, Progress
 from ..record_interface import Snapshot, Transaction
-from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import Database
 from .database_files import find_access
@@ -146,18 +144,6 @@ class SqliteBackend:
                 condition.values,
             ):
                 yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
-
-    # Checkpoints.
-
-    @contextmanager
-    def checkpoints(self) -> Iterator[CheckpointRows]:
-        """A consistent look at the checkpoints."""
-        with self._database.reading() as connection:
-            yield SqliteCheckpoints(connection, micros(self._clock()))
-
-    def change_checkpoints(self, work: Callable[[CheckpointRows], T]) -> T:
-        """What `work` returns, run in a transaction."""
-        return self._database.write(lambda connection: work(SqliteCheckpoints(connection, micros(self._clock()))))
 
     # Derived work.
 

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -118,7 +118,7 @@ class RecordRows:
         self._at = steady(micros(now), updated)
         self.now = moment(self._at)
 
-    @property
+    @cached_property
     def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
         return SqliteCheckpoints(self._connection, micros(self._clock))

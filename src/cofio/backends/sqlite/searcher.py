@@ -450,4 +450,5 @@ def _compare(
 
 def _bind_numbers(numbers: Iterable[int]) -> object:
     """Return a list of numbers as one bound value."""
-    return apsw.carray(array.array("q", numbers))
+    # The buffer of an empty array is nowhere, and may be refused for its alignment: no row has the number 0.
+    return apsw.carray(array.array("q", numbers) or array.array("q", [0]))

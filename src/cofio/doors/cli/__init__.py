@@ -13,7 +13,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-from ...config.trust import show_notices
+from ...config.notices import show_notices
 from ...system.streams import prepare_streams
 from ...values.errors import CofioError, Conflict, LimitExceeded, NotFound
 from .parser import parser

@@ -19,7 +19,7 @@ from .context import load_settings, open_memory, settle
 from .terminal import Bar, note, output
 
 if TYPE_CHECKING:
-    from ...conversations.conversations import Conversations, Place
+    from ...conversations.conversations import Conversations, Project
     from ...engine.engine import Engine
     from ...extract.extractor import Message
     from ...importers.chats.chats import Chats, Conversation
@@ -31,7 +31,7 @@ _CHUNK = 1 << 20
 
 def chat(args: Namespace) -> int:
     """Take in the conversations of a file, once all of it is known to be sound."""
-    from ...conversations.conversations import Conversations, Place
+    from ...conversations.conversations import Conversations, Project
     from ...importers.chats.chats import Chats, Options
     from ...vault.lifecycle import vaulted
 
@@ -47,7 +47,7 @@ def chat(args: Namespace) -> int:
         if not total:
             raise Invalid(chats.name, f"holds no messages that can be taken in{_left_out(chats)}")
         with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
-            where = Place(app=args.app, project=args.project)
+            where = Project(app=args.app, name=args.project)
             conversations = Conversations(engine, zone=settings.zone, mirror=vault)
             intake = _Intake(engine, conversations, where, whole=not args.no_flush)
             try:
@@ -69,7 +69,7 @@ class _Intake:
 
     engine: Engine
     conversations: Conversations
-    place: Place
+    place: Project
     whole: bool
     sessions: int = 0
     new: int = 0
@@ -94,10 +94,10 @@ class _Intake:
 
     def _missing(self, session: str, message: Message) -> bool:
         """Whether the message is not here. One without a time of its own has another with each file that it is in."""
-        from ...conversations.message_records import message_of, turn_id
+        from ...conversations.message_records import decode_message, turn_id
 
         try:
-            here = message_of(self.engine.read(turn_id(self.place, session, message.id)))
+            here = decode_message(self.engine.read(turn_id(self.place, session, message.id)))
         except NotFound:
             return True
         self.differing += replace(message, at=here.at) != here

@@ -10,9 +10,9 @@ from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
 
+from ...config.notices import sanitize
 from ...config.settings import Gathered, Settings, gather
 from ...config.toml_files import FILE
-from ...config.trust import sanitize
 from ...engine.opening import resolve_store
 from ...system.user_folders import find_config_folder
 from ...values.records import Json

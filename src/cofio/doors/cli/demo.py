@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ...conversations.conversations import Conversations, Place
+from ...conversations.conversations import Conversations, Project
 from ...conversations.deletion import forget
 from ...extract.extractor import Message
 from ...files import Tree, dispatch, home
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SOURCE = "demo"
 OWNER = "demo"
-TALKS = Place(app="demo", project="demo")
+TALKS = Project(app="demo", name="demo")
 SCOPES = (DEMO, TALKS.scope, home(OWNER))
 """All that the demo ever writes to."""
 _LEDGER = "records"  # the key under which it keeps which records are its own

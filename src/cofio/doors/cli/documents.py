@@ -15,7 +15,7 @@ from .parser import misused
 from .terminal import counted, note, output, print_json, printable
 
 if TYPE_CHECKING:
-    from ...conversations.conversations import Place
+    from ...conversations.conversations import Project
     from ...engine.engine import Engine
     from ...knowledge import Documents
     from ...values.records import Record
@@ -121,14 +121,14 @@ def _remove(args: Namespace) -> int:
     return 0
 
 
-def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Place]:
-    from ...conversations.conversations import Place
+def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Project]:
+    from ...conversations.conversations import Project
     from ...knowledge import Documents
 
-    return Documents(engine, door="cli"), Place(app=args.app, project=args.project)
+    return Documents(engine, door="cli"), Project(app=args.app, name=args.project)
 
 
-def _resolve(place: Place, here: Documents, written: str) -> Record:
+def _resolve(place: Project, here: Documents, written: str) -> Record:
     """The document whose id this is, or begins with this if no other's does."""
     try:
         return here.read(place, written)

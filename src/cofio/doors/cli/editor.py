@@ -19,8 +19,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ...conversations.edits import edited
-from ...conversations.mirror import applied
+from ...conversations.edits import apply_edit
+from ...conversations.mirror import apply_mirrored
 from ...secrets.policy import admit
 from ...values.changes import Edit
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
@@ -237,7 +237,7 @@ def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int
     with open_memory(args) as engine:
         with vault_commands.followed(args, engine, left="the files of the vault may not say what was edited") as vault:
             change = Edit(id=record.id, fields=_fields(record, changes), if_version=record.version)
-            (answer,) = applied(engine, vault, [change])
+            (answer,) = apply_mirrored(engine, vault, [change])
         assert isinstance(answer, Record)
         short = engine.abbreviate([record.id])[record.id]
         said = f"edited {' and '.join(sorted(changes))} of {short}: {headline(answer)}"
@@ -255,8 +255,8 @@ def _fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
     if record.scope not in CONVERSATIONS or not isinstance(record.data, dict):
         return fields
     if record.kind is Kind.FACT and "text" in changes:
-        return fields | edited(record, {"content": changes["text"]})
+        return fields | apply_edit(record, {"content": changes["text"]})
     if record.kind is Kind.EPISODE and changes.keys() & {"title", "text"}:
         said = {"subject": changes.get("title"), "episode": changes.get("text")}
-        return fields | edited(record, {name: value for name, value in said.items() if value})
+        return fields | apply_edit(record, {name: value for name, value in said.items() if value})
     return fields

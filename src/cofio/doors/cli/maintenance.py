@@ -265,10 +265,10 @@ def _embed(args: Namespace, engine: Engine) -> None:
 
 def _take(args: Namespace) -> int:
     """Take over the memory of agent-memory-store, which stays as it is."""
-    from ...importers.agent_memory_store import found, take
+    from ...importers.agent_memory_store import has_memory, take
 
     path = Path(args.path or os.environ.get("AGENT_STORE_PATH") or f"./.{PRODUCT}").expanduser()
-    if not found(path):
+    if not has_memory(path):
         raise Unavailable(f"there is no memory of {PRODUCT} in {path}: name the folder that holds its store.db")
     with open_memory(args, make=True) as engine:
         try:

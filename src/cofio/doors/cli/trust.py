@@ -6,6 +6,7 @@ import json
 from argparse import Namespace
 
 from ...config import trust as trusting
+from ...config.notices import sanitize
 from ...config.settings import read_claims
 from ...engine.opening import resolve_store
 from ...values.errors import Unavailable
@@ -55,4 +56,4 @@ def _describe(claims: trusting.Claims) -> list[str]:
     lines += [f"the prompt {trusting.PROMPTS}/{name}" for name in claims.prompts]
     if claims.vault is not None:
         lines.append(f"the vault in {claims.vault}")
-    return [trusting.sanitize(line) for line in lines]
+    return [sanitize(line) for line in lines]

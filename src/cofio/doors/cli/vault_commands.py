@@ -160,12 +160,12 @@ def _json(said: Sequence[Said]) -> list[Json]:
 def take(args: Namespace) -> int:
     """Take over the memory of EverOS, which stays as it is."""
     from ...conversations.conversations import Conversations
-    from ...importers.everos import found
+    from ...importers.everos import has_memory
     from ...vault.lifecycle import vaulted
     from ...vault.recovery import take
 
     path = Path(args.path or os.environ.get("EVEROS_MEMORY__ROOT") or "~/.everos").expanduser()
-    if not found(path):
+    if not has_memory(path):
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
     address, settings = load_settings(args)
     with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ...config.notices import warn_once
 from ...config.settings import Settings, read_claims
-from ...config.trust import PROMPTS, is_trusted, warn_once
-from ...conversations.usage import Spending
+from ...config.trust import PROMPTS, is_trusted
+from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...knowledge import ModelSummariser
 from ...llm import Budget, Model, ModelExtractor, Prompts
@@ -23,7 +24,7 @@ class Assistant:
             Invalid: a setting cannot be used, or a prompt of the store's own lacks what it needs.
         """
         prompts = Prompts(_own_prompts(folder))
-        self.spending = Spending(engine, Budget.parse(settings.llm_budget))
+        self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget))
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
             spend=self.spending.spend, allowed=self.spending.refusal,

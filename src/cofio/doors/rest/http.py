@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ...content import Fetching, Reading
+from ...content import ContentReader, FetchPolicy
 from ...conversations.conversations import Conversations
 from ...conversations.mirror import Mirror
 from ...engine.engine import Engine
@@ -75,7 +75,7 @@ class Door:
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
-        fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
+        fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
     ) -> None:
         """Files that are sent wait in `folder`, where nobody else sees them, and without one in memory."""
@@ -84,7 +84,7 @@ class Door:
         self._zone = zone
         self._folder = folder
         self._assistant = assistant
-        self._reading = Reading(fetching, None if assistant is None else assistant.model)
+        self._reading = ContentReader(fetching, None if assistant is None else assistant.model)
         self._operations = Operations(conversations, zone, jobs, assistant, self._reading)
         self._writers = Workers(WRITERS, "cofio-rest-write")
         self._readers = Workers(READERS, "cofio-rest-read")
@@ -97,7 +97,7 @@ class Door:
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
-        fetching: Fetching = Fetching(),  # noqa: B008  # frozen, and it allows nothing
+        fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         mirror: Mirror | None = None,
         quiet: timedelta = timedelta(),  # a value
         folder: Path | None = None,

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from ...conversations.conversations import Conversations, Place
+from ...conversations.conversations import Conversations, Project
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
@@ -44,7 +44,7 @@ UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    place: Place
+    place: Project
     session: str
     id: str | None
     """The key of a job's record; None for the tasks of the session, in their order."""
@@ -71,7 +71,7 @@ class Jobs:
     def __init__(
         self,
         conversations: Conversations,
-        spending: Spending | None = None,
+        spending: ModelUsage | None = None,
         *,
         quiet: timedelta = timedelta(),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -90,8 +90,8 @@ class Jobs:
         self._numbers = count()
         self._known: set[_Job] = set()
         self._again: set[_Job] = set()
-        self._open: Counter[tuple[Place, str]] = Counter()
-        self._lines: dict[tuple[Place, str], dict[str, datetime]] = {}
+        self._open: Counter[tuple[Project, str]] = Counter()
+        self._lines: dict[tuple[Project, str], dict[str, datetime]] = {}
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
         self._closing = False
@@ -120,7 +120,7 @@ class Jobs:
                 failed=self._failed, faulted_at=self._faulted_at,
             )  # fmt: skip
 
-    def count_waiting(self, place: Place, session: str) -> int:
+    def count_waiting(self, place: Project, session: str) -> int:
         """How many tasks of a session are not finished, whichever server took them in."""
         return tasks.count_waiting(self._conversations.engine, place, session)
 
@@ -141,13 +141,13 @@ class Jobs:
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
 
-    def carry_out(self, place: Place, session: str, task: str) -> None:
+    def carry_out(self, place: Project, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
         with self._changed:
             self._lines.setdefault((place, session), {})[task] = self._clock()
         self._take(_Job(place, session, None))
 
-    def take_up(self, place: Place, session: str) -> None:
+    def take_up(self, place: Project, session: str) -> None:
         """Take up what a session's carving left to do."""
         wanted = AllOf(Where("data.session_id", "=", session), UNFINISHED)
         self._take_all(place.scope / "job", wanted)
@@ -159,13 +159,13 @@ class Jobs:
             if not self._threads and not self._closing:
                 self._start()
 
-    def settled(self, place: Place, session: str, seconds: float) -> bool:
+    def settled(self, place: Project, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
             return not self._open[(place, session)]
 
-    def spent(self, place: Place, session: str) -> Usage:
+    def spent(self, place: Project, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still kept."""
         of_it = Where("data.session_id", "=", session)
         jobs = self._conversations.engine.list(
@@ -196,7 +196,7 @@ class Jobs:
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
                 _, app, project, *_ = record.scope.names
-                place, session = Place(app=app, project=project), str(fields(record)["session_id"])
+                place, session = Project(app=app, name=project), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
                 if is_task:
                     with self._changed:
@@ -332,7 +332,7 @@ class Jobs:
                 return again
         return None
 
-    def _carry_out_one(self, place: Place, session: str, task: Record) -> float | None:
+    def _carry_out_one(self, place: Project, session: str, task: Record) -> float | None:
         """Carry out a task; in how many seconds it is to be tried again, if it is.
 
         Raises:
@@ -366,14 +366,14 @@ class Jobs:
             self._finish(place, begun, result=result)
         return None
 
-    def _fail(self, place: Place, task: Record, error: str, code: str) -> None:
+    def _fail(self, place: Project, task: Record, error: str, code: str) -> None:
         self._finish(place, task, error=error[:1000], code=code)
         with self._changed:
             self._failed += 1
 
     def _finish(
         self,
-        place: Place,
+        place: Project,
         task: Record,
         *,
         result: str | None = None,
@@ -393,7 +393,7 @@ class Jobs:
                 return
         raise Conflict(task.id)
 
-    def _carve_for(self, conversations: Conversations, place: Place, session: str, task: Record) -> str:
+    def _carve_for(self, conversations: Conversations, place: Project, session: str, task: Record) -> str:
         """Carve what a task is about; what came of it."""
         asked = fields(task)
         if asked["task"] == "memory_flush":

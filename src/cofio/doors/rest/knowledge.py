@@ -13,11 +13,11 @@ from typing import Literal, cast
 from urllib.parse import quote, urlencode
 
 from ...content import NoText
-from ...conversations.conversations import Place
+from ...conversations.conversations import Project
 from ...conversations.message_records import fields
-from ...conversations.retrieval import Asked
-from ...conversations.rounds import in_rounds
-from ...knowledge import Documents, Stored, Upload, get_topic_path, make_topic_id, summarise_topic
+from ...conversations.retrieval import MemoryQuery
+from ...conversations.rounds import search_in_rounds
+from ...knowledge import Documents, StoredDocument, Upload, get_topic_path, make_topic_id, summarise_topic
 from ...knowledge.uploads import PATH
 from ...values.errors import Invalid, NotFound
 from ...values.query import Mode
@@ -178,14 +178,14 @@ def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
     documents, place = _documents(verbs), _place(asked)
     # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
     chosen = asked.model_fields_set & {"top_k", "score_threshold"}
-    question = Asked(
+    question = MemoryQuery(
         text=asked.query, mode=MODES[asked.method], limit=asked.top_k,
         floor=0.0 if chosen else None,
     )  # fmt: skip
     notes: list[str] = []
     search = partial(documents.search, place)
     if asked.method in ("agentic", "llm_multiround"):
-        answer, how = in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
+        answer, how = search_in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
         notes.append(f"method {asked.method!r} was answered {how}")
     else:
         answer = search(question)
@@ -216,7 +216,9 @@ def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
     return Reply({"hits": hits, "total": len(hits)}, notes=tuple(notes), degraded=answer.degraded)
 
 
-def _store(verbs: Operations, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], Stored]) -> Reply:
+def _store(
+    verbs: Operations, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], StoredDocument]
+) -> Reply:
     """Store a file with `does`."""
     part = asked.file
     upload = Upload(
@@ -246,8 +248,8 @@ def _documents(verbs: Operations) -> Documents:
     return Documents(verbs.engine, verbs.reading, door="rest", summariser=summariser)
 
 
-def _place(asked: Placed) -> Place:
-    return Place(app=asked.app_id, project=asked.project_id)
+def _place(asked: Placed) -> Project:
+    return Project(app=asked.app_id, name=asked.project_id)
 
 
 def _overview(document: Record, topic: Record) -> Data:

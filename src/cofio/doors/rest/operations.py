@@ -9,12 +9,12 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any, cast
 
-from ...content import Item, Reading
-from ...conversations.conversations import Conversations, Place
-from ...conversations.edits import EDITABLE, edited, edited_profile
-from ...conversations.projects import Track, named
-from ...conversations.retrieval import Asked, Found, episodes, is_waiting, of_agent, waiting
-from ...conversations.rounds import Search, in_rounds, reranked
+from ...content import ContentReader, Item
+from ...conversations.conversations import Conversations, Project
+from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
+from ...conversations.projects import Track, parse_public_id
+from ...conversations.retrieval import MemoryHit, MemoryQuery, is_waiting, search_agent, search_episodes, search_waiting
+from ...conversations.rounds import Search, rerank, search_in_rounds
 from ...conversations.stretches import profile_put
 from ...engine.engine import Engine
 from ...extract.admission import admit_messages
@@ -79,7 +79,7 @@ class Operations:
     zone: tzinfo
     jobs_: Jobs
     assistant: Assistant | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ContentReader = field(default_factory=ContentReader)
     show: Rendering = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +120,7 @@ class Operations:
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
-        texts = iter(self.reading.texts(pieces) if pieces else ())
+        texts = iter(self.reading.read_items(pieces) if pieces else ())
         messages = [_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
@@ -139,9 +139,9 @@ class Operations:
         late = self.jobs_.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def _queue_flush(self, place: Place, session: str, caller: Caller, ahead: int) -> Reply:
+    def _queue_flush(self, place: Project, session: str, caller: Caller, ahead: int) -> Reply:
         self.jobs_.check_room(ahead)
-        there = [turn.id for turn in self.conversations.buffered(place, session)]
+        there = [turn.id for turn in self.conversations.list_waiting(place, session)]
         task = make_task(place, session, caller.request_id, "memory_flush", carves=there)
         self.engine.apply([task])
         self.jobs_.carry_out(place, session, caller.request_id)
@@ -162,12 +162,12 @@ class Operations:
         looking = _SearchRun(self, asked)
         if asked.user_id is not None:
             home = place.owner("user", asked.user_id)
-            found = looking.among(partial(episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
+            found = looking.among(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
             data["episodes"] = [self.show.found_episode(each) for each in found]
             if asked.include_profile and (profile := engine.get(home, "profile", kind=Kind.PROFILE)) is not None:
                 data["profiles"] = [{**self.show.profile(profile), "score": None}]
             if asked.include_unprocessed:
-                answer = waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
+                answer = search_waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
                 looking.degraded.append(answer.degraded)
                 looking.is_near |= answer.is_near
                 hits = looking.drop_below(answer.found)
@@ -180,24 +180,24 @@ class Operations:
                 ("agent_cases", Kind.CASE, self.show.case),
                 ("agent_skills", Kind.SKILL, self.show.skill),
             ):
-                found = looking.among(partial(of_agent, engine, home, kind), kind, DEFAULT_OTHERS)
+                found = looking.among(partial(search_agent, engine, home, kind), kind, DEFAULT_OTHERS)
                 data[name] = [{**show(each.record), "score": each.score} for each in found]
         session = session_asked(_node(asked.filters))
         if session is not None:
             track, owner = _owner(asked)
-            seen = self.conversations.buffered_for(place, session, track, owner)
+            seen = self.conversations.list_waiting_for(place, session, track, owner)
             data["unprocessed_messages"] = [*map(self.show.message, seen)]
         if looking.is_near and not any(data.get(name) for name in FOUND):
             looking.notes.append(FAR)
         degraded = dict.fromkeys(reason for reason in looking.degraded if reason)
         return Reply(data, notes=tuple(dict.fromkeys(looking.notes)), degraded="; ".join(degraded) or None)
 
-    def asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> Asked:
+    def asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> MemoryQuery:
         """What the engine is asked."""
         # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
         limit = most if asked.top_k == -1 else asked.top_k
         floor = None if asked.top_k == -1 and asked.radius is None else 0.0
-        return Asked(
+        return MemoryQuery(
             text=asked.query, mode=MODES[asked.method], limit=limit, floor=floor,
             radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
         )  # fmt: skip
@@ -226,16 +226,16 @@ class Operations:
 
     def delete(self, asked: DeleteRequest, _: Caller) -> Reply:
         """Forget a record, a session, an owner or a whole project, with everything that was made of it."""
-        place, forget = _place(asked), self.conversations.forgetting
+        place, deleter = _place(asked), self.conversations.deleter
         if asked.id is not None:
-            gone = forget.memory(place, asked.id)
+            gone = deleter.delete_memory(place, asked.id)
         elif asked.session_id is not None:
-            gone = forget.session(place, asked.session_id)
+            gone = deleter.delete_session(place, asked.session_id)
         elif asked.all:
-            gone = forget.everything(place)
+            gone = deleter.delete_project(place)
         else:
             kinds = () if asked.memory_type is None else (KINDS[asked.memory_type],)
-            gone = forget.owner(place, *_owner(asked), kinds)
+            gone = deleter.delete_owner(place, *_owner(asked), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
     def update(self, asked: UpdateRequest, _: Caller) -> Reply:
@@ -247,8 +247,8 @@ class Operations:
             if old is None:
                 raise NotFound(asked.user_id)
             profile = self._admitted(asked.profile_data)
-            return self._changed(profile_put(home, edited_profile(old, profile), old.version))
-        name = named(asked.id or "")
+            return self._changed(profile_put(home, apply_profile_edit(old, profile), old.version))
+        name = parse_public_id(asked.id or "")
         found = name and self.engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
         if not found:
             raise NotFound(asked.id or "")
@@ -261,7 +261,9 @@ class Operations:
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
-        return self._changed(Edit(id=found.id, fields=edited(found, self._admitted(given)), if_version=found.version))
+        return self._changed(
+            Edit(id=found.id, fields=apply_edit(found, self._admitted(given)), if_version=found.version)
+        )
 
     def _admitted(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
         return admit("rest", given, allow=self.engine.settings.allow_secrets)
@@ -281,7 +283,7 @@ class Operations:
         listed, total = self._list_jobs(_place(asked), wanted, asked.page, asked.page_size)
         return Reply({"jobs": [*map(self.show.job, listed)], "total_count": total, "count": len(listed)})
 
-    def _find_job(self, place: Place, job: str) -> Record:
+    def _find_job(self, place: Project, job: str) -> Record:
         found = self.engine.get(place.scope / "job", job, kind=Kind.LEDGER)
         if found is None:  # or else it is a task that is not finished
             with suppress(Invalid, NotFound):
@@ -290,7 +292,7 @@ class Operations:
             raise NotFound(job)
         return found
 
-    def _list_jobs(self, place: Place, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
+    def _list_jobs(self, place: Project, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
         home, kinds = place.scope / "job", (Kind.LEDGER,)
         listed = self.engine.list(
             home, kinds=kinds, filter=wanted, order="created", limit=size, offset=(page - 1) * size
@@ -306,7 +308,7 @@ class Operations:
             raise missing from error
         place = get_place(found)
         # Whoever may not know of it is not told that it is there.
-        if caller.token and caller.token.refuses(app=place.app, project=place.project, writes=False):
+        if caller.token and caller.token.refuses(app=place.app, project=place.name, writes=False):
             raise missing
         return Reply(self.show.task(found))
 
@@ -343,11 +345,11 @@ class _SearchRun:
         self.degraded: list[str | None] = []
         self.is_near = False
 
-    def among(self, search: Search, kind: Kind, most: int) -> list[Found]:
+    def among(self, search: Search, kind: Kind, most: int) -> list[MemoryHit]:
         """What a search finds, in as many rounds as were asked for."""
         asked = self._verbs.asked(self._asked, most, kind)
         if self._asked.method in ROUNDS:
-            answer, how = in_rounds(search, asked, self._reader)
+            answer, how = search_in_rounds(search, asked, self._reader)
             self.notes.append(f"method {self._asked.method!r} was answered {how}")
         else:
             answer = search(asked)
@@ -357,24 +359,24 @@ class _SearchRun:
             return self.drop_below(self._reranked(answer.found))
         return self.drop_below(answer.found)
 
-    def drop_below(self, found: list[Found]) -> list[Found]:
+    def drop_below(self, found: list[MemoryHit]) -> list[MemoryHit]:
         """Those that score as much as was asked for."""
         least = self._asked.min_score
         return found if least is None else [each for each in found if each.score >= least]
 
-    def _reranked(self, found: list[Found]) -> list[Found]:
+    def _reranked(self, found: list[MemoryHit]) -> list[MemoryHit]:
         if self._reader is None:
             self.notes.append("enable_llm_rerank was ignored: there is no model here")
             return found
         try:
-            return reranked(found, self._asked.query, self._reader) if len(found) > 1 else found
+            return rerank(found, self._asked.query, self._reader) if len(found) > 1 else found
         except Unavailable as error:
             self.notes.append(f"enable_llm_rerank was ignored: {error}")
             return found
 
 
-def _place(asked: Placed) -> Place:
-    return Place(app=asked.app_id, project=asked.project_id)
+def _place(asked: Placed) -> Project:
+    return Project(app=asked.app_id, name=asked.project_id)
 
 
 def _owner(asked: SearchRequest | GetRequest | DeleteRequest) -> tuple[Track, str]:

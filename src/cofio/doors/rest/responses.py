@@ -7,9 +7,9 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from ...conversations.message_records import fields, message_of
+from ...conversations.message_records import decode_message, fields
 from ...conversations.projects import public_id
-from ...conversations.retrieval import Found, score
+from ...conversations.retrieval import MemoryHit, score
 from ...values.records import Json, Kind, Record
 from ...values.times import from_millis
 from .replies import Data
@@ -297,7 +297,7 @@ class Rendering:
             "content": record.text,
         }
 
-    def found_episode(self, found: Found) -> Data:
+    def found_episode(self, found: MemoryHit) -> Data:
         """An episode among the hits of a search."""
         facts = [{**self.fact(hit.record), "score": score(hit)} for hit in found.facts]
         return {**self.episode(found.record), "score": found.score, "atomic_facts": facts}
@@ -331,7 +331,7 @@ class Rendering:
 
     def message(self, record: Record) -> Data:
         """A message that waits."""
-        message = message_of(record)
+        message = decode_message(record)
         calls = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.calls

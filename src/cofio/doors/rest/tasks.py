@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal, get_args
 
-from ...conversations.conversations import Place
+from ...conversations.conversations import Project
 from ...conversations.message_records import SOURCE, fields
 from ...engine.engine import Engine
 from ...values.changes import Edit, Put
@@ -22,7 +22,7 @@ TaskType = Literal["memory_add", "memory_flush"]
 TASK_TYPES: tuple[str, ...] = get_args(TaskType)
 
 
-def line_scope(place: Place, session: str) -> Scope:
+def line_scope(place: Project, session: str) -> Scope:
     """Where the tasks of a session wait."""
     return place.scope / "job" / session
 
@@ -32,14 +32,14 @@ def make_record_id(task: str) -> str:
     return f"task-{task}"
 
 
-def get_place(record: Record) -> Place:
+def get_place(record: Record) -> Project:
     """The project that a job or a task is of."""
     _, app, project, *_ = record.scope.names
-    return Place(app=app, project=project)
+    return Project(app=app, name=project)
 
 
 def make_task(
-    place: Place,
+    place: Project,
     session: str,
     request: str,
     task: TaskType,
@@ -63,14 +63,14 @@ def make_task(
     return Put(draft=made, how="key", if_version=0, ttl=KEPT)
 
 
-def list_waiting(engine: Engine, place: Place, session: str) -> list[Record]:
+def list_waiting(engine: Engine, place: Project, session: str) -> list[Record]:
     """The tasks of a session that are not finished, in the order in which they came in."""
     return engine.list(
         line_scope(place, session), exact=True, kinds=(Kind.LEDGER,), limit=2 * MAX_LINE, newest=False, order="created"
     )
 
 
-def count_waiting(engine: Engine, place: Place, session: str) -> int:
+def count_waiting(engine: Engine, place: Project, session: str) -> int:
     """How many tasks of a session are not finished."""
     return engine.count(line_scope(place, session), exact=True, kinds=(Kind.LEDGER,))
 
@@ -88,7 +88,7 @@ def mark_queued(task: Record) -> Edit:
 
 
 def mark_finished(
-    place: Place, task: Record, *, result: str | None = None, error: str | None = None, code: str | None = None
+    place: Project, task: Record, *, result: str | None = None, error: str | None = None, code: str | None = None
 ) -> Edit:
     """The change that takes down how a task went, and takes it out of its line."""
     data: dict[str, Json] = {

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ...conversations.usage import Spending
+from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...values.errors import Unavailable
 from .workers import Workers
@@ -34,7 +34,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(self, engine: Callable[[], Engine], spending: Spending | None = None) -> None:
+    def __init__(self, engine: Callable[[], Engine], spending: ModelUsage | None = None) -> None:
         """`spending` counts what a model costs, where there is one."""
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -102,7 +102,7 @@ class _Store(Collector):
 class _Spent(Collector):
     """What the model has been asked."""
 
-    def __init__(self, spending: Spending) -> None:
+    def __init__(self, spending: ModelUsage) -> None:
         self._spending = spending
 
     def collect(self) -> Iterable[CounterMetricFamily]:

@@ -31,7 +31,7 @@ from ... import __version__
 from ...config.address import StoreAddress
 from ...config.settings import Settings
 from ...config.trust import is_versioned
-from ...content import Fetching
+from ...content import FetchPolicy
 from ...system.processes import claim_address
 from ...values.errors import Invalid, Unavailable
 from ...vault.lifecycle import Beside
@@ -296,7 +296,7 @@ def run(
             engine,
             settings.zone,
             assistant=assistant,
-            fetching=Fetching.parse(settings.fetch),
+            fetching=FetchPolicy.parse(settings.fetch),
             mirror=vault.mirror(engine),
             quiet=timedelta(minutes=settings.quiet_after),
             folder=home,

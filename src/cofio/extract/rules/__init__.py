@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import tzinfo
 
 from ..extractor import Case, Extraction, Message, Recalled, Skill
-from .boundaries import boundaries
-from .cases import alike, cases
-from .entries import entries
-from .episodes import episode
-from .facts import facts
-from .skills import skill
-from .turns import turns
+from .agent_runs.cases import find_cases
+from .agent_runs.skills import build_skill
+from .agent_runs.task_kinds import is_alike
+from .boundaries import find_boundaries
+from .messages.turns import read_turns
+from .narration.episodes import build_episode
+from .narration.facts import find_facts
+from .profile.entries import find_entries
 
 __all__ = ["Rules"]
 
@@ -22,27 +23,27 @@ class Rules:
 
     name = "rules"
 
-    def boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
-        """Where finished stretches end: after so many messages each, increasing, the last below their number."""
-        return boundaries(messages, zone)
+    def find_boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
+        """Return the indexes at which to cut, ascending; the open tail is not cut."""
+        return find_boundaries(messages, zone)
 
     def extract(self, messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> Extraction:
         """What one stretch holds."""
         if not messages:
             return Extraction()
-        read = turns(messages, zone, recalled)
+        read = read_turns(messages, zone, recalled)
         return Extraction(
-            episode=episode(read),
-            facts=facts(read),
-            profiles=entries(read),
-            cases=tuple(cases(messages, zone)),
-            heard={turn.message.id: turn.heard for turn in read if turn.heard is not None},
+            episode=build_episode(read),
+            facts=find_facts(read),
+            profiles=find_entries(read),
+            cases=tuple(find_cases(messages, zone)),
+            own_texts={turn.message.id: turn.own_text for turn in read if turn.own_text is not None},
         )
 
-    def alike(self, case: Case, other: Case) -> bool:
+    def are_alike(self, case: Case, other: Case) -> bool:
         """Whether two cases are of the same kind of task."""
-        return alike(case, other)
+        return is_alike(case, other)
 
-    def skill(self, cases: Sequence[Case]) -> Skill:
+    def build_skill(self, cases: Sequence[Case]) -> Skill:
         """What the cases of one kind of task, oldest first, have in common."""
-        return skill(cases)
+        return build_skill(cases)

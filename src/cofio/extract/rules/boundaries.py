@@ -33,26 +33,26 @@ _CARRIES_ON = re.compile(
 )
 
 
-def boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
+def find_boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
     """Where finished stretches end: after so many messages each, increasing, the last below their number."""
-    forced = _forced(messages, zone)
-    free = _free(messages)
+    forced = _find_forced_cuts(messages, zone)
+    free = _mark_free_positions(messages)
     cuts: list[int] = []
     start, size, due = 0, 0, False
     for at, message in enumerate(messages):
         due = due or (at > start and at in forced)
         full = at - start >= MOST_MESSAGES or (at > start and size + len(message.text) > MOST_CHARACTERS)
-        if (due or full) and at > start and (best := _last_free(free, start, at, back=full and not due)):
+        if (due or full) and at > start and (best := _find_last_free(free, start, at, back=full and not due)):
             cuts.append(best)
             start, due = best, False
             size = sum(len(one.text) for one in messages[best:at])
         size += len(message.text)
     edges = [0, *cuts, len(messages)]
-    drifts = [cut for low, high in pairwise(edges) for cut in _drifts(messages, free, low, high)]
+    drifts = [cut for low, high in pairwise(edges) for cut in _find_drifts(messages, free, low, high)]
     return sorted({*cuts, *drifts})
 
 
-def _forced(messages: Sequence[Message], zone: tzinfo) -> set[int]:
+def _find_forced_cuts(messages: Sequence[Message], zone: tzinfo) -> set[int]:
     """Where the day changes, where there was a long silence, and where a user says that the topic changes."""
     found: set[int] = set()
     before = None
@@ -66,7 +66,7 @@ def _forced(messages: Sequence[Message], zone: tzinfo) -> set[int]:
     return found
 
 
-def _free(messages: Sequence[Message]) -> list[bool]:
+def _mark_free_positions(messages: Sequence[Message]) -> list[bool]:
     """Before which messages a cut would tear no tool call from its result, and no result from what is made of it."""
     free = [True] * len(messages)
     calls = {call.id: at for at, message in enumerate(messages) for call in message.calls}
@@ -80,7 +80,7 @@ def _free(messages: Sequence[Message]) -> list[bool]:
     return free
 
 
-def _last_free(free: list[bool], start: int, at: int, *, back: bool) -> int | None:
+def _find_last_free(free: list[bool], start: int, at: int, *, back: bool) -> int | None:
     """Where to cut when a cut before `at` is due: there, or, when a stretch is only full, at a place before."""
     if free[at]:
         return at
@@ -89,41 +89,43 @@ def _last_free(free: list[bool], start: int, at: int, *, back: bool) -> int | No
     return None
 
 
-def _drifts(messages: Sequence[Message], free: list[bool], low: int, high: int) -> list[int]:
+def _find_drifts(messages: Sequence[Message], free: list[bool], low: int, high: int) -> list[int]:
     """Where, within a stretch, users leave one topic for another with hardly a word in common."""
     talk = [at for at in range(low, high) if messages[at].role != "tool" and messages[at].text.strip()]
     cuts: list[int] = []
     start = 0
-    while (best := _drift(messages, free, talk[start:])) is not None:
+    while (best := _find_drift(messages, free, talk[start:])) is not None:
         cuts.append(talk[start + best])
         start += best
     return cuts
 
 
-def _drift(messages: Sequence[Message], free: list[bool], talk: list[int]) -> int | None:
+def _find_drift(messages: Sequence[Message], free: list[bool], talk: list[int]) -> int | None:
     """The first place in `talk` where the topic changes."""
     for place in range(SIDE, len(talk) - SIDE + 1):
         message = messages[talk[place]]
         if message.role != "user" or not free[talk[place]] or _CARRIES_ON.match(message.text):
             continue
-        own = telling(message.text)
-        if len(own) < 2 or any(not own.isdisjoint(telling(messages[at].text)) for at in talk[:place][-WINDOW:]):
+        own = find_topic_words(message.text)
+        if len(own) < 2 or any(
+            not own.isdisjoint(find_topic_words(messages[at].text)) for at in talk[:place][-WINDOW:]
+        ):
             continue
-        before = frozenset().union(*(telling(messages[at].text) for at in talk[:place][-WINDOW:]))
-        after = frozenset().union(*(telling(messages[at].text) for at in talk[place:][:WINDOW]))
+        before = frozenset().union(*(find_topic_words(messages[at].text) for at in talk[:place][-WINDOW:]))
+        after = frozenset().union(*(find_topic_words(messages[at].text) for at in talk[place:][:WINDOW]))
         fewer = min(len(before), len(after))
         if fewer >= TELLING and len(before & after) <= fewer * 0.05:
             return place
     return None
 
 
-def telling(text: str) -> frozenset[str]:
+def find_topic_words(text: str) -> frozenset[str]:
     """The stems of the words of a message that may show its topic."""
-    return _telling_words(text[:READ])  # the cache must not hold on to the rest of a document
+    return _stem_topic_words(text[:READ])  # the cache must not hold on to the rest of a document
 
 
 @lru_cache(maxsize=2048)
-def _telling_words(text: str) -> frozenset[str]:
+def _stem_topic_words(text: str) -> frozenset[str]:
     return frozenset(word for word in words(text) if len(word) > 2 and word not in _COMMON)
 
 

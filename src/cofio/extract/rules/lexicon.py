@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 
-def word_set(words: str) -> frozenset[str]:
+def parse_words(words: str) -> frozenset[str]:
     """Words that are written with spaces between them."""
     return frozenset(words.split())
 
 
-VERBS = word_set(
+VERBS = parse_words(
     "accept ache add admire admit adopt adore advise afford agree aim allow answer apologize appear apply "
     "appreciate approach argue arrange arrive ask assume attend avoid bake become begin believe belong bike blame "
     "blog boil borrow bother bowl box breathe breed bring brush build burn buy call camp care carry catch cause "
@@ -36,7 +36,7 @@ VERBS = word_set(
 )
 """Verbs in their base form whose third person follows the rules of spelling, less those whose past looks the same."""
 
-PASTS = word_set(
+PASTS = parse_words(
     "ate began became bought broke brought built burnt came caught chose cost dealt did drank drew drove dug "
     "dreamt fed fell felt flew forgave forgot fought found froze gave got grew had heard held hid hung kept knew "
     "laid led left lent lost made meant met paid quit ran rang rode rose said sang sank sat saw sent shook shot "
@@ -45,15 +45,15 @@ PASTS = word_set(
 )
 """Past forms that are the same for every person."""
 
-NOT_PAST = word_set("need feed speed bleed breed seed heed weed embed succeed exceed proceed bed red fred")
+NOT_PAST = parse_words("need feed speed bleed breed seed heed weed embed succeed exceed proceed bed red fred")
 """What ends in -ed and is no past."""
 
-MODALS = word_set(
+MODALS = parse_words(
     "will would can could should must might may won't wouldn't can't cannot couldn't shouldn't mustn't mightn't "
     "didn't hadn't wasn't"
 )
 
-ADVERBS = word_set(
+ADVERBS = parse_words(
     "absolutely actually almost already also always basically currently definitely even eventually especially "
     "finally first frequently fully generally genuinely greatly hardly honestly initially instead just lately "
     "literally mainly mostly never normally not now occasionally often once only originally particularly "
@@ -61,26 +61,26 @@ ADVERBS = word_set(
     "sometimes soon still strongly strictly sincerely suddenly then truly typically usually"
 )
 
-PARTICIPLES = word_set(
+PARTICIPLES = parse_words(
     "been become begun bought broken brought built caught chosen come done drawn driven eaten fallen felt "
     "forgotten found given gone got gotten grown had heard held hidden hurt kept known led left lent lost made "
     "met moved paid put read ridden run said seen sent set sold spent spoken stood swum taken taught thought "
     "thrown told understood won worn written"
 )
 
-OTHERS = word_set(
+OTHERS = parse_words(
     "you your yours yourself yourselves you're you've you'll you'd u ur y'all we us our ours ourselves we're "
     "we've we'll we'd let's please thanks if unless whether suppose wish ain't lol haha"
 )
 """Words that show that a sentence is not only about its speaker, or that it does not tell what is so."""
 
-FOREIGN = word_set(
+FOREIGN = parse_words(
     "og jeg ikke å på til meg mitt vi har ich und nicht ist mein meine habe que pero estoy soy tengo muy mi je et "
     "suis mon miei che sono ho jag och inte är ik niet een het eu não"
 )
 """Common words of other languages that are no English words when in lower case."""
 
-VAGUE = word_set(
+VAGUE = parse_words(
     "amazing anyone anything awesome awful away back bad best better bit cool crazy done else ever everyone "
     "everything exactly fantastic feel fine fun funny get getting go going gonna good got great guess hard "
     "horrible idea interesting kind know lol lot lots lovely make makes many maybe mean much need nice nothing ok "
@@ -90,7 +90,7 @@ VAGUE = word_set(
 )
 """Words that tell nothing by themselves."""
 
-TRADES = word_set(
+TRADES = parse_words(
     "accountant actor actress actuary analyst architect artist astronomer attorney auditor author baker banker "
     "barber barista bartender biologist bookkeeper botanist butcher captain caretaker carpenter cashier chef "
     "chemist clerk coach composer conductor consultant contractor cook counselor dentist designer developer "
@@ -149,7 +149,7 @@ FIELDS = (
     "|banking|law|research|publishing|advertising|HR|design|media|film|tourism|agriculture|government|consulting"
     "|journalism|real estate|robotics|biotech|cybersecurity|manufacturing"
 )
-NOT_PLACES = word_set(
+NOT_PLACES = parse_words(
     "linux ubuntu debian fedora arch nixos windows mac macos ios android python rust go golang java kotlin "
     "javascript typescript ruby elixir haskell scala kubernetes docker terraform aws azure gcp postgres "
     "postgresql mysql sqlite mongodb redis kafka github gitlab git vim neovim emacs firefox chrome safari brave "

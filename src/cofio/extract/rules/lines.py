@@ -44,10 +44,10 @@ _SECRETS = (
 )  # fmt: skip
 
 
-def flat(text: str, limit: int) -> str:
+def flatten(text: str, limit: int) -> str:
     """The beginning of `text` on one line of at most `limit` characters, secrets masked; it says where it was cut."""
     seen = text.strip()[: limit * 2 + 2_000]
-    return cut(" ".join(masked(clean(seen)).split()), limit)
+    return cut(" ".join(mask_line(clean(seen)).split()), limit)
 
 
 def clean(text: str) -> str:
@@ -64,7 +64,7 @@ def cut(line: str, limit: int) -> str:
     return (short[:at] if at > 0 else short).rstrip(" ,;:([{") + "…"
 
 
-def masked(text: str) -> str:
+def mask_line(text: str) -> str:
     """`text` with what looks like a password, a key or a token replaced."""
     for pattern, by in _SECRETS:
         text = pattern.sub(by, text)
@@ -76,14 +76,14 @@ def names_secret(name: str) -> bool:
     return _SECRET_NAME.search(re.sub(r"[^a-z]", "", name[:100].lower())) is not None
 
 
-def name_words(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """The words of a tool's name: `searchFlights` and `search_flights` are both search, flights."""
     return [part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name[:200])] or re.findall(
         r"[^\W_]+", name[:200].lower()
     )
 
 
-def reads(tool: str) -> bool:
+def only_reads(tool: str) -> bool:
     """Whether a tool, by its name, only looks something up."""
-    named = name_words(tool)
+    named = split_name(tool)
     return bool(named) and (named[0] in _READING or named[-1] in _READING)

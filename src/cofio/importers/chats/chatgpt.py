@@ -13,7 +13,7 @@ from typing import IO
 
 from ...extract.extractor import Call, Role
 from ...values.errors import Invalid, LimitExceeded
-from .file_messages import Said, Tally, moment, text_or_none
+from .file_messages import FileMessage, Tally, get_text, parse_time
 
 _FILES = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
@@ -26,7 +26,7 @@ def is_conversation(item: object) -> bool:
     return isinstance(item, dict) and "mapping" in item
 
 
-def unpacked(name: str, file: IO[bytes], limit: int) -> list[tuple[str, bytes]]:
+def unpack(name: str, file: IO[bytes], limit: int) -> list[tuple[str, bytes]]:
     """The files of conversations in an export's zip, with their names, of at most `limit` bytes together.
 
     Raises:
@@ -57,14 +57,14 @@ def unpacked(name: str, file: IO[bytes], limit: int) -> list[tuple[str, bytes]]:
     return found
 
 
-def said(where: str, conversation: Mapping[str, object], tally: Tally, zone: tzinfo) -> Iterator[Said]:
+def read_messages(where: str, conversation: Mapping[str, object], tally: Tally, zone: tzinfo) -> Iterator[FileMessage]:
     """The messages from the root to the one that was last seen; what hangs on other branches is not taken.
 
     Raises:
         Invalid: it is no conversation, or its messages go round in a circle.
     """
     called: str | None = None
-    for node, message in _path(where, conversation, tally):
+    for node, message in _find_path(where, conversation, tally):
         place = f"{where}, message {node[:60]}"
         author, metadata = message.get("author"), message.get("metadata")
         role = author.get("role") if isinstance(author, dict) else None
@@ -74,21 +74,21 @@ def said(where: str, conversation: Mapping[str, object], tally: Tally, zone: tzi
         if not isinstance(author, dict) or not isinstance(role, str) or role not in _ROLES:
             told = f"{role!r}"[:60]
             raise Invalid(place, f"the role {told} is none of user, assistant, tool and system")
-        text = _text(place, message.get("content"), tally)
+        text = _read_text(place, message.get("content"), tally)
         calls: tuple[Call, ...] = ()
-        identity = text_or_none(message.get("id")) or node
-        recipient = text_or_none(message.get("recipient"))
+        identity = get_text(message.get("id")) or node
+        recipient = get_text(message.get("recipient"))
         if role == "assistant" and recipient not in (None, "all") and text.strip():
-            calls = (Call(id=identity[:128], name=recipient or "", arguments=_arguments(text)),)
+            calls = (Call(id=identity[:128], name=recipient or "", arguments=_encode_arguments(text)),)
             called, text = identity[:128], ""
-        yield Said(
-            where=place, role=_ROLES[role], name=text_or_none(author.get("name")), text=text, calls=calls, id=identity,
-            at=moment(place, message.get("create_time"), zone), answers=called if role == "tool" else None,
+        yield FileMessage(
+            where=place, role=_ROLES[role], name=get_text(author.get("name")), text=text, calls=calls, id=identity,
+            at=parse_time(place, message.get("create_time"), zone), answers=called if role == "tool" else None,
         )  # fmt: skip
         called = None if role == "tool" else called
 
 
-def _path(
+def _find_path(
     where: str, conversation: Mapping[str, object], tally: Tally
 ) -> list[tuple[str, Mapping[str, object]]]:  # fmt: skip
     """The nodes that have a message, from the first to the last."""
@@ -115,7 +115,7 @@ def _path(
     return found[::-1]
 
 
-def _text(where: str, content: object, tally: Tally) -> str:
+def _read_text(where: str, content: object, tally: Tally) -> str:
     """What can be read of a message's content."""
     if content is None:
         return ""
@@ -141,7 +141,7 @@ def _text(where: str, content: object, tally: Tally) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def _arguments(text: str) -> str:
+def _encode_arguments(text: str) -> str:
     """What a tool was told, as JSON text."""
     try:
         json.loads(text)

@@ -18,9 +18,9 @@ from ...extract.extractor import Message, Role
 from ...secrets.policy import admit
 from ...values.errors import Invalid, LimitExceeded
 from . import chatgpt, transcript
-from .defaults import Making, Sessions, digest, fitted
-from .file_messages import Said, Tally, name_of, numbered, parsed, time_of
-from .openai import Messages, is_message
+from .defaults import MessageBuilder, SessionNames, fit_message, hash_values
+from .file_messages import FileMessage, Tally, find_name, find_time, number_lines, parse_json
+from .openai import MessageReader, is_message
 
 __all__ = ["MAX_FILE", "Chats", "Conversation", "Format", "Options", "Tally"]
 
@@ -61,10 +61,10 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _FileConversation:
     """A conversation as a file has it."""
 
-    said: Iterator[Said]
+    messages: Iterator[FileMessage]
     name: str | None = None
     at: datetime | None = None
 
@@ -83,7 +83,7 @@ class Chats:
         self._stem = None if name == "-" else PurePath(name).stem
         self._file = file
         self._options = options
-        self._manner: transcript.Manner | None = None
+        self._manner: transcript.Layout | None = None
         self._whole: object = None
         self.tally = Tally()
         """What the last reading has left out."""
@@ -91,7 +91,7 @@ class Chats:
         """How many bytes it has."""
         if self.size > MAX_FILE:
             raise LimitExceeded(self.name, MAX_FILE, "bytes")
-        self.format: Format = self._prepared()
+        self.format: Format = self._prepare()
 
     @property
     def position(self) -> int:
@@ -119,22 +119,22 @@ class Chats:
             Invalid: something in it cannot be taken; the error names the place.
         """
         self.tally = Tally()
-        sessions = Sessions(self._options.session)
+        sessions = SessionNames(self._options.session)
         clock = self._options.date
         nameless: dict[Role, str] = {"user": self._options.user, "assistant": self._options.agent, "tool": "tool"}
-        for told in self._told():
-            taken = self._taken(told.said)
-            first = next(taken, None)
+        for read in self._read_conversations():
+            messages = self._keep_messages(read.messages)
+            first = next(messages, None)
             if first is None:
                 continue
             allow = self._options.allow_secrets
-            title = cast("str | None", admit("chat_import", {"title": told.name}, allow=allow)["title"])
-            session = sessions.name(title, self._stem or f"chat-{digest(first.role, first.text)[:12]}")
-            making = Making(session, told.at or clock, nameless, self.tally, allow_secrets=allow)
-            yield Conversation(session, map(making.message, chain([first], taken)))
-            clock += timedelta(seconds=making.count)
+            title = cast("str | None", admit("chat_import", {"title": read.name}, allow=allow)["title"])
+            session = sessions.name(title, self._stem or f"chat-{hash_values(first.role, first.text)[:12]}")
+            builder = MessageBuilder(session, read.at or clock, nameless, self.tally, allow_secrets=allow)
+            yield Conversation(session, map(builder.build, chain([first], messages)))
+            clock += timedelta(seconds=builder.count)
 
-    def _prepared(self) -> Format:
+    def _prepare(self) -> Format:
         """Find out what the file is, and read what has to be read in one piece."""
         self._file.seek(0)
         head = self._file.read(_HEAD)
@@ -146,23 +146,25 @@ class Chats:
             if chosen not in (None, "chatgpt"):
                 raise Invalid(self.name, f"is a zip, not {chosen}")
             self._file.seek(0)
-            files = chatgpt.unpacked(self.name, self._file, MAX_JSON)
-            self._whole = [each for inner, packed in files for each in _listed(parsed(f"{self.name}, {inner}", packed))]
+            files = chatgpt.unpack(self.name, self._file, MAX_JSON)
+            self._whole = [
+                each for inner, packed in files for each in _to_list(parse_json(f"{self.name}, {inner}", packed))
+            ]
             return "chatgpt"
         if chosen is None:
             if not start.startswith(b"{") and not _ARRAY.match(start):
                 chosen = "text"
-            elif self._in_lines():
+            elif self._is_in_lines():
                 chosen = "jsonl"
         if chosen == "text":
-            self._manner = transcript.Manner.of(numbered(self.name, self._file, transcript.LONGEST_LINE))
+            self._manner = transcript.Layout.detect(number_lines(self.name, self._file, transcript.LONGEST_LINE))
         elif chosen != "jsonl":
-            self._whole = self._parsed()
+            self._whole = self._parse()
             if chosen is None:
-                chosen = "chatgpt" if any(map(chatgpt.is_conversation, _listed(self._whole))) else "openai"
+                chosen = "chatgpt" if any(map(chatgpt.is_conversation, _to_list(self._whole))) else "openai"
         return chosen
 
-    def _in_lines(self) -> bool:
+    def _is_in_lines(self) -> bool:
         """Whether the first line is JSON by itself, and others come after it."""
         self._file.seek(0)
         line = b"\n"
@@ -174,111 +176,117 @@ class Chats:
         if not rest:
             return False
         try:
-            parsed(self.name, line.removeprefix(b"\xef\xbb\xbf"))
+            parse_json(self.name, line.removeprefix(b"\xef\xbb\xbf"))
         except Invalid:
             # A file whose lines are all objects is meant to be read by the line, though the first is broken.
             return line.rstrip().endswith(b"}") and rest.lstrip().startswith(b"{")
         return True
 
-    def _parsed(self) -> object:
+    def _parse(self) -> object:
         self._file.seek(0)
         written = self._file.read(MAX_JSON + 1)
         if len(written) > MAX_JSON:
             raise LimitExceeded(f"{self.name}, which is JSON in one piece", MAX_JSON, "bytes")
-        return parsed(self.name, written.removeprefix(b"\xef\xbb\xbf"))
+        return parse_json(self.name, written.removeprefix(b"\xef\xbb\xbf"))
 
-    def _told(self) -> Iterator[_Told]:
+    def _read_conversations(self) -> Iterator[_FileConversation]:
         zone = self._options.zone
         match self.format:
             case "text":
-                lines = numbered(self.name, self._file, transcript.LONGEST_LINE)
+                lines = number_lines(self.name, self._file, transcript.LONGEST_LINE)
                 assert self._manner is not None
-                yield _Told(said=transcript.said(lines, self._manner, self.tally, zone))
+                yield _FileConversation(messages=transcript.read_messages(lines, self._manner, self.tally, zone))
             case "jsonl":
-                yield from self._by_line()
+                yield from self._read_lines()
             case "openai":
-                yield from self._in_one_piece()
+                yield from self._read_whole()
             case "chatgpt":
-                yield from self._exported()
+                yield from self._read_export()
 
-    def _by_line(self) -> Iterator[_Told]:
+    def _read_lines(self) -> Iterator[_FileConversation]:
         """Conversations, one a line, or one whose messages are the lines."""
-        lines = ((where, line) for where, line in numbered(self.name, self._file, LONGEST_LINE) if line.strip())
-        items = ((where, parsed(where, line)) for where, line in lines)
+        lines = ((where, line) for where, line in number_lines(self.name, self._file, LONGEST_LINE) if line.strip())
+        items = ((where, parse_json(where, line)) for where, line in lines)
         first = next(items, None)
         if first is None:
             return
         if is_message(first[1]):
-            yield _Told(said=self._messages(chain([first], items)))
+            yield _FileConversation(messages=self._read_messages(chain([first], items)))
             return
         for where, item in chain([first], items):
-            yield self._conversation(where, item)
+            yield self._read_conversation(where, item)
 
-    def _in_one_piece(self) -> Iterator[_Told]:
+    def _read_whole(self) -> Iterator[_FileConversation]:
         """The conversation, or the conversations, of a JSON value."""
         whole = self._whole
         if not isinstance(whole, list) or all(map(is_message, whole)):
-            yield self._conversation(self.name, whole)
+            yield self._read_conversation(self.name, whole)
             return
         several = [each for each in whole if not is_message(each)]
         if len(several) < len(whole):
             number = whole.index(several[0]) + 1
             raise Invalid(f"{self.name}, message {number}", "is not a message: it has no role")
         for number, item in enumerate(several, 1):
-            yield self._conversation(f"{self.name}, conversation {number}", item)
+            yield self._read_conversation(f"{self.name}, conversation {number}", item)
 
-    def _exported(self) -> Iterator[_Told]:
+    def _read_export(self) -> Iterator[_FileConversation]:
         """ChatGPT's conversations, the oldest first, as they came to be."""
         zone = self._options.zone
         found: list[tuple[datetime | None, str, Mapping[str, object]]] = []
-        for number, item in enumerate(_listed(self._whole), 1):
+        for number, item in enumerate(_to_list(self._whole), 1):
             where = f"{self.name}, conversation {number}"
             if not chatgpt.is_conversation(item):
                 raise Invalid(where, "is not a conversation of ChatGPT: it has no mapping")
             conversation = cast(Mapping[str, object], item)
-            found.append((time_of(where, conversation, zone), where, conversation))
+            found.append((find_time(where, conversation, zone), where, conversation))
         found.sort(key=lambda each: each[0].timestamp() if each[0] else 0.0)
         for at, where, conversation in found:
-            yield _Told(
-                said=chatgpt.said(where, conversation, self.tally, zone), name=name_of(conversation), at=at
-            )  # fmt: skip
+            yield _FileConversation(
+                messages=chatgpt.read_messages(where, conversation, self.tally, zone),
+                name=find_name(conversation),
+                at=at,
+            )
 
-    def _conversation(self, where: str, item: object) -> _Told:
+    def _read_conversation(self, where: str, item: object) -> _FileConversation:
         """A conversation of one JSON value: an object with messages, a list of them, or a single one."""
         zone = self._options.zone
         if isinstance(item, dict) and "messages" in item:
             messages = item["messages"]
             if not isinstance(messages, list):
                 raise Invalid(where, "its messages are no list")
-            return _Told(said=self._within(where, messages), name=name_of(item), at=time_of(where, item, zone))
+            return _FileConversation(
+                messages=self._read_within(where, messages), name=find_name(item), at=find_time(where, item, zone)
+            )
         if isinstance(item, dict) and chatgpt.is_conversation(item):
-            return _Told(
-                said=chatgpt.said(where, item, self.tally, zone), name=name_of(item), at=time_of(where, item, zone)
+            return _FileConversation(
+                messages=chatgpt.read_messages(where, item, self.tally, zone),
+                name=find_name(item),
+                at=find_time(where, item, zone),
             )
         if isinstance(item, list):
-            return _Told(said=self._within(where, item))
+            return _FileConversation(messages=self._read_within(where, item))
         if is_message(item):
-            return _Told(said=self._messages([(where, item)]))
+            return _FileConversation(messages=self._read_messages([(where, item)]))
         raise Invalid(where, "is neither a message, which has a role, nor a conversation, which has messages")
 
-    def _within(self, where: str, messages: Iterable[object]) -> Iterator[Said]:
-        return self._messages((f"{where}, message {number}", each) for number, each in enumerate(messages, 1))
+    def _read_within(self, where: str, messages: Iterable[object]) -> Iterator[FileMessage]:
+        return self._read_messages((f"{where}, message {number}", each) for number, each in enumerate(messages, 1))
 
-    def _messages(self, items: Iterable[tuple[str, object]]) -> Iterator[Said]:
-        reading = Messages(self.tally, self._options.zone)
+    def _read_messages(self, items: Iterable[tuple[str, object]]) -> Iterator[FileMessage]:
+        reading = MessageReader(self.tally, self._options.zone)
         for where, item in items:
             if (said := reading.read(where, item)) is not None:
                 yield said
 
-    def _taken(self, said: Iterator[Said]) -> Iterator[Said]:
+    def _keep_messages(self, said: Iterator[FileMessage]) -> Iterator[FileMessage]:
         """Those that say something, and can be kept."""
         for each in said:
-            kept = fitted(each, self.tally)
+            kept = fit_message(each, self.tally)
             if kept.text.strip() or kept.calls:
                 yield kept
             else:
                 self.tally.left_out["empty messages"] += 1
 
 
-def _listed(value: object) -> list[object]:
+def _to_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]

@@ -13,8 +13,8 @@ from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message, Role
 from ...values.errors import Invalid, LimitExceeded
 from ...values.records import MAX_AUTHOR, MAX_DATA, MAX_ID, MAX_KEY, MAX_TEXT, check_time
-from .file_messages import Said, Tally
-from .senders import sender_id
+from .file_messages import FileMessage, Tally
+from .senders import make_sender_id
 
 MAX_SESSION = 128
 MAX_CALLS = MAX_DATA - 65_536  # characters of the calls of a message; the rest of a record's data is for other fields
@@ -22,7 +22,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(slots=True)
-class Sessions:
+class SessionNames:
     """The names that have been given to conversations: each is given once."""
 
     chosen: str | None
@@ -31,7 +31,7 @@ class Sessions:
 
     def name(self, own: str | None, otherwise: str) -> str:
         """The name of one more conversation."""
-        wanted = (self.chosen or _spelled(own) or _spelled(otherwise) or "chat")[:MAX_SESSION]
+        wanted = (self.chosen or _clean_name(own) or _clean_name(otherwise) or "chat")[:MAX_SESSION]
         name, number = wanted, self._numbers.get(wanted, 1)
         while name in self._given:
             number += 1
@@ -41,7 +41,7 @@ class Sessions:
         return name
 
 
-class Making:
+class MessageBuilder:
     """Makes messages of what was said in one conversation: each gets a sender, a later time and an id of its own."""
 
     def __init__(
@@ -58,32 +58,32 @@ class Making:
         """How many there have been."""
         self._begun = False
 
-    def message(self, said: Said) -> Message:
+    def build(self, said: FileMessage) -> Message:
         """The message.
 
         Raises:
             Invalid: it would be later than there is time.
         """
         sent = Message(
-            id="", sender="", name=said.name, role=said.role, at=self._moment(said), text=said.text, calls=said.calls,
-            answers=said.answers,
+            id="", sender="", name=said.name, role=said.role, at=self._choose_time(said), text=said.text,
+            calls=said.calls, answers=said.answers,
         )  # fmt: skip
         (kept,) = admit_messages("chat_import", [sent], allow=self._allow_secrets)
         self._tally.masked += kept is not sent
         name = kept.name[:MAX_AUTHOR] if kept.name else None
-        sender = self._nameless[said.role] if name is None else sender_id(kept.name or "", said.role)
+        sender = self._nameless[said.role] if name is None else make_sender_id(kept.name or "", said.role)
         # Of what was said, not of what is kept of it: a message is the same whether its secrets were masked or not.
         calls = [[call.id, call.name, call.arguments] for call in said.calls]
         content = [self._session, self.count, said.role, sender, said.text, calls, said.answers]
         identity = said.id
         if not identity or len(identity) > MAX_ID or identity in self._ids or _UNSTORABLE.search(identity):
-            identity = f"im_{digest(*content)}"
+            identity = f"im_{hash_values(*content)}"
         else:
             self._ids.add(identity)
         self.count += 1
         return replace(kept, id=identity, sender=sender, name=name)
 
-    def _moment(self, said: Said) -> datetime:
+    def _choose_time(self, said: FileMessage) -> datetime:
         """The message's own time; but what was said later is later, for that is how it will be read."""
         try:
             at = said.at or self._at + timedelta(seconds=1)
@@ -96,7 +96,7 @@ class Making:
         return at
 
 
-def fitted(said: Said, tally: Tally) -> Said:
+def fit_message(said: FileMessage, tally: Tally) -> FileMessage:
     """The message without characters that cannot be stored; raises LimitExceeded for more than a record holds."""
 
     def clean(text: str) -> str:
@@ -116,18 +116,18 @@ def fitted(said: Said, tally: Tally) -> Said:
     for part in (said.answers or "", *(text for call in calls for text in (call.id, call.name))):
         if len(part) > MAX_KEY:
             raise LimitExceeded(f"{said.where}, a tool call's id or name", MAX_KEY)
-    return Said(
+    return FileMessage(
         where=said.where, role=said.role, name=(clean(said.name).strip() or None) if said.name else None,
         text=clean(said.text), at=said.at, calls=calls, answers=clean(said.answers) if said.answers else None,
         id=said.id,
     )  # fmt: skip
 
 
-def _spelled(name: str | None) -> str:
+def _clean_name(name: str | None) -> str:
     """A name as it can be a session's: one line, without what cannot be stored or seen."""
     return "".join(each for each in " ".join((name or "").split()) if each.isprintable())[:MAX_SESSION].strip()
 
 
-def digest(*values: object) -> str:
+def hash_values(*values: object) -> str:
     """The same digits for the same values."""
     return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()

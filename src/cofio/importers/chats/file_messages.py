@@ -19,7 +19,7 @@ _MILLISECONDS = 100_000_000_000  # a number from here on, which in seconds would
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class FileMessage:
     """A message before it has a sender, a time and an id that nobody else has."""
 
     where: str
@@ -45,7 +45,7 @@ class Tally:
     """How many messages had what looks like a secret, which is masked."""
 
 
-def numbered(name: str, file: IO[bytes], longest: int) -> Iterator[tuple[str, str]]:
+def number_lines(name: str, file: IO[bytes], longest: int) -> Iterator[tuple[str, str]]:
     """Each line of the file from its beginning, without the line's end, after its place.
 
     Raises:
@@ -65,7 +65,7 @@ def numbered(name: str, file: IO[bytes], longest: int) -> Iterator[tuple[str, st
         yield where, text.rstrip("\r\n")
 
 
-def parsed(where: str, written: str | bytes) -> object:
+def parse_json(where: str, written: str | bytes) -> object:
     """The value that JSON text stands for; raises Invalid for anything else."""
     try:
         read: object = json.loads(written)
@@ -78,7 +78,7 @@ def parsed(where: str, written: str | bytes) -> object:
     return read
 
 
-def moment(where: str, value: object, zone: tzinfo) -> datetime | None:
+def parse_time(where: str, value: object, zone: tzinfo) -> datetime | None:
     """The time that a file tells: seconds or milliseconds since 1970, or ISO 8601; None for none.
 
     Raises:
@@ -105,15 +105,15 @@ def moment(where: str, value: object, zone: tzinfo) -> datetime | None:
     return read.replace(microsecond=read.microsecond // 1000 * 1000)
 
 
-def time_of(where: str, item: Mapping[str, object], zone: tzinfo) -> datetime | None:
+def find_time(where: str, item: Mapping[str, object], zone: tzinfo) -> datetime | None:
     """The time of a message or a conversation, by whichever usual name it goes."""
     for name in ("timestamp", "created_at", "create_time", "created"):
         if item.get(name) is not None:
-            return moment(where, item[name], zone)
+            return parse_time(where, item[name], zone)
     return None
 
 
-def name_of(item: Mapping[str, object]) -> str | None:
+def find_name(item: Mapping[str, object]) -> str | None:
     """What a conversation is called: its id before its title, which may change."""
     for name in ("conversation_id", "session_id", "id", "title"):
         value = item.get(name)
@@ -122,6 +122,6 @@ def name_of(item: Mapping[str, object]) -> str | None:
     return None
 
 
-def text_or_none(value: object) -> str | None:
+def get_text(value: object) -> str | None:
     """A text that is not empty."""
     return value if isinstance(value, str) and value else None

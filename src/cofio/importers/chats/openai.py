@@ -8,7 +8,7 @@ from datetime import tzinfo
 
 from ...extract.extractor import Call, Role
 from ...values.errors import Invalid
-from .file_messages import Said, Tally, text_or_none, time_of
+from .file_messages import FileMessage, Tally, find_time, get_text
 
 _TEXTS = ("text", "input_text", "output_text")
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool", "function": "tool"}
@@ -19,7 +19,7 @@ def is_message(item: object) -> bool:
     return isinstance(item, dict) and ("role" in item or item.get("type") in ("function_call", "function_call_output"))
 
 
-class Messages:
+class MessageReader:
     """Reads the messages of one conversation, in order."""
 
     def __init__(self, tally: Tally, zone: tzinfo) -> None:
@@ -28,16 +28,16 @@ class Messages:
         self._tools: dict[str, str] = {}  # the names of the tools that were called, by the calls' ids
         self._unnamed: tuple[str, str] | None = None  # the last call of a kind that has no id: its id here, its name
 
-    def read(self, where: str, item: object) -> Said | None:
+    def read(self, where: str, item: object) -> FileMessage | None:
         """What a message says; None for one that is left out.
 
         Raises:
             Invalid: it is no message.
         """
         if not isinstance(item, dict):
-            raise Invalid(where, f"is not a message but {_kind(item)}")
+            raise Invalid(where, f"is not a message but {_name_kind(item)}")
         if "role" not in item:
-            item = _answered(where, item)
+            item = _convert_item(where, item)
         role = item["role"]
         if role in ("system", "developer"):
             self._tally.left_out["system messages"] += 1
@@ -45,23 +45,23 @@ class Messages:
         if not isinstance(role, str) or role not in _ROLES:
             told = f"{role!r}"[:60]
             raise Invalid(where, f"the role {told} is none of user, assistant, tool, function, system and developer")
-        name, answers = text_or_none(item.get("name")), None
+        name, answers = get_text(item.get("name")), None
         if _ROLES[role] == "tool":
-            answers = text_or_none(item.get("tool_call_id"))
+            answers = get_text(item.get("tool_call_id"))
             if answers is None and self._unnamed is not None and name in (None, self._unnamed[1]):
                 answers, self._unnamed = self._unnamed[0], None
             name = name or self._tools.get(answers or "")
-        return Said(
-            where=where, role=_ROLES[role], name=name, text=self._text(where, item.get("content")),
-            at=time_of(where, item, self._zone), calls=self._calls(where, item) if role == "assistant" else (),
-            answers=answers, id=text_or_none(item.get("id")),
+        return FileMessage(
+            where=where, role=_ROLES[role], name=name, text=self._read_text(where, item.get("content")),
+            at=find_time(where, item, self._zone), calls=self._read_calls(where, item) if role == "assistant" else (),
+            answers=answers, id=get_text(item.get("id")),
         )  # fmt: skip
 
-    def _text(self, where: str, content: object) -> str:
+    def _read_text(self, where: str, content: object) -> str:
         if content is None or isinstance(content, str):
             return content or ""
         if not isinstance(content, list):
-            raise Invalid(where, f"its content is neither a text nor a list of parts but {_kind(content)}")
+            raise Invalid(where, f"its content is neither a text nor a list of parts but {_name_kind(content)}")
         texts = []
         for part in content:
             text = part if isinstance(part, str) else None
@@ -74,23 +74,23 @@ class Messages:
                 self._tally.left_out["images and other parts"] += 1
         return "\n".join(texts)
 
-    def _calls(self, where: str, item: Mapping[str, object]) -> tuple[Call, ...]:
+    def _read_calls(self, where: str, item: Mapping[str, object]) -> tuple[Call, ...]:
         given = item.get("tool_calls") or []
         if not isinstance(given, list):
-            raise Invalid(where, f"its tool_calls are no list but {_kind(given)}")
-        calls = [_call(where, each, f"call_{number}") for number, each in enumerate(given, len(self._tools) + 1)]
+            raise Invalid(where, f"its tool_calls are no list but {_name_kind(given)}")
+        calls = [_parse_call(where, each, f"call_{number}") for number, each in enumerate(given, len(self._tools) + 1)]
         legacy = item.get("function_call")
         if isinstance(legacy, dict):
-            call = _call(where, {"function": legacy}, f"call_{len(self._tools) + len(calls) + 1}")
+            call = _parse_call(where, {"function": legacy}, f"call_{len(self._tools) + len(calls) + 1}")
             self._unnamed = call.id, call.name
             calls.append(call)
         elif legacy is not None:
-            raise Invalid(where, f"its function_call is no object but {_kind(legacy)}")
+            raise Invalid(where, f"its function_call is no object but {_name_kind(legacy)}")
         self._tools.update((call.id, call.name) for call in calls)
         return tuple(calls)
 
 
-def _call(where: str, given: object, otherwise: str) -> Call:
+def _parse_call(where: str, given: object, otherwise: str) -> Call:
     """One call, of a function or of a tool that takes free text."""
     called = given.get("function") or given.get("custom") if isinstance(given, dict) else None
     if not isinstance(given, dict) or not isinstance(called, dict) or not isinstance(called.get("name"), str):
@@ -98,10 +98,10 @@ def _call(where: str, given: object, otherwise: str) -> Call:
     arguments = called.get("arguments", called.get("input"))
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    return Call(id=text_or_none(given.get("id")) or otherwise, name=called["name"], arguments=arguments)
+    return Call(id=get_text(given.get("id")) or otherwise, name=called["name"], arguments=arguments)
 
 
-def _answered(where: str, item: Mapping[str, object]) -> dict[str, object]:
+def _convert_item(where: str, item: Mapping[str, object]) -> dict[str, object]:
     """An item of the Responses API as the message that it would be."""
     if item.get("type") == "function_call":
         call = {"id": item.get("call_id"), "function": item}
@@ -111,6 +111,6 @@ def _answered(where: str, item: Mapping[str, object]) -> dict[str, object]:
     raise Invalid(where, "is not a message: it has no role")
 
 
-def _kind(value: object) -> str:
+def _name_kind(value: object) -> str:
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

@@ -17,7 +17,7 @@ _LATIN = str.maketrans(
 
 
 @lru_cache(maxsize=1024)
-def sender_id(name: str, role: Role) -> str:
+def make_sender_id(name: str, role: Role) -> str:
     """The id of whoever has this name: the name itself, as far as an id can hold it.
 
     Where letters are lost, a few digits that only this name has stand for them: two people are never one.

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from ...extract.extractor import Role
 from ...values.errors import Invalid, LimitExceeded
 from ...values.records import MAX_TEXT, check_time
-from .file_messages import Said, Tally
+from .file_messages import FileMessage, Tally
 
 LONGEST_LINE = 8_000_000  # bytes; the longest text that can be kept is shorter
 Order: TypeAlias = Literal["day", "month"]
@@ -38,7 +38,7 @@ NAMELESS = frozenset({"user", "human", "me", "you", "assistant", "ai", "bot"})
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Layout:
     """How a file writes its messages."""
 
     shape: tuple[bool, bool] | None
@@ -47,7 +47,7 @@ class Manner:
     """What comes first in dates such as 03/04/2026; None where nothing tells."""
 
     @classmethod
-    def of(cls, lines: Iterable[tuple[str, str]]) -> Manner:
+    def detect(cls, lines: Iterable[tuple[str, str]]) -> Layout:
         """The manner of these lines, each after its place: the first shows it, and all of them tell of the dates.
 
         Raises:
@@ -57,14 +57,14 @@ class Manner:
         tell: set[Order] = set()
         for where, line in lines:
             if not begun and line.strip():
-                found = _stamped(line)
-                shape, begun = _shape(found) if found else None, True
-                if found is None and _alone(line) is None:
+                found = _match_stamp(line)
+                shape, begun = _find_shape(found) if found else None, True
+                if found is None and _match_alone(line) is None:
                     raise Invalid(where, 'is neither JSON nor a message such as "Anna: hello"')
                 if found is None:
                     break
-            found = _stamped(line)
-            if found is not None and _shape(found) == shape and found["mark"]:
+            found = _match_stamp(line)
+            if found is not None and _find_shape(found) == shape and found["mark"]:
                 if int(found["first"]) > 12:
                     tell.add("day")
                 if int(found["second"]) > 12:
@@ -74,22 +74,24 @@ class Manner:
     def begins(self, line: str) -> tuple[re.Match[str] | None, re.Match[str] | None] | None:
         """What a line that begins a message has: its time and its name with the text; None if it begins none."""
         if self.shape is None:
-            named = _alone(line)
+            named = _match_alone(line)
             return None if named is None else (None, named)
-        found = _stamped(line)
-        if found is None or _shape(found) != self.shape:
+        found = _match_stamp(line)
+        if found is None or _find_shape(found) != self.shape:
             return None
         return found, _AFTER_STAMP.fullmatch(found["rest"])
 
 
-def said(lines: Iterable[tuple[str, str]], manner: Manner, tally: Tally, zone: tzinfo) -> Iterator[Said]:
+def read_messages(
+    lines: Iterable[tuple[str, str]], manner: Layout, tally: Tally, zone: tzinfo
+) -> Iterator[FileMessage]:
     """The messages of these lines; a line that begins none belongs to the one before.
 
     Raises:
         Invalid: a time is none.
         LimitExceeded: a text is too long.
     """
-    current: _Gathering | None = None
+    current: _PartialMessage | None = None
     for where, line in lines:
         begun = manner.begins(line)
         if begun is None:
@@ -97,19 +99,19 @@ def said(lines: Iterable[tuple[str, str]], manner: Manner, tally: Tally, zone: t
                 current.add(line)
             continue
         if current is not None:
-            yield from current.said(tally)
+            yield from current.finish(tally)
         stamp, named = begun
         if named is None:  # what the program itself tells, as that someone has joined
             tally.left_out["lines without a name"] += 1
-            current = _Gathering(where, None, None, "")
+            current = _PartialMessage(where, None, None, "")
             continue
-        at = _moment(where, stamp, manner.order, zone, tally) if stamp is not None else None
-        current = _Gathering(where, named["name"].strip(" \u200e~"), at, named["text"] or "")
+        at = _parse_time(where, stamp, manner.order, zone, tally) if stamp is not None else None
+        current = _PartialMessage(where, named["name"].strip(" \u200e~"), at, named["text"] or "")
     if current is not None:
-        yield from current.said(tally)
+        yield from current.finish(tally)
 
 
-class _Gathering:
+class _PartialMessage:
     """A message whose lines are still coming."""
 
     def __init__(self, where: str, name: str | None, at: datetime | None, text: str) -> None:
@@ -124,7 +126,7 @@ class _Gathering:
         if self._name is not None and self._size <= MAX_TEXT:
             self._lines.append(line)
 
-    def said(self, tally: Tally) -> Iterator[Said]:
+    def finish(self, tally: Tally) -> Iterator[FileMessage]:
         """The message, if it is one."""
         if self._name is None:
             return
@@ -138,25 +140,25 @@ class _Gathering:
             return
         role: Role = "assistant" if known in ASSISTANTS else "user"
         name = None if known in NAMELESS else self._name
-        yield Said(where=self._where, role=role, name=name, text=text, at=self._at)
+        yield FileMessage(where=self._where, role=role, name=name, text=text, at=self._at)
 
 
-def _stamped(line: str) -> re.Match[str] | None:
+def _match_stamp(line: str) -> re.Match[str] | None:
     return _BRACKETED.fullmatch(line) or _LEADING.fullmatch(line)
 
 
-def _shape(found: re.Match[str]) -> tuple[bool, bool]:
+def _find_shape(found: re.Match[str]) -> tuple[bool, bool]:
     return found.re is _BRACKETED, bool(found["iso"] or found["mark"])
 
 
-def _alone(line: str) -> re.Match[str] | None:
+def _match_alone(line: str) -> re.Match[str] | None:
     found = _ALONE.fullmatch(line)
     if found is None or found["name"].casefold() in _SCHEMES or len(found["name"].split()) > _WORDS:
         return None
     return found
 
 
-def _moment(where: str, stamp: re.Match[str], order: Order | None, zone: tzinfo, tally: Tally) -> datetime | None:
+def _parse_time(where: str, stamp: re.Match[str], order: Order | None, zone: tzinfo, tally: Tally) -> datetime | None:
     """The time before a name; None where there is no date, or one that can be read in two ways."""
     if not stamp["iso"] and not stamp["mark"]:
         return None
@@ -177,14 +179,14 @@ def _moment(where: str, stamp: re.Match[str], order: Order | None, zone: tzinfo,
                 raise ValueError
             hour = hour % 12 + (12 if stamp["half"] in "pP" else 0)
         clock = time(hour, int(stamp["minute"]), int(stamp["seconds"] or 0))
-        read = datetime.combine(day, clock, _zone(stamp["zone"]) or zone).astimezone(UTC)
+        read = datetime.combine(day, clock, _parse_zone(stamp["zone"]) or zone).astimezone(UTC)
         check_time("time", read)
     except (ValueError, OverflowError, Invalid):
         raise Invalid(where, "begins with a time that there is not") from None
     return read
 
 
-def _zone(written: str | None) -> tzinfo | None:
+def _parse_zone(written: str | None) -> tzinfo | None:
     if not written:
         return None
     if written == "Z":

@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...text.tokenizer import words
-from ..extractor import GROWN_FROM, Case, Skill, Step
-from .lines import MASK, cut, flat, name_words
-from .remedies import MENDED, remedy
-from .requests import INTENT
-from .steps import called, fields, noted, program, worked
-from .tasks import is_generic, kinds, orders
+from ....text.tokenizer import words
+from ...extractor import GROWN_FROM, Case, Skill, Step
+from ..lines import MASK, cut, flatten, split_name
+from .intents import INTENT
+from .remedies import MENDED, find_remedy
+from .steps import find_program, get_fields, has_worked, render_arguments, render_call
+from .task_kinds import find_kinds, find_orders, is_generic
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked
 MOST_STEPS = 10
@@ -36,7 +36,7 @@ class _Key(NamedTuple):
     """Whether it failed, and the same call worked after what the run did about it: a test before the repair."""
 
 
-def skill(cases: Sequence[Case]) -> Skill:
+def build_skill(cases: Sequence[Case]) -> Skill:
     """What the cases of one kind of task, oldest first, have in common; of more than `GROWN_FROM`, the newest.
 
     With n cases of which s worked, and their agreement a (the mean share of steps that one which worked has in common
@@ -47,29 +47,29 @@ def skill(cases: Sequence[Case]) -> Skill:
     """
     cases = cases[-GROWN_FROM:]
     good = [case for case in cases if case.quality >= SUCCESS]
-    ways = [_way(case, tried=not good) for case in good or cases]
-    keys = _recurring(ways)
-    agreement = _agreement(keys, ways)
+    ways = [_collect_steps(case, tried=not good) for case in good or cases]
+    keys = _find_recurring(ways)
+    agreement = _measure_agreement(keys, ways)
     count, share = len(cases), len(good) / max(1, len(cases))
     confidence = min(CAP, len(good) / (count + 1) * (0.7 + 0.3 * agreement)) if good else UNPROVEN
-    example = flat(max(good or cases, key=lambda case: case.quality).intent if cases else "", INTENT)
+    example = flatten(max(good or cases, key=lambda case: case.quality).intent if cases else "", INTENT)
     tools = list(dict.fromkeys(key.tool for key in keys))
     return Skill(
-        name=_name(cases),
-        description=_description(example, tools, good=bool(good)),
-        content=_content(cases, [_told(key, ways) for key in keys], example, tools),
+        name=_build_name(cases),
+        description=_describe(example, tools, good=bool(good)),
+        content=_render_content(cases, [_render_step(key, ways) for key in keys], example, tools),
         confidence=round(confidence, 2),
         maturity=round((1 - 0.75**count) * share * (0.5 + 0.5 * agreement), 2),
     )
 
 
-def _way(case: Case, *, tried: bool) -> dict[_Key, list[Step]]:
+def _collect_steps(case: Case, *, tried: bool) -> dict[_Key, list[Step]]:
     """The steps of a case that worked or were to be mended, or all that were tried, in the order of their first use."""
     way: dict[_Key, list[Step]] = {}
     for at, step in enumerate(case.steps):
         to_mend = _is_to_mend(case, at)
-        if tried or to_mend or worked(step):
-            key = _Key(flat(step.tool, 80), program(step) if is_generic(step.tool) else "", to_mend)
+        if tried or to_mend or has_worked(step):
+            key = _Key(flatten(step.tool, 80), find_program(step) if is_generic(step.tool) else "", to_mend)
             way.setdefault(key, []).append(step)
     return way
 
@@ -77,10 +77,10 @@ def _way(case: Case, *, tried: bool) -> dict[_Key, list[Step]]:
 def _is_to_mend(case: Case, at: int) -> bool:
     """Whether a command failed, and the same one worked after what the run did about it."""
     step = case.steps[at]
-    return step.failed and is_generic(step.tool) and remedy(case.steps, at).startswith(MENDED)
+    return step.failed and is_generic(step.tool) and find_remedy(case.steps, at).startswith(MENDED)
 
 
-def _recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
+def _find_recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
     """The keys that more than half of the cases have, in their usual order; where they share none, the last one's."""
     counts = Counter(key for way in ways for key in way)
     often = [key for key in counts if counts[key] * 2 > len(ways)]
@@ -95,43 +95,43 @@ def _recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
     return sorted(most, key=lambda key: sum(places[key]) / len(places[key]))
 
 
-def _agreement(keys: Sequence[_Key], ways: Sequence[dict[_Key, list[Step]]]) -> float:
+def _measure_agreement(keys: Sequence[_Key], ways: Sequence[dict[_Key, list[Step]]]) -> float:
     """The mean share of steps that a case and the skill have in common."""
     shares = [len(way.keys() & set(keys)) / len(way.keys() | set(keys)) for way in ways if way or keys]
     return sum(shares) / len(shares) if shares else 0.0
 
 
-def _name(cases: Sequence[Case]) -> str:
+def _build_name(cases: Sequence[Case]) -> str:
     """A slug of what is to be done and with what: the words of the oldest request that at least half of all share.
 
     Later cases can only take words away, so that the name is soon stable.
     """
-    requests = [kinds(case.intent) for case in cases]
+    requests = [find_kinds(case.intent) for case in cases]
     counts = Counter(stem for request in requests for stem in set(request.values()))
     for case, request in zip(cases, requests, strict=True):
         kept = {word: stem for word, stem in request.items() if counts[stem] * 2 >= len(cases)}
-        verb = next((word for word in orders(case.intent) if word in kept), "")
-        if (verb or _ENGLISH.search(case.intent)) and (named := _slug([verb, *_things(case, verb, kept)])):
+        verb = next((word for word in find_orders(case.intent) if word in kept), "")
+        if (verb or _ENGLISH.search(case.intent)) and (named := _slugify([verb, *_find_things(case, verb, kept)])):
             return named
-    used = [step.tool for case in cases[:1] for step in case.steps if worked(step)] or ["task"]
-    return _slug(name_words(next((tool for tool in reversed(used) if not is_generic(tool)), used[-1]))[:3]) or "task"
+    used = [step.tool for case in cases[:1] for step in case.steps if has_worked(step)] or ["task"]
+    return _slugify(split_name(next((tool for tool in reversed(used) if not is_generic(tool)), used[-1]))[:3]) or "task"
 
 
-def _things(case: Case, verb: str, kept: Mapping[str, str]) -> list[str]:
+def _find_things(case: Case, verb: str, kept: Mapping[str, str]) -> list[str]:
     """What a request is about: the word that its tools are named for, or the first phrase after the verb."""
     named = {
-        stem for step in case.steps if not is_generic(step.tool) for stem in words(" ".join(name_words(step.tool)))
+        stem for step in case.steps if not is_generic(step.tool) for stem in words(" ".join(split_name(step.tool)))
     }
-    things = [word for word in kept if word not in orders(case.intent)]
+    things = [word for word in kept if word not in find_orders(case.intent)]
     telling = [word for word in things if kept[word] in named]
     asked = case.intent.lower()[:1_000]
     if not verb:
-        return telling[:2] or list(dict.fromkeys(_phrase(asked, things) + things))[:2]
+        return telling[:2] or list(dict.fromkeys(_find_phrase(asked, things) + things))[:2]
     after = asked.find(verb) + len(verb)
-    return telling[:1] or (_phrase(asked[after:], things) or _phrase(asked, things))[-2:]
+    return telling[:1] or (_find_phrase(asked[after:], things) or _find_phrase(asked, things))[-2:]
 
 
-def _phrase(text: str, things: Sequence[str]) -> list[str]:
+def _find_phrase(text: str, things: Sequence[str]) -> list[str]:
     """Up to three of the `things` that stand together: "failing test" of "Fix the failing test in CI"."""
     found: list[str] = []
     for token in re.findall(r"[^\W_]+(?:['’][^\W_]+)*|[,;.:!?()]", text):
@@ -142,70 +142,76 @@ def _phrase(text: str, things: Sequence[str]) -> list[str]:
     return found[:3]
 
 
-def _slug(parts: Sequence[str]) -> str:
+def _slugify(parts: Sequence[str]) -> str:
     plain = unicodedata.normalize("NFKD", " ".join(part for part in parts if part)).casefold()
     return "-".join(re.findall(r"[^\W_]+", "".join(c for c in plain if not unicodedata.combining(c))))[:60].strip("-")
 
 
-def _description(example: str, tools: Sequence[str], *, good: bool) -> str:
+def _describe(example: str, tools: Sequence[str], *, good: bool) -> str:
     request = cut(example, 160) or "a task"
     if not tools:
         return f'For requests like "{request}"'
     return f'For requests like "{request}": {", then ".join(tools[:5])}{"" if good else " (not seen to work yet)"}.'
 
 
-def _content(cases: Sequence[Case], steps: Sequence[str], example: str, tools: Sequence[str]) -> str:
+def _render_content(cases: Sequence[Case], steps: Sequence[str], example: str, tools: Sequence[str]) -> str:
     good = sum(case.quality >= SUCCESS for case in cases)
     seen = sorted(cases, key=lambda case: -case.quality)[:MOST_SEEN]
     return "\n".join(
         [
             "## When to use",
             f"When asked for something like: {example or 'not stated'}",
-            *([f"Needs {_listed([f'`{tool}`' for tool in tools])}."] if tools else []),
+            *([f"Needs {_join_names([f'`{tool}`' for tool in tools])}."] if tools else []),
             "",
             "## Steps" if good else "## Potential Steps",
             *([f"{at}. {step}" for at, step in enumerate(steps, 1)] or ["None were seen."]),
             "",
             "## Pitfalls",
-            *(_pitfalls(cases) or ["None seen yet."]),
+            *(_find_pitfalls(cases) or ["None seen yet."]),
             "",
             "## Seen",
-            f"{_runs(len(cases))}, {good} succeeded:",
-            *(f"- {flat(case.intent, INTENT)}" for case in seen),
+            f"{_render_run_count(len(cases))}, {good} succeeded:",
+            *(f"- {flatten(case.intent, INTENT)}" for case in seen),
         ]
     )
 
 
-def _runs(count: int) -> str:
+def _render_run_count(count: int) -> str:
     return f"The last {count} runs" if count == GROWN_FROM else f"{count} run{'s' if count != 1 else ''}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _told(key: _Key, ways: Sequence[dict[_Key, list[Step]]]) -> str:
+def _render_step(key: _Key, ways: Sequence[dict[_Key, list[Step]]]) -> str:
     """A step with the arguments that stay the same, and the names of those that vary."""
     steps = [step for way in ways for step in way.get(key, ())]
     runs = sum(key in way for way in ways)
     several = sum(len({step.arguments for step in way[key]}) > 1 for way in ways if key in way) * 2 > runs
     arguments: dict[str, str] = {}
-    counts = Counter(name for step in steps for name in fields(step))
+    counts = Counter(name for step in steps for name in get_fields(step))
     for name in counts:
         if counts[name] * 2 < len(steps):
             continue
-        values = {item for step in steps if (item := fields(step).get(name)) is not None}
-        arguments[name] = values.pop() if len(values) == 1 and MASK not in values else _placeholder(name, key, values)
-    return f"`{key.tool}({noted(arguments)})`" + ", several times" * several + ", which fails at first" * key.to_mend
+        values = {item for step in steps if (item := get_fields(step).get(name)) is not None}
+        arguments[name] = (
+            values.pop() if len(values) == 1 and MASK not in values else _render_placeholder(name, key, values)
+        )
+    return (
+        f"`{key.tool}({render_arguments(arguments)})`"
+        + ", several times" * several
+        + ", which fails at first" * key.to_mend
+    )
 
 
-def _placeholder(name: str, key: _Key, values: set[str]) -> str:
+def _render_placeholder(name: str, key: _Key, values: set[str]) -> str:
     if key.program and all(key.program in value for value in values):
         return f"{key.program} <…>"
     return f"<{name or 'input'}>"
 
 
-def _pitfalls(cases: Sequence[Case]) -> list[str]:
+def _find_pitfalls(cases: Sequence[Case]) -> list[str]:
     """The failures that were seen, each with what helped: those with a remedy first, then by the number of runs."""
     runs: dict[tuple[str, str], set[int]] = {}
     lines: dict[tuple[str, str], tuple[int, str, str]] = {}
@@ -215,26 +221,26 @@ def _pitfalls(cases: Sequence[Case]) -> list[str]:
                 continue
             kind = step.tool, re.sub(r"\d+|\"[^\"]{0,80}\"|'[^']{0,80}'", "#", step.result)[:60]
             runs.setdefault(kind, set()).add(number)
-            rank, helped = _helped(case, at)
+            rank, helped = _describe_remedy(case, at)
             if kind not in lines or rank < lines[kind][0]:
-                lines[kind] = rank, f"`{called(step)}` failed: {step.result.rstrip('.')}", helped
+                lines[kind] = rank, f"`{render_call(step)}` failed: {step.result.rstrip('.')}", helped
     order = sorted(lines, key=lambda kind: (lines[kind][0], -len(runs[kind])))
-    told = [f"- {lines[kind][1]}{_often(len(runs[kind]))}. {lines[kind][2]}" for kind in order]
+    told = [f"- {lines[kind][1]}{_render_frequency(len(runs[kind]))}. {lines[kind][2]}" for kind in order]
     told += [
-        f"- {flat(case.insight, INTENT)}"
+        f"- {flatten(case.insight, INTENT)}"
         for case in cases
         if case.insight and not any(step.failed for step in case.steps)
     ]
     return list(dict.fromkeys(told))[:MOST_PITFALLS]
 
 
-def _often(runs: int) -> str:
+def _render_frequency(runs: int) -> str:
     return f" (in {runs} runs)" if runs > 1 else ""
 
 
-def _helped(case: Case, at: int) -> tuple[int, str]:
+def _describe_remedy(case: Case, at: int) -> tuple[int, str]:
     """What helped after a failure, as a sentence, with its rank among others."""
-    if helped := remedy(case.steps, at):
+    if helped := find_remedy(case.steps, at):
         return 0, f"It {helped}." if helped.startswith("worked") else f"{helped}."
     if case.quality >= SUCCESS:
         return 2, "The run succeeded without it."

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ..extractor import Fact
-from .corrections import correction
-from .lexicon import word_set
-from .manner import Manner
-from .reported_speech import core, cut, has_verb, in_marks, quoted, third_person, told
-from .turns import Turn, has_name, substance
+from ...extractor import Fact
+from ..lexicon import parse_words
+from ..messages.manner import Manner
+from ..messages.turns import Turn, count_telling_words, has_name
+from ..profile.corrections import find_correction
+from .reported_speech import extract_core, has_verb, put_in_marks, quote, report, shorten, to_third_person
 
 MOST = 60
 LONGEST_ANSWER = 8  # words, beyond which an answer is read without its question
@@ -24,8 +24,8 @@ _HANGS = re.compile(
     r"|are|was|were) (?:a|an|the|no|\d))",
     re.IGNORECASE,
 )
-_DANGLES = word_set("that's it them him they he she it's he's she's")
-_LAST_DANGLES = word_set("through that this there one so her these those too")
+_DANGLES = parse_words("that's it them him they he she it's he's she's")
+_LAST_DANGLES = parse_words("through that this there one so her these those too")
 _EDGES = ".,!?;:'\")("
 _ANSWER = ""
 _YES_OR_NO = re.compile(
@@ -76,77 +76,85 @@ _YOURS = re.compile(
 )
 
 
-def facts(turns: Sequence[Turn]) -> tuple[Fact, ...]:
+def find_facts(turns: Sequence[Turn]) -> tuple[Fact, ...]:
     """The facts of a conversation, in the order in which they were said, each once."""
     found: dict[str, Fact] = {}
     users = {turn.message.sender: turn.name for turn in turns if turn.message.role == "user"}
     names = frozenset(turn.name for turn in turns) | frozenset(turn.name.split()[0] for turn in turns if turn.name)
     for turn in turns:
-        told_in = _of_user(turn, names) if turn.message.role == "user" else _of_assistant(turn, list(users.values()))
+        told_in = (
+            _find_in_user_turn(turn, names)
+            if turn.message.role == "user"
+            else _find_in_assistant_turn(turn, list(users.values()))
+        )
         for text, messages in told_in:
             if len(found) >= MOST:
                 return tuple(found.values())
-            fact = Fact(text=cut(text), speaker=turn.message.sender, at=turn.message.at, messages=messages)
+            fact = Fact(text=shorten(text), speaker=turn.message.sender, at=turn.message.at, messages=messages)
             found.setdefault(text.casefold(), fact)
     return tuple(found.values())
 
 
-def _of_user(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _find_in_user_turn(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What a user said of themself and of the world, as far as it means something alone."""
     others = names - {turn.name}
     first, group = True, list[str]()
     for sentence in turn.sentences:
         text, opens = sentence.text, first
-        first = first and not _YES_OR_NO.fullmatch(text) and (sentence.manner is Manner.COURTESY or not substance(text))
-        answers = turn.asked is not None and opens and _is_answer(turn, text, sentence.manner)
+        first = (
+            first
+            and not _YES_OR_NO.fullmatch(text)
+            and (sentence.manner is Manner.COURTESY or not count_telling_words(text))
+        )
+        answers = turn.question is not None and opens and _is_answer(turn, text, sentence.manner)
         states = sentence.manner is Manner.STATEMENT and not text.rstrip().endswith((":", ","))
-        corrects = states and not answers and correction(text) is not None
-        if states and group and not answers and not corrects and hangs(text):
-            if substance(text) >= 2 and sum(map(len, group)) + len(text) < 400:
+        corrects = states and not answers and find_correction(text) is not None
+        if states and group and not answers and not corrects and refers_back(text):
+            if count_telling_words(text) >= 2 and sum(map(len, group)) + len(text) < 400:
                 group.append(text)
             continue
-        yield from _grouped(group, turn, others)
+        yield from _merge_group(group, turn, others)
         group = []
         if answers:
             group = [_ANSWER, text]
         elif corrects:
-            yield quoted(text, turn.name, turn.said, "corrected"), (turn.message.id,)
-        elif states and not hangs(text):
+            yield quote(text, turn.name, turn.said_at, "corrected"), (turn.message.id,)
+        elif states and not refers_back(text):
             group = [text]
-    yield from _grouped(group, turn, others)
+    yield from _merge_group(group, turn, others)
 
 
-def _grouped(group: list[str], turn: Turn, others: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _merge_group(group: list[str], turn: Turn, others: frozenset[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """One fact of a sentence and those that hang on it; the first of an answer stands for its question."""
     own = (turn.message.id,)
-    if group and group[0] == _ANSWER and turn.asked is not None:
-        question = cut(turn.asked.question, LONGEST_QUESTION).replace('"', "'")
-        words = in_marks(" ".join(group[1:]), turn.said, 250, question)
-        yield f'Asked "{question}", {turn.name} said: {words}', (turn.asked.message, *own)
+    if group and group[0] == _ANSWER and turn.question is not None:
+        question = shorten(turn.question.text, LONGEST_QUESTION).replace('"', "'")
+        words = put_in_marks(" ".join(group[1:]), turn.said_at, 250, question)
+        yield f'Asked "{question}", {turn.name} said: {words}', (turn.question.message, *own)
     elif len(group) > 1:
-        yield quoted(" ".join(group), turn.name, turn.said), own
+        yield quote(" ".join(group), turn.name, turn.said_at), own
     elif group and stands_alone(group[0]):
-        yield told(group[0], turn.name, turn.said, others), own
+        yield report(group[0], turn.name, turn.said_at, others), own
 
 
 def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
     """Whether a sentence needs the question before it to mean something, and means something with it."""
-    asked = turn.asked
+    asked = turn.question
     assert asked is not None
     if manner is Manner.COURTESY:
-        now = _ABOUT_NOW.search(asked.question) or not _ABOUT_YOU.search(asked.question)
+        now = _ABOUT_NOW.search(asked.text) or not _ABOUT_YOU.search(asked.text)
         return _YES_OR_NO.fullmatch(text.strip()) is not None and not now
     if manner is not Manner.STATEMENT or text.rstrip().endswith(":"):
         return False
-    if not substance(text) and not has_name(text):
+    if not count_telling_words(text) and not has_name(text):
         return False
-    short = len(text.split()) <= LONGEST_ANSWER and third_person(text, turn.name) is None
-    return short or hangs(text)
+    short = len(text.split()) <= LONGEST_ANSWER and to_third_person(text, turn.name) is None
+    return short or refers_back(text)
 
 
-def hangs(text: str) -> bool:
+def refers_back(text: str) -> bool:
     """Whether a statement speaks of something that was named before it."""
-    bare = core(text)
+    bare = extract_core(text)
     if _HANGS.match(bare):
         return True
     plain = [word.strip(_EDGES).lower() for word in bare.split(" ")]
@@ -158,8 +166,8 @@ def hangs(text: str) -> bool:
 
 def stands_alone(text: str) -> bool:
     """Whether there is enough in a statement to be worth remembering by itself."""
-    count, length = substance(core(text)), len(text.split())
-    if count and third_person(text, "Someone"):  # a whole sentence about the speaker, such as "I'm vegetarian"
+    count, length = count_telling_words(extract_core(text)), len(text.split())
+    if count and to_third_person(text, "Someone"):  # a whole sentence about the speaker, such as "I'm vegetarian"
         return True
     if _KID.match(text) or (length > 1 and count >= 2 and _FOREIGN_I.match(text)):
         return True
@@ -168,20 +176,20 @@ def stands_alone(text: str) -> bool:
     return count >= 2 or (count == 1 and has_name(text))
 
 
-def _of_assistant(turn: Turn, users: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _find_in_assistant_turn(turn: Turn, users: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What an assistant did, promised, or told about the user; what it explained is no fact about anyone."""
     to = f"told {users[0]}" if len(users) == 1 else "said"
     for sentence in turn.sentences:
-        text = core(sentence.text)
+        text = extract_core(sentence.text)
         if sentence.manner is not Manner.STATEMENT or sentence.text.rstrip().endswith(":"):
             continue
-        if DID.match(text) and substance(text) >= 2 and not _EMPTY_DEED.match(text) and not hangs(text):
-            certain = third_person(sentence.text, turn.name) is not None
+        if DID.match(text) and count_telling_words(text) >= 2 and not _EMPTY_DEED.match(text) and not refers_back(text):
+            certain = to_third_person(sentence.text, turn.name) is not None
             done = (
-                told(sentence.text, turn.name, turn.said)
+                report(sentence.text, turn.name, turn.said_at)
                 if certain
-                else quoted(sentence.text, turn.name, turn.said, to)
+                else quote(sentence.text, turn.name, turn.said_at, to)
             )
             yield done, (turn.message.id,)
-        elif _YOURS.match(text) and substance(text) >= 2 and has_name(text):
-            yield quoted(sentence.text, turn.name, turn.said, to), (turn.message.id,)
+        elif _YOURS.match(text) and count_telling_words(text) >= 2 and has_name(text):
+            yield quote(sentence.text, turn.name, turn.said_at, to), (turn.message.id,)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from ...text.tokenizer import STOP_WORDS, words
-from .lexicon import ADVERBS, NOT_PLACES, PARTICIPLES, TRADES, VAGUE, VERBS, word_set
+from ....text.tokenizer import STOP_WORDS, words
+from ..lexicon import ADVERBS, NOT_PLACES, PARTICIPLES, TRADES, VAGUE, VERBS, parse_words
 
 _EDGES = " .,!?;:'\"()"
-_CONNECTS = word_set("de del la las los el of the am an der upon sur da do dos di ob und")
-_NO_PLACES = word_set(
+_CONNECTS = parse_words("de del la las los el of the am an der upon sur da do dos di ob und")
+_NO_PLACES = parse_words(
     "chaos misery squalor exile hell limbo comfort bliss sweatpants pajamas pyjamas isolation suburbia "
     "uncertainty panic "
     "terror debt shame filth darkness solitude heaven paradise reality fantasy anger dread excess "
@@ -48,10 +48,10 @@ _SMALL = re.compile(
     r"|and|or|this|next|last|these|anymore)\b.*",
     re.I,
 )
-_OBJECT_STOPS = ADVERBS | word_set(
+_OBJECT_STOPS = ADVERBS | parse_words(
     "don't a an the my their to really eating drinking playing going having cup glass some"
 )
-_NOT_KIDS = word_set(
+_NOT_KIDS = parse_words(
     "hungry tired happy sad angry sick ill busy home late early ready scared lazy cold hot old young new "
     "short tall small big "
     "smart dumb shy mad glad sleepy thirsty alone single married vegan here there back male female boy "
@@ -61,19 +61,18 @@ _NOT_KIDS = word_set(
     "free poor rich broke strong weak blind deaf gay straight trans gonna in at on from only about nearly almost "
     "silly weird broken lonely curious jealous nervous excited anxious sorry"
 )
-_ARTICLE = re.compile(r"(?:a|an|the|my|our)\b", re.IGNORECASE)
 _MINE = re.compile(r"\bmy\b", re.IGNORECASE)
 _NOT_ME = re.compile(r"\b(?:me|i|we|our|us|you|your|mine|myself)\b", re.IGNORECASE)
-_NO_WORKPLACE = word_set("weekend night home it this that fun least all first me myself you us them free")
+_NO_WORKPLACE = parse_words("weekend night home it this that fun least all first me myself you us them free")
 
 
-def trimmed(value: str) -> str:
+def trim(value: str) -> str:
     """A value up to where the sentence goes on to something else."""
     found = _STOP.search(value)
     return (value[: found.start()] if found else value).strip(_EDGES)
 
 
-def place(value: str) -> str | None:
+def parse_location(value: str) -> str | None:
     """A place: a name with capitals, or, where all is in lower case, one word."""
     taken: list[str] = []
     rest = value.split()
@@ -93,7 +92,7 @@ def place(value: str) -> str | None:
     if found:
         other = any(word.lower().strip(_EDGES) in NOT_PLACES for word in found.split())
         return None if other or after in ("framework", "group") or after in NOT_PLACES or after[:1].isdigit() else found
-    single = trimmed(value)
+    single = trim(value)
     if (
         value.islower()
         and " " not in single
@@ -104,15 +103,15 @@ def place(value: str) -> str | None:
     return None
 
 
-def person(value: str) -> str | None:
+def parse_person(value: str) -> str | None:
     """A person's name: one to three words with capitals."""
-    found = trimmed(value).split()
+    found = trim(value).split()
     if not 1 <= len(found) <= 3 or not all(word[:1].isupper() for word in found):
         return None
     return " ".join(found)
 
 
-def kid(value: str) -> str | None:
+def parse_lowercase_name(value: str) -> str | None:
     """A name that someone wrote without its capital, where it can hardly be another word."""
     word = value.strip(_EDGES).lower()
     if not word:
@@ -121,18 +120,18 @@ def kid(value: str) -> str | None:
     return None if plain or word.endswith(("ed", "ing", "ful", "less", "ous")) else word.capitalize()
 
 
-def trade(value: str) -> str | None:
+def parse_trade(value: str) -> str | None:
     """What someone is by trade, with its article: "a night nurse"."""
-    found = re.split(r" (?:at|for|in|on|with|of|by)\b", trimmed(value), maxsplit=1)[0].strip()
+    found = re.split(r" (?:at|for|in|on|with|of|by)\b", trim(value), maxsplit=1)[0].strip()
     parts = found.split()
     if not 2 <= len(parts) <= 6 or parts[0].lower() not in ("a", "an", "the"):
         return None
     return found if parts[-1].lower() in TRADES and not _NOT_ME.search(found) else None
 
 
-def employer(value: str) -> str | None:
+def parse_employer(value: str) -> str | None:
     """Whom someone works for: a name, or "a hospital in Bergen"."""
-    found = re.split(r" as\b", trimmed(value), maxsplit=1)[0].strip()
+    found = re.split(r" as\b", trim(value), maxsplit=1)[0].strip()
     parts = found.split()
     if not parts or len(parts) > 7 or parts[0].lower() in _NO_WORKPLACE or _NOT_ME.search(found):
         return None
@@ -141,7 +140,7 @@ def employer(value: str) -> str | None:
     return found if named and not vague else None
 
 
-def liked(value: str) -> str | None:
+def parse_liking(value: str) -> str | None:
     """What someone likes or does not like, as long as it means something by itself."""
     found = None if _LIST.fullmatch(value) else _CLAUSE.search(value)
     thing = (value[: found.start()] if found else value).strip(_EDGES)
@@ -149,29 +148,29 @@ def liked(value: str) -> str | None:
         return None
     thing = _MINE.sub("their", thing)
     dangles = re.search(r"\b(?:him|her|them|it)$", thing, re.IGNORECASE)
-    return None if dangles or _NOT_ME.search(thing) or not key(thing) else thing
+    return None if dangles or _NOT_ME.search(thing) or not normalize_thing(thing) else thing
 
 
-def several(thing: str, *, name: str = "liked") -> list[str]:
+def split_things(thing: str, *, name: str = "liked") -> list[str]:
     """The single things of "coffee, tea and bread"; a longer phrase stays as it is, unless it is of languages."""
     parts = [part.strip() for part in re.split(r",? (?:and|or) |, ", thing)]
     return parts if name == "languages" or all(part.isalpha() and part.islower() for part in parts) else [thing]
 
 
-def key(thing: str) -> str:
+def normalize_thing(thing: str) -> str:
     """What identifies a thing however it is worded: up to three stems."""
     head = _SMALL.sub("", thing.lower(), count=1)
     stems = [stem for word in head.split() if word.strip(_EDGES) not in _OBJECT_STOPS for stem in words(word)]
     return " ".join(stems[:3])
 
 
-def plain(value: str) -> str | None:
+def parse_plain(value: str) -> str | None:
     """Any short value that has no pronoun in it."""
-    found = trimmed(value)
+    found = trim(value)
     return None if not found or len(found) > 100 or _NOT_ME.search(found) or found.lower() in STOP_WORDS else found
 
 
-def clause(value: str) -> str | None:
+def parse_clause(value: str) -> str | None:
     """A longer value, up to the end of its clause, such as "Blue Bottle in SOMA"."""
     found = _CLAUSE.search(value)
     thing = _MINE.sub("their", (value[: found.start()] if found else value).strip(_EDGES))

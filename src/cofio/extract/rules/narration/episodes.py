@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from ..extractor import Episode
-from .dates import clock, day
+from ...extractor import Episode
+from ..lexicon import parse_words
+from ..messages.manner import Manner
+from ..messages.speakers import capitalize_name, join_names
+from ..messages.turns import Turn
+from .dates import format_clock, format_day
 from .facts import DID
-from .lexicon import word_set
-from .manner import Manner
-from .phrases import phrases
-from .reported_speech import core, cut, in_marks, third_person, told
-from .speakers import listed, opening
-from .turns import Turn
+from .phrases import find_phrases
+from .reported_speech import extract_core, put_in_marks, report, shorten, to_third_person
 
 LONGEST_SUMMARY = 200
 LONGEST_ANSWER = 320  # characters of what an assistant says in one turn
@@ -31,54 +31,54 @@ _REPLY = re.compile(
 _CORRECTS = re.compile(  # told in the third person, "Leo is 27. Leo is 28." would be at odds with itself
     r"(?:sorry|correction|actually|oops|wait|no wait|no|i meant|scratch that)\b[,:!. ]", re.IGNORECASE
 )
-_GREETINGS = word_set("hi hello hey hei hallo hola bonjour ciao good morning evening afternoon bye goodbye")
+_GREETINGS = parse_words("hi hello hey hei hallo hola bonjour ciao good morning evening afternoon bye goodbye")
 
 
-def episode(turns: Sequence[Turn]) -> Episode | None:
+def build_episode(turns: Sequence[Turn]) -> Episode | None:
     """The stretch as it would be told to someone who was not there; None if no user took part."""
     if not any(turn.message.role == "user" for turn in turns):
         return None
     users = [turn.name for turn in turns if turn.message.role == "user"]
     who = list(dict.fromkeys([*users, *(turn.name for turn in turns)]))
-    first = turns[0].said
-    subject = f"{opening(listed(who))} on {day(first)}"
-    tellings = list(_tellings(turns))
+    first = turns[0].said_at
+    subject = f"{capitalize_name(join_names(who))} on {format_day(first)}"
+    tellings = list(_retell(turns))
     if not tellings:
-        nothing = _nothing(turns, who)
+        nothing = _describe_silence(turns, who)
         return Episode(
             subject=f"{subject}: {'greetings' if 'greet' in nothing else 'nothing of note'}",
-            summary=opening(nothing),
-            text=f"On {day(first)} at {clock(first)}, {nothing}",
+            summary=capitalize_name(nothing),
+            text=f"On {format_day(first)} at {format_clock(first)}, {nothing}",
         )
-    about = phrases(turns)
-    when = f"On {day(first)} at {clock(first)}, "
+    about = find_phrases(turns)
+    when = f"On {format_day(first)} at {format_clock(first)}, "
     quoted = tellings[0].startswith((f"{who[0]} said: ", f"{who[0]} asked: "))
-    start = [] if len(who) == 1 and quoted else [_start(who)]
+    start = [] if len(who) == 1 and quoted else [_introduce(who)]
     return Episode(
         subject=f"{subject}: {', '.join(about)}" if about else subject,
-        summary=_summary(tellings),
-        text=cut(when + " ".join((*start, *tellings)), LONGEST),
+        summary=_summarize(tellings),
+        text=shorten(when + " ".join((*start, *tellings)), LONGEST),
     )
 
 
-def _start(who: list[str]) -> str:
+def _introduce(who: list[str]) -> str:
     if len(who) == 1:
         return f"{who[0]} said the following."
-    return f"{who[0]} talked with {listed(who[1:])}."
+    return f"{who[0]} talked with {join_names(who[1:])}."
 
 
-def _nothing(turns: Sequence[Turn], who: list[str]) -> str:
+def _describe_silence(turns: Sequence[Turn], who: list[str]) -> str:
     """What to say of a stretch in which nothing was said."""
     plain = {word.strip(".,!").lower() for turn in turns for one in turn.sentences for word in one.text.split()}
     greeted = bool(plain & _GREETINGS)
     if not plain:
-        return f"{listed(who)} sent no words of their own."
+        return f"{join_names(who)} sent no words of their own."
     if len(who) == 1:
         return f"{who[0]} {'sent a greeting' if greeted else 'said nothing of note'}."
-    return f"{listed(who)} exchanged {'greetings' if greeted else 'a few words'}."
+    return f"{join_names(who)} exchanged {'greetings' if greeted else 'a few words'}."
 
 
-def _summary(tellings: list[str]) -> str:
+def _summarize(tellings: list[str]) -> str:
     text = " ".join(tellings)
     if len(text) <= LONGEST_SUMMARY:
         return text
@@ -86,22 +86,22 @@ def _summary(tellings: list[str]) -> str:
     return f"{head[: head.rfind(' ', LONGEST_SUMMARY // 2)].rstrip(' ,;:.')}..." if " " in head[100:] else f"{head}..."
 
 
-def _tellings(turns: Sequence[Turn]) -> Iterator[str]:
+def _retell(turns: Sequence[Turn]) -> Iterator[str]:
     """Each thing that was said or done, as a sentence."""
     names = frozenset(turn.name for turn in turns)
-    today = turns[0].said.date()
+    today = turns[0].said_at.date()
     for turn in turns:
-        found = list(_of(turn, names - {turn.name}))
-        if found and turn.said.date() != today:
-            today = turn.said.date()
-            yield f"On {day(today)} the conversation went on."
+        found = list(_retell_turn(turn, names - {turn.name}))
+        if found and turn.said_at.date() != today:
+            today = turn.said_at.date()
+            yield f"On {format_day(today)} the conversation went on."
         yield from found
 
 
-def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
+def _retell_turn(turn: Turn, others: frozenset[str]) -> Iterator[str]:
     """One turn: its sentences, those that are quoted in one go where they follow each other, and what tools it used."""
     kept = [one for at, one in enumerate(turn.sentences) if one.manner is not Manner.COURTESY or _replies(turn, at)]
-    told_by = [(_verb(one.manner, one.text, turn, others), one) for one in kept]
+    told_by = [(_choose_verb(one.manner, one.text, turn, others), one) for one in kept]
     room = LONGEST_ANSWER if turn.message.role == "assistant" else LONGEST_TURN
     for verb, group in groupby(told_by, key=lambda pair: pair[0]):
         texts = [one.text for _, one in group]
@@ -109,38 +109,38 @@ def _of(turn: Turn, others: frozenset[str]) -> Iterator[str]:
             break
         if verb == "told":
             for text in texts:
-                yield told(text, turn.name, turn.said, others)
+                yield report(text, turn.name, turn.said_at, others)
                 room -= len(text)
         elif verb in ("shared", "quoted"):
-            yield f"{opening(turn.name)} {verb} {_apart(texts, verb)}."
+            yield f"{capitalize_name(turn.name)} {verb} {_describe_blocks(texts, verb)}."
         elif verb == "shared a text":
-            shown = in_marks(_within(texts, LONGEST_SHARED), turn.said, LONGEST_SHARED)
+            shown = put_in_marks(_fit_sentences(texts, LONGEST_SHARED), turn.said_at, LONGEST_SHARED)
             room -= len(shown)
-            yield f"{opening(turn.name)} {verb}: {shown}"
+            yield f"{capitalize_name(turn.name)} {verb}: {shown}"
         else:
-            words = _within(texts, room)
+            words = _fit_sentences(texts, room)
             room = 0 if words.endswith(LEFT_OUT) else room - len(words)
-            yield f"{opening(turn.name)} {verb}: {in_marks(words, turn.said, LONGEST_TURN)}"
+            yield f"{capitalize_name(turn.name)} {verb}: {put_in_marks(words, turn.said_at, LONGEST_TURN)}"
     if turn.message.calls:
         used = dict.fromkeys(call.name for call in turn.message.calls)
-        yield f"{opening(turn.name)} used {listed(list(used))}."
+        yield f"{capitalize_name(turn.name)} used {join_names(list(used))}."
 
 
 def _replies(turn: Turn, at: int) -> bool:
     """Whether a courtesy is the yes or no to a question."""
-    if turn.message.role != "user" or turn.asked is None:
+    if turn.message.role != "user" or turn.question is None:
         return False
     return at == 0 and _REPLY.match(turn.sentences[0].text) is not None
 
 
-def _apart(texts: list[str], verb: str) -> str:
+def _describe_blocks(texts: list[str], verb: str) -> str:
     """What was set apart, in a few words."""
     if verb == "quoted":
         return "a passage"
     return texts[0] if len(texts) == 1 else f"{len(texts)} blocks of code or data"
 
 
-def _verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
+def _choose_verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
     """How a sentence is told: turned, or quoted after this verb."""
     if manner is Manner.QUESTION:
         return "asked"
@@ -150,19 +150,19 @@ def _verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) -> str:
         return "quoted"
     if manner is Manner.TEXT:
         return "shared a text"
-    does = turn.message.role == "user" or DID.match(core(text))  # "I'd start with Rome" is advice, not a deed
-    if manner is Manner.STATEMENT and does and not _CORRECTS.match(text) and third_person(text, turn.name, others):
+    does = turn.message.role == "user" or DID.match(extract_core(text))  # "I'd start with Rome" is advice, not a deed
+    if manner is Manner.STATEMENT and does and not _CORRECTS.match(text) and to_third_person(text, turn.name, others):
         return "told"
     return "said"
 
 
-def _within(texts: list[str], room: int) -> str:
+def _fit_sentences(texts: list[str], room: int) -> str:
     """As many whole sentences as there is room for, at least the beginning of one."""
     kept: list[str] = []
     for text in texts:
         if kept and len(text) > room:
             return f"{' '.join(kept)} {LEFT_OUT}"
-        kept.append(cut(text, max(room, 120)))
+        kept.append(shorten(text, max(room, 120)))
         room -= len(text)
     # Lines of a list have no ends of their own.
     return " ".join(text if text[-1] in ".,!?:;…。！？؟" else f"{text};" for text in kept[:-1]) + f" {kept[-1]}"

@@ -9,8 +9,8 @@ import json
 import re
 from itertools import islice
 
-from ...values.records import Json
-from .lines import clean, flat
+from ....values.records import Json
+from ..lines import clean, flatten
 
 NO_RESULT = "no result"
 NO_OUTPUT = "no output"
@@ -92,7 +92,7 @@ _STAMPED = re.compile(
 )
 
 
-def told(text: str, *, reads: bool = False, of: str | None = None) -> tuple[str, bool]:
+def summarize_result(text: str, *, reads: bool = False, of: str | None = None) -> tuple[str, bool]:
     """The telling line of a result, and whether it reports a failure.
 
     `reads` when the call looked something up, `of` the name of the text that it fetched, if it was one: whatever that
@@ -103,19 +103,19 @@ def told(text: str, *, reads: bool = False, of: str | None = None) -> tuple[str,
         return NO_OUTPUT, False
     if text[0] in "{[":
         try:
-            return _told_json(json.loads(text), reads=reads, of=of)
+            return _summarize_json(json.loads(text), reads=reads, of=of)
         except (ValueError, RecursionError):
             pass  # cut off, or not JSON at all: what it looks like is a text
-    return _told_text(text, reads=reads, of=of)
+    return _summarize_text(text, reads=reads, of=of)
 
 
-def _told_text(text: str, *, reads: bool, of: str | None) -> tuple[str, bool]:
-    lines = _lines(text)
+def _summarize_text(text: str, *, reads: bool, of: str | None) -> tuple[str, bool]:
+    lines = _select_lines(text)
     if not lines:
-        return flat(text, LINE), False
-    failure = _failure(text, lines, reads=reads) if of is None else _unread(text, lines, of)
+        return flatten(text, LINE), False
+    failure = _find_failure(text, lines, reads=reads) if of is None else _find_read_error(text, lines, of)
     if failure:
-        return flat(_bare(failure), LINE), True
+        return flatten(_strip_error_word(failure), LINE), True
     if reads:
         passed = lines[-1:] if "Traceback (" in lines[0] else []
     else:
@@ -123,30 +123,30 @@ def _told_text(text: str, *, reads: bool, of: str | None) -> tuple[str, bool]:
     more = text.count("\n")
     lines = [line for line in lines if not _EXIT.search(line)] or lines
     if passed or not more or len(lines) == 1:
-        return flat(passed[-1].strip("= ") if passed else lines[0], LINE), False
-    return f"{flat(lines[0], LINE - 20)} ({more + 1} lines)", False
+        return flatten(passed[-1].strip("= ") if passed else lines[0], LINE), False
+    return f"{flatten(lines[0], LINE - 20)} ({more + 1} lines)", False
 
 
-def _bare(line: str) -> str:
+def _strip_error_word(line: str) -> str:
     """A line that tells of a failure without the word for it in front."""
     prefix = _PREFIX.match(line)
     return line[prefix.end() :] if prefix else line
 
 
-def _lines(text: str) -> list[str]:
+def _select_lines(text: str) -> list[str]:
     """The lines that say something, of the beginning and the end of a long text."""
     seen = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
     return [line.strip()[:400] for line in clean(seen).splitlines() if not _DECORATION.fullmatch(line.strip()[:400])]
 
 
-def _failure(text: str, lines: list[str], *, reads: bool) -> str:
+def _find_failure(text: str, lines: list[str], *, reads: bool) -> str:
     """The line that tells of a failure; empty when there is none."""
-    codes = _codes(lines, alone=reads)
+    codes = _find_exit_codes(lines, alone=reads)
     counted = [] if reads else [line for line in lines if _COUNTED.search(line) and not _FIXED.search(line)]
     if counted:
         return counted[-1].strip("= ")
     if any(int(code) for code in codes):
-        return _exit_line(lines, next(code for code in codes if int(code)))
+        return _render_exit(lines, next(code for code in codes if int(code)))
     if codes:
         return ""
     if _STARTS_FAILED.match(lines[0]) or _NAMED_ERROR.match(lines[0]):
@@ -160,10 +160,10 @@ def _failure(text: str, lines: list[str], *, reads: bool) -> str:
     if _NAMED_ERROR.match(lines[-1]):
         return lines[-1]
     found = next((line for line in lines if _ANYWHERE_FAILED.match(line)), "")
-    return _last_error(lines) or found if found.startswith("Traceback") else found
+    return _find_last_error(lines) or found if found.startswith("Traceback") else found
 
 
-def _codes(lines: list[str], *, alone: bool) -> list[str]:
+def _find_exit_codes(lines: list[str], *, alone: bool) -> list[str]:
     """The exit codes at the beginning and the end; where they must stand `alone`, not those of a log that was read."""
     return [
         match[1] or match[2]
@@ -173,31 +173,35 @@ def _codes(lines: list[str], *, alone: bool) -> list[str]:
     ]
 
 
-def _unread(text: str, lines: list[str], of: str) -> str:
+def _find_read_error(text: str, lines: list[str], of: str) -> str:
     """What a tool says of why it could not read a text; empty when this is the text, whatever it speaks of."""
-    if lines[0].startswith("Traceback (") and _OF_FILES.match(lines[-1]) and _names(lines[-1], of):
+    if lines[0].startswith("Traceback (") and _OF_FILES.match(lines[-1]) and _mentions(lines[-1], of):
         return lines[-1]
-    code = next((code for code in _codes(lines, alone=True) if int(code)), "") if " " in of else ""  # of a command
+    code = (
+        next((code for code in _find_exit_codes(lines, alone=True) if int(code)), "") if " " in of else ""
+    )  # of a command
     if code:
-        return _exit_line(lines, code)
+        return _render_exit(lines, code)
     if len(text) > _SHORT or len(lines) > 3 or _STAMPED.match(lines[0]):
         return ""
-    if _names(lines[0], of):
+    if _mentions(lines[0], of):
         return lines[0] if _NO_LOG.match(lines[0]) or _UNREADABLE.search(lines[0]) else ""
     return lines[0] if _NO_LOG.match(lines[0]) and not _PATH.search(lines[0]) else ""
 
 
-def _names(line: str, of: str) -> bool:
+def _mentions(line: str, of: str) -> bool:
     """Whether a line names what was to be read."""
     whole = (of.split() or [""])[-1].rstrip("/")
     return any(len(name) > 2 and name in line for name in (whole, re.split(r"[/\\]", whole)[-1]))
 
 
-def _exit_line(lines: list[str], code: str) -> str:
+def _render_exit(lines: list[str], code: str) -> str:
     """An exit code and what was said with it."""
     others = [line for line in lines if not _EXIT.search(line)]
     said = (
-        _last_error(others) or next((line for line in others if _is_error(line)), "") or (others[-1] if others else "")
+        _find_last_error(others)
+        or next((line for line in others if _is_error(line)), "")
+        or (others[-1] if others else "")
     )
     said = re.sub(r"(?i)^std(?:err|out):\s*", "", said)
     return f"exit code {code}: {said}" if said else f"exit code {code}"
@@ -207,7 +211,7 @@ def _is_error(line: str) -> bool:
     return any(pattern.match(line) for pattern in (_STARTS_FAILED, _NAMED_ERROR, _ANYWHERE_FAILED))
 
 
-def _last_error(lines: list[str]) -> str:
+def _find_last_error(lines: list[str]) -> str:
     return next((line for line in reversed(lines) if _NAMED_ERROR.match(line)), "")
 
 
@@ -230,32 +234,37 @@ _DEEP = 3
 _MANY = 500  # fields of an object that are looked at
 
 
-def _told_json(value: Json, *, reads: bool, of: str | None) -> tuple[str, bool]:
-    value, flagged = _unwrapped(value)
+def _summarize_json(value: Json, *, reads: bool, of: str | None) -> tuple[str, bool]:
+    value, flagged = _unwrap(value)
     if isinstance(value, str):
-        line, failed = told(value, reads=reads, of=of)
+        line, failed = summarize_result(value, reads=reads, of=of)
         return line, failed or flagged
     if not isinstance(value, dict):
-        return flat(_counted("items", value) if isinstance(value, list) else shown(value), LINE), flagged
-    fields = _named(value)
-    reason = _json_failure(fields)
-    if reason is not None and of is not None and ".json" in of.lower() and not _unread(reason, [reason or "?"], of):
+        return flatten(_render_count("items", value) if isinstance(value, list) else render_value(value), LINE), flagged
+    fields = _normalize_keys(value)
+    reason = _find_json_failure(fields)
+    if (
+        reason is not None
+        and of is not None
+        and ".json" in of.lower()
+        and not _find_read_error(reason, [reason or "?"], of)
+    ):
         reason = None  # the file that was read says so
     if reason is not None or flagged:
-        said = reason or _said(fields) or _fields(value)
-        return flat(_bare(said) or NO_REASON, LINE), True
+        said = reason or _find_message(fields) or _render_fields(value)
+        return flatten(_strip_error_word(said) or NO_REASON, LINE), True
     output = next((fields[key] for key in _OUTPUT_KEYS if isinstance(fields.get(key), str) and fields[key]), None)
     if isinstance(output, str) and (any(key in fields for key in _EXIT_KEYS) or len(value) == 1):
-        return told(output, reads=reads, of=of)
-    return flat(_fields(value) or "empty", LINE), False
+        return summarize_result(output, reads=reads, of=of)
+    return flatten(_render_fields(value) or "empty", LINE), False
 
 
-def _named(value: dict[str, Json]) -> dict[str, Json]:
+def _normalize_keys(value: dict[str, Json]) -> dict[str, Json]:
     """The first fields of an object by their names in small letters, so that `statusCode` and `status_code` are one."""
     return {re.sub(r"[^a-z]", "", key[:60].lower()): item for key, item in islice(value.items(), _MANY)}
 
 
-def _unwrapped(value: Json) -> tuple[Json, bool]:
+def _unwrap(value: Json) -> tuple[Json, bool]:
     """What a protocol's envelope (`content` blocks of type text, `isError`) holds, and whether it marks an error."""
     flagged = False
     if isinstance(value, dict) and isinstance(value.get("content"), list):
@@ -278,10 +287,10 @@ def _is_blocks(value: Json) -> bool:
     )
 
 
-def _json_failure(fields: dict[str, Json]) -> str | None:
+def _find_json_failure(fields: dict[str, Json]) -> str | None:
     """What an object says went wrong; None when it reports no failure."""
-    status = next((found for key in _STATUS_KEYS if (found := _bad_status(fields.get(key)))), "")
-    if status and status == str(fields.get("code")) and not _said(fields):  # a number that may mean anything
+    status = next((found for key in _STATUS_KEYS if (found := _find_bad_status(fields.get(key)))), "")
+    if status and status == str(fields.get("code")) and not _find_message(fields):  # a number that may mean anything
         status = ""
     for key in _ERROR_KEYS:
         item = fields.get(key)
@@ -290,98 +299,99 @@ def _json_failure(fields: dict[str, Json]) -> str | None:
             and not (isinstance(item, str) and _NOTHING.fullmatch(item.strip()))
             and not isinstance(item, int | float)
         ):
-            return _joined(status if status.isdigit() else "", _message(item))
+            return _join_status(status if status.isdigit() else "", _unwrap_message(item))
         if isinstance(item, int | float) and item is not False and item:
-            return _said(fields) or f"{key}={shown(item)}"
+            return _find_message(fields) or f"{key}={render_value(item)}"
     exits = next((item for key in _EXIT_KEYS if isinstance(item := fields.get(key), int) and item), 0)
     if exits:
         errors = fields.get("stderr") or fields.get("stdout") or fields.get("output")
-        said = _exit_line(_lines(errors), str(exits)) if isinstance(errors, str) else ""
+        said = _render_exit(_select_lines(errors), str(exits)) if isinstance(errors, str) else ""
         return said or f"exit code {exits}"
     refused = any(fields.get(key) is False for key in _OK_KEYS) or fields.get("iserror") is True
-    return _joined(status, _said(fields)) if status or refused else None
+    return _join_status(status, _find_message(fields)) if status or refused else None
 
 
-def _bad_status(item: Json) -> str:
+def _find_bad_status(item: Json) -> str:
     """A status that stands for a failure, as text."""
     if isinstance(item, int) and not isinstance(item, bool):
         return str(item) if 400 <= item < 600 else ""
     return item.strip() if isinstance(item, str) and len(item) < 80 and _BAD_STATUS.fullmatch(item.strip()) else ""
 
 
-def _joined(status: str, said: str) -> str:
+def _join_status(status: str, said: str) -> str:
     return f"{status}: {said}" if status and said and status not in said else said or status
 
 
-def _message(item: Json) -> str:
+def _unwrap_message(item: Json) -> str:
     """The words of an error, however it is wrapped."""
     for _ in range(_DEEP):
         if isinstance(item, list) and item:
             item = item[0]
         if isinstance(item, dict):
-            fields = _named(item)
+            fields = _normalize_keys(item)
             item = next(
-                (fields[key] for key in (*_MESSAGE_KEYS, *_ERROR_KEYS, "code", "type") if fields.get(key)), shown(item)
+                (fields[key] for key in (*_MESSAGE_KEYS, *_ERROR_KEYS, "code", "type") if fields.get(key)),
+                render_value(item),
             )
     if isinstance(item, str):
-        lines = _lines(item)
-        return _last_error(lines) or (lines[0] if lines else flat(item, LINE))
-    return shown(item)
+        lines = _select_lines(item)
+        return _find_last_error(lines) or (lines[0] if lines else flatten(item, LINE))
+    return render_value(item)
 
 
-def _said(fields: dict[str, Json]) -> str:
+def _find_message(fields: dict[str, Json]) -> str:
     item = next((fields[key] for key in _MESSAGE_KEYS if isinstance(fields.get(key), str) and fields[key]), None)
-    return _message(item) if item is not None else ""
+    return _unwrap_message(item) if item is not None else ""
 
 
-def _fields(value: dict[str, Json]) -> str:
+def _render_fields(value: dict[str, Json]) -> str:
     """The fields of an object that say most: its message, how many of what it holds, and its plain values."""
     parts: list[tuple[int, str]] = []
     for key, item in list(value.items())[:40]:
         plain = re.sub(r"[^a-z]", "", key[:60].lower())
         if plain in ("message", "summary", "answer", "result", "msg") and isinstance(item, str) and item.strip():
-            parts.append((0, flat(item, LINE // 2)))
+            parts.append((0, flatten(item, LINE // 2)))
         elif isinstance(item, list):
-            parts.append((1, _counted(key, item)))
+            parts.append((1, _render_count(key, item)))
         elif item is not None and not (plain in (*_OK_KEYS, *_ERROR_KEYS, *_EXIT_KEYS) or item == "" or item == {}):
-            parts.append((1, f"{flat(key, 40)}={shown(item)}"))
+            parts.append((1, f"{flatten(key, 40)}={render_value(item)}"))
     if not parts and any(value.get(key) for key in value):
         return "ok"
     parts.sort(key=lambda part: part[0])
     return ", ".join(part for _, part in parts[:_MOST])
 
 
-def _counted(key: str, items: list[Json]) -> str:
+def _render_count(key: str, items: list[Json]) -> str:
     """How many there are, and the names of the first few."""
-    noun = flat(key, 40)
+    noun = flatten(key, 40)
     if not items:
         return f"0 {noun}"
     if len(items) == 1 and noun.endswith("s") and not noun.endswith(("ss", "us", "is")):
         noun = noun.removesuffix("ies") + "y" if noun.endswith("ies") else noun[:-1]
-    names = [name for item in items[:3] if (name := _item_name(item))]
+    names = [name for item in items[:3] if (name := _find_item_name(item))]
     more = ", …" if names and len(items) > len(names) else ""
     return f"{len(items)} {noun}" + (f" ({', '.join(names)}{more})" if names else "")
 
 
-def _item_name(item: Json) -> str:
+def _find_item_name(item: Json) -> str:
     if isinstance(item, dict):
         found = next((item[key] for key in _NAME_KEYS if isinstance(item.get(key), str | int)), None)
         if found is None:
             found = next((each for each in list(item.values())[:8] if isinstance(each, str | int) and each != ""), None)
-        return shown(found, 30) if found is not None else ""
-    return shown(item, 30) if item else ""
+        return render_value(found, 30) if found is not None else ""
+    return render_value(item, 30) if item else ""
 
 
-def shown(value: Json, limit: int = 80, deep: int = 0) -> str:
+def render_value(value: Json, limit: int = 80, deep: int = 0) -> str:
     """A value as a person would note it down, in at most `limit` characters."""
     if isinstance(value, str):
-        return flat(value, limit)
+        return flatten(value, limit)
     if isinstance(value, dict | list) and deep >= _DEEP:
         return "…"
     if isinstance(value, dict):
-        parts = [f"{flat(key, 30)}={shown(item, 30, deep + 1)}" for key, item in list(value.items())[:4]]
-        return flat("{" + ", ".join(parts) + (", …" if len(value) > 4 else "") + "}", limit)
+        parts = [f"{flatten(key, 30)}={render_value(item, 30, deep + 1)}" for key, item in list(value.items())[:4]]
+        return flatten("{" + ", ".join(parts) + (", …" if len(value) > 4 else "") + "}", limit)
     if isinstance(value, list):
-        parts = [shown(item, 30, deep + 1) for item in value[:4]]
-        return flat("[" + ", ".join(parts) + (f", … {len(value)} in all" if len(value) > 4 else "") + "]", limit)
-    return flat(json.dumps(value), limit)
+        parts = [render_value(item, 30, deep + 1) for item in value[:4]]
+        return flatten("[" + ", ".join(parts) + (f", … {len(value)} in all" if len(value) > 4 else "") + "]", limit)
+    return flatten(json.dumps(value), limit)

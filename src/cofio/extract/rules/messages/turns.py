@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import lru_cache
 
-from ...text.tokenizer import STOP_WORDS, words
-from ..extractor import Message, Recalled
-from .borrowed_text import Borrowing, owned
-from .lexicon import VAGUE, word_set
+from ....text.tokenizer import STOP_WORDS, words
+from ...extractor import Message, Recalled
+from ..lexicon import VAGUE, parse_words
+from .borrowed_text import SpeakerState, mark_borrowed
 from .manner import Manner
-from .sentences import Sentence, read
-from .speakers import called
+from .sentences import Sentence, read_message
+from .speakers import get_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Question:
     """A question, and the message that it was asked in."""
 
-    question: str
+    text: str
     message: str
 
 
@@ -32,60 +32,60 @@ class Turn:
     message: Message
     name: str
     """What to call the speaker."""
-    said: datetime
+    said_at: datetime
     """The local time."""
     sentences: tuple[Sentence, ...]
-    asked: Asked | None = None
+    question: Question | None = None
     """The question of someone else that came right before."""
-    heard: str | None = None
+    own_text: str | None = None
     """What is left of the message, where some of it had been recalled."""
 
 
 MOST_NAMES = 8  # with which a recalled sentence may begin
 
 _NAME = re.compile(r"(?<=[^\s.!?:] )[A-Z][\w'-]*")
-_NOT_NAMES = word_set("I I'm I've I'd I'll I’m OK Ok")
+_NOT_NAMES = parse_words("I I'm I've I'd I'll I’m OK Ok")
 _COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE, "i'm", "i've", "i'll", "i'd", "it's", "don't", "that's"))))
 
 
-def turns(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> list[Turn]:
+def read_turns(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> list[Turn]:
     """The messages, read; the results of tools are left out."""
     found: list[Turn] = []
-    names = tuple(dict.fromkeys(called(message) for message in messages if message.role == "user"))[:MOST_NAMES]
-    borrowed: dict[str, Borrowing] = {}
+    names = tuple(dict.fromkeys(get_name(message) for message in messages if message.role == "user"))[:MOST_NAMES]
+    borrowed: dict[str, SpeakerState] = {}
     for message in messages:
         if message.role == "tool":
             continue
-        text = read(message.text, recalled, names)
+        text = read_message(message.text, recalled, names)
         before = found[-1] if found and found[-1].message.sender != message.sender else None
         said = text.sentences
         if message.role == "user":
-            speaker = borrowed.setdefault(message.sender, Borrowing())
-            said = owned(said, speaker, before.message.text[:1000] if before else "")
+            speaker = borrowed.setdefault(message.sender, SpeakerState())
+            said = mark_borrowed(said, speaker, before.message.text[:1000] if before else "")
         turn = Turn(
             message=message,
-            name=called(message),
-            said=message.at.astimezone(zone),
+            name=get_name(message),
+            said_at=message.at.astimezone(zone),
             sentences=said,
-            asked=_asked(before) if before else None,
-            heard=text.heard,
+            question=_find_question(before) if before else None,
+            own_text=text.own_text,
         )
         found.append(turn)
     return found
 
 
-def _asked(turn: Turn) -> Asked | None:
+def _find_question(turn: Turn) -> Question | None:
     """The question that a turn ends with."""
     for sentence in reversed(turn.sentences):
         if sentence.manner is Manner.QUESTION:
-            return Asked(question=sentence.text, message=turn.message.id)
+            return Question(text=sentence.text, message=turn.message.id)
         if sentence.manner is not Manner.COURTESY:
             break
     return None
 
 
 @lru_cache(maxsize=2048)
-def substance(text: str) -> int:
+def count_telling_words(text: str) -> int:
     """How many different words of a sentence tell something."""
     return len({word for word in words(text[:1000]) if word not in _COMMON and (len(word) > 1 or word.isdigit())})
 

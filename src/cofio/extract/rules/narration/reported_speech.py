@@ -9,10 +9,10 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
-from .dates import dated
-from .lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, word_set
-from .manner import without_lead
-from .speakers import opening
+from ..lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, parse_words
+from ..messages.manner import strip_lead
+from ..messages.speakers import capitalize_name
+from .dates import add_dates
 
 LONGEST = 500
 
@@ -47,55 +47,55 @@ _UNCERTAIN = re.compile(
     re.IGNORECASE,
 )
 _EDGES = ".,!'"
-_CLOSED = word_set(
+_CLOSED = parse_words(
     "at in on to for with from as about by into near the a an my this that these those every each it them me all he "
     "she his her its some many more no not one two three four five is are was were has had because when where which who"
 )
-_NOT_OWNED = word_set("god goodness bad pleasure dear word oh friend friends apologies gosh lord life two")
-_JOINS = word_set("and or but then plus nor yet so")
-_TELLS = word_set("the a an there these those some most all every each both another")
-_FINITE = word_set("is are was were has have had will would can could should must isn't aren't wasn't weren't won't")
-_SPEAKER = word_set("i i'm i've i'd i'll im ive my me mine myself")
+_NOT_OWNED = parse_words("god goodness bad pleasure dear word oh friend friends apologies gosh lord life two")
+_JOINS = parse_words("and or but then plus nor yet so")
+_TELLS = parse_words("the a an there these those some most all every each both another")
+_FINITE = parse_words("is are was were has have had will would can could should must isn't aren't wasn't weren't won't")
+_SPEAKER = parse_words("i i'm i've i'd i'll im ive my me mine myself")
 
 
 @lru_cache(maxsize=2048)
-def core(sentence: str) -> str:
+def extract_core(sentence: str) -> str:
     """A sentence less what only opens or closes it: "Actually," or "by the way", marks of joy, the final stop."""
-    text = without_lead(_SPACE.sub(" ", sentence[:2000]).replace("’", "'").strip())
+    text = strip_lead(_SPACE.sub(" ", sentence[:2000]).replace("’", "'").strip())
     for _ in range(4):
         lead = _LEAD.match(text)
         if lead is None or lead.end() == len(text):
             break
-        text = without_lead(text[lead.end() :].lstrip())
+        text = strip_lead(text[lead.end() :].lstrip())
     tail = _TAIL.search(text, max(0, len(text) - 30))
     text = text[: tail.start()] if tail else text
     aside = _ASIDE.search(text, max(0, len(text) - 20))
     return text[: aside.start()] if aside else text
 
 
-def told(sentence: str, name: str, said: datetime, others: frozenset[str] = frozenset()) -> str:
+def report(sentence: str, name: str, said: datetime, others: frozenset[str] = frozenset()) -> str:
     """The sentence of `name` as another would tell it, with dates, at most LONGEST characters long.
 
     `others` are the names of those who may be spoken to.
     """
-    turned = third_person(sentence, name, others) or _that(sentence, name)
-    return cut(dated(turned, said, tense_of=sentence)) if turned else quoted(sentence, name, said)
+    turned = to_third_person(sentence, name, others) or _report_that(sentence, name)
+    return shorten(add_dates(turned, said, tense_of=sentence)) if turned else quote(sentence, name, said)
 
 
-def quoted(sentence: str, name: str, said: datetime, verb: str = "said") -> str:
+def quote(sentence: str, name: str, said: datetime, verb: str = "said") -> str:
     """The sentence as a quotation; dates stand in square brackets, and are not part of what was said."""
-    return f"{opening(name)} {verb}: {in_marks(sentence, said)}"
+    return f"{capitalize_name(name)} {verb}: {put_in_marks(sentence, said)}"
 
 
-def in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50, asked: str = "") -> str:
+def put_in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50, asked: str = "") -> str:
     """The words between quotation marks, closed by a full stop if they have no end of their own."""
-    words = cut(dated(_SPACE.sub(" ", sentence).strip(), said, "[]", f"{asked} {sentence}"), longest)
+    words = shorten(add_dates(_SPACE.sub(" ", sentence).strip(), said, "[]", f"{asked} {sentence}"), longest)
     words = _AFTER_FULL_STOP.sub("", words).replace('"', "'").replace("“", "'").replace("”", "'")
     ended = words.rstrip("'’」』)]").endswith((".", "!", "?", "…", "。", "！", "？", "؟", "۔", "।", ":"))
     return f'"{words}"' if ended else f'"{words}".'
 
 
-def cut(text: str, longest: int = LONGEST) -> str:
+def shorten(text: str, longest: int = LONGEST) -> str:
     """`text`, or as many whole words of it as there is room for."""
     if len(text) <= longest:
         return text
@@ -104,9 +104,9 @@ def cut(text: str, longest: int = LONGEST) -> str:
     return f"{head[: at if at > 0 else len(head)].rstrip(' ,;:')}…"
 
 
-def third_person(sentence: str, name: str, others: frozenset[str] = frozenset()) -> str | None:
+def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset()) -> str | None:
     """A statement about its speaker in the third person, or None unless its grammar is certain."""
-    text = core(sentence)
+    text = extract_core(sentence)
     if len(text) > LONGEST or _UNCERTAIN.search(text):
         return None
     when = _WHEN.match(text)
@@ -114,13 +114,13 @@ def third_person(sentence: str, name: str, others: frozenset[str] = frozenset())
     words = rest.split(" ")
     plain = [word.strip(_EDGES).lower() for word in words]
     known = {*plain, *(word.strip(",").lower() for word in opener.split())}
-    if OTHERS & known or FOREIGN & {word.strip(_EDGES) for word in words} or _calls(words, others):
+    if OTHERS & known or FOREIGN & {word.strip(_EDGES) for word in words} or _addresses_someone(words, others):
         return None
     if plain[0] == "my" and not when:
-        return _possessed(words, plain, name)
+        return _report_possession(words, plain, name)
     if not _SPEAKER & set(plain[1:]) <= {"my", "me", "myself"}:
         return None
-    turned = _verb(plain)
+    turned = _inflect_verb(plain)
     if turned is None or {"they", "them", "their", "theirs"} & set(plain):
         return None
     verb, after = turned
@@ -130,28 +130,33 @@ def third_person(sentence: str, name: str, others: frozenset[str] = frozenset())
         return None
     if _may_go_on(words, plain, after):
         return None
-    start = f"{opener[:1].upper()}{opener[1:]}{name}" if when else opening(name)
+    start = f"{opener[:1].upper()}{opener[1:]}{name}" if when else capitalize_name(name)
     adverbs = words[1 : after - 1]
-    return " ".join((start, *adverbs, verb, *_objects(words[after:], name, "their"))) + "."
+    return " ".join((start, *adverbs, verb, *_turn_pronouns(words[after:], name, "their"))) + "."
 
 
-def without_time(text: str) -> str:
+def strip_time(text: str) -> str:
     """A sentence less the time that it begins with: "Two years ago I moved" becomes "I moved"."""
     return text[when.end() :] if (when := _WHEN.match(text)) else text
 
 
-def _calls(words: list[str], others: frozenset[str]) -> bool:
+def _addresses_someone(words: list[str], others: frozenset[str]) -> bool:
     """Whether a sentence ends, or begins, by calling someone who is there."""
     ends = len(words) > 2 and words[-2].endswith(",") and words[-1].strip(_EDGES) in others
     return ends or words[0].rstrip(",") in others
 
 
-def _possessed(words: list[str], plain: list[str], name: str) -> str | None:
+def _report_possession(words: list[str], plain: list[str], name: str) -> str | None:
     """A sentence that begins with "my": only the pronouns change."""
-    if len(words) < 4 or plain[1] in _NOT_OWNED or _SPEAKER & set(plain[1:]) - {"my", "me"} or not _has_finite(plain):
+    if (
+        len(words) < 4
+        or plain[1] in _NOT_OWNED
+        or _SPEAKER & set(plain[1:]) - {"my", "me"}
+        or not _has_finite_verb(plain)
+    ):
         return None
-    owner = opening(name)
-    return " ".join([f"{owner}'s", *_objects(words[1:], name, f"{name}'s")]) + "."
+    owner = capitalize_name(name)
+    return " ".join([f"{owner}'s", *_turn_pronouns(words[1:], name, f"{name}'s")]) + "."
 
 
 def has_verb(text: str) -> bool:
@@ -159,12 +164,12 @@ def has_verb(text: str) -> bool:
     plain = [word.strip(_EDGES).lower() for word in text.split()]
     return (
         not VERBS.isdisjoint(plain)
-        or _has_finite(["", "", *plain])
+        or _has_finite_verb(["", "", *plain])
         or any(word.endswith("ing") or "'" in word for word in plain)
     )
 
 
-def _has_finite(plain: list[str]) -> bool:
+def _has_finite_verb(plain: list[str]) -> bool:
     """Whether there is a verb that goes with a third person already."""
     return any(
         word in _FINITE or word in PASTS or word.endswith("'s") or word in MODALS
@@ -175,7 +180,7 @@ def _has_finite(plain: list[str]) -> bool:
     )  # fmt: skip
 
 
-def _verb(plain: list[str]) -> tuple[str, int] | None:
+def _inflect_verb(plain: list[str]) -> tuple[str, int] | None:
     """The verb of "I …" in the third person, and where the words after it begin."""
     first = plain[0]
     if first in ("i'm", "im"):
@@ -191,7 +196,7 @@ def _verb(plain: list[str]) -> tuple[str, int] | None:
         return None
     verb = plain[at]
     if first == "i'd":
-        return _contracted(verb)
+        return _expand_contraction(verb)
     if first != "i":
         return None
     same = verb in PASTS or verb in MODALS or (verb.endswith("ed") and len(verb) > 3 and verb not in NOT_PAST)
@@ -200,10 +205,10 @@ def _verb(plain: list[str]) -> tuple[str, int] | None:
         return verb, at + 1
     if verb in changed:
         return changed[verb], at + 1
-    return (_with_s(verb), at + 1) if verb in VERBS else None
+    return (_add_s(verb), at + 1) if verb in VERBS else None
 
 
-def _contracted(verb: str) -> tuple[str, int] | None:
+def _expand_contraction(verb: str) -> tuple[str, int] | None:
     """What the 'd of "I'd" is short for."""
     if (
         verb == "better"
@@ -214,7 +219,7 @@ def _contracted(verb: str) -> tuple[str, int] | None:
     return ("would", 1) if verb in VERBS or verb in ("be", "rather", "have") else None
 
 
-def _with_s(verb: str) -> str:
+def _add_s(verb: str) -> str:
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return f"{verb}es"
     if verb.endswith("y") and verb[-2] not in "aeiou":
@@ -245,7 +250,7 @@ def _may_go_on(words: list[str], plain: list[str], start: int) -> bool:
     return False
 
 
-def _objects(words: list[str], name: str, owner: str) -> list[str]:
+def _turn_pronouns(words: list[str], name: str, owner: str) -> list[str]:
     """The words after the verb, with the speaker's pronouns turned."""
     turned = {"me": name, "my": owner, "myself": "themself"}
     return [
@@ -254,9 +259,9 @@ def _objects(words: list[str], name: str, owner: str) -> list[str]:
     ]
 
 
-def _that(sentence: str, name: str) -> str | None:
+def _report_that(sentence: str, name: str) -> str | None:
     """A plain statement about something else: "Ana said that the meeting is on Friday." """
-    text = core(sentence)
+    text = extract_core(sentence)
     if len(text) > 300 or _UNCERTAIN.search(text):
         return None
     words = text.split(" ")
@@ -265,4 +270,4 @@ def _that(sentence: str, name: str) -> str | None:
         return None
     if (OTHERS | _SPEAKER | {"he", "she", "they", "it", "this", "that", "him", "her", "them"}) & set(plain):
         return None
-    return f"{opening(name)} said that {words[0].lower()} {' '.join(words[1:])}."
+    return f"{capitalize_name(name)} said that {words[0].lower()} {' '.join(words[1:])}."

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from .lexicon import NOT_ALLERGENS, word_set
+from ..lexicon import NOT_ALLERGENS, parse_words
 
 LONGEST = 120
 
 _EDGES = " \t¡¿.!?…,;:)('\"“”‘’*~-–—。！？，、؟۔"
 
-_COURTESIES = word_set(
+_COURTESIES = parse_words(
     "a absolutely actually again afternoon agreed ah aha ahh alright amazing and anytime appreciate appreciated "
     "as at awesome back bet bless brilliant but bye cheers come congrats congratulations cool correct course day "
     "dear definitely done evening everybody everyone exactly excellent fair fantastic fine folks for fun g'day "

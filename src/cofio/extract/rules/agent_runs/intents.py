@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...text.tokenizer import STOP_WORDS, words
-from ..extractor import Message
-from .lines import cut, flat
-from .results import told
-from .sentences import split
+from ....text.tokenizer import STOP_WORDS, words
+from ...extractor import Message
+from ..lines import cut, flatten
+from ..messages.sentences import split_sentences
+from .results import summarize_result
 
 INTENT = 300  # characters
 _SEEN = 4_000  # characters of a message that a request is looked for in, from its beginning and from its end
@@ -91,35 +91,35 @@ REPROACH = re.compile(
 )
 
 
-def sentences(text: str) -> list[str]:
+def list_sentences(text: str) -> list[str]:
     """The sentences and lines of the beginning of a text, without code."""
     seen = _CODE.sub(" ", text.strip()[:_SEEN])
-    pieces = (piece for line in seen.splitlines() for piece in split(line))
+    pieces = (piece for line in seen.splitlines() for piece in split_sentences(line))
     return [part for piece in pieces if (part := piece.strip(" \t#*>•-"))]
 
 
-def intent(messages: Sequence[Message]) -> str:
+def find_intent(messages: Sequence[Message]) -> str:
     """What the first user who says more than hello asks for, and what they changed about it before the last call."""
     said = [message for message in messages if message.role == "user" and words(message.text[:_SEEN])]
-    first = next((message for message in said if _substance(message.text)), said[0] if said else None)
+    first = next((message for message in said if _has_substance(message.text)), said[0] if said else None)
     if first is None:
         return ""
-    asked = _request(first.text)
+    asked = _find_request(first.text)
     acted = max((at for at, message in enumerate(messages) if message.calls), default=0)
     began = min((at for at, message in enumerate(messages) if message.calls), default=0)
     later = [message for message in messages[began:acted] if message.role == "user" and message is not first]
-    for change in [line for message in later if (line := _refinement(message.text))][:2]:
+    for change in [line for message in later if (line := _find_refinement(message.text))][:2]:
         if len(asked) + len(change) + 10 <= INTENT:
             asked = f"{asked.rstrip('.?!').rstrip(')')}{'; ' if asked.endswith(').') else ' (then: '}{change})."
     return asked
 
 
-def _substance(text: str) -> bool:
-    rest = bare(text.strip()[:_SEEN])
+def _has_substance(text: str) -> bool:
+    rest = strip_greeting(text.strip()[:_SEEN])
     return len([word for word in words(rest) if word not in STOP_WORDS]) >= 2 or len(rest) > 30
 
 
-def bare(sentence: str) -> str:
+def strip_greeting(sentence: str) -> str:
     """A sentence without greeting and filler at its beginning."""
     for _ in range(4):
         before = sentence
@@ -138,53 +138,53 @@ def _is_name(sentence: str, end: int) -> bool:
     return end > 0 and sentence[end - 1] == "-" and sentence[end : end + 1].isalpha()
 
 
-def asks(sentence: str) -> bool:
+def is_request(sentence: str) -> bool:
     """Whether a sentence asks for something to be done."""
-    plain = bare(sentence)
-    return bool(_OPENER.match(plain) or _WANTS.match(plain)) or first_word(plain) in VERBS
+    plain = strip_greeting(sentence)
+    return bool(_OPENER.match(plain) or _WANTS.match(plain)) or get_first_word(plain) in VERBS
 
 
-def first_word(sentence: str) -> str:
+def get_first_word(sentence: str) -> str:
     found = re.match(r"[^\W\d_]+", sentence)
     return found[0].lower() if found else ""
 
 
-def _request(text: str) -> str:
+def _find_request(text: str) -> str:
     """The sentences of a message that ask, with the one before where they do not say what it is about."""
-    parts = [part for part in sentences(text) if bare(part) and words(bare(part))]
-    asking = [at for at, part in enumerate(parts) if asks(part)]
+    parts = [part for part in list_sentences(text) if strip_greeting(part) and words(strip_greeting(part))]
+    asking = [at for at, part in enumerate(parts) if is_request(part)]
     if not asking and len(text) > _SEEN:  # a long paste, and the request after it
-        tail = [part for part in sentences(text.strip()[-_SEEN:])[1:] if bare(part)]
-        late = [part for part in tail if asks(part) or part.endswith("?")]
+        tail = [part for part in list_sentences(text.strip()[-_SEEN:])[1:] if strip_greeting(part)]
+        late = [part for part in tail if is_request(part) or part.endswith("?")]
         if late:
-            return _ended(stripped(late[-1]))
+            return _finish_sentence(strip_politeness(late[-1]))
     if not asking:
         asking = [at for at, part in enumerate(parts) if part.rstrip().endswith(("?", "？"))][:1]
     if not parts:
-        return flat(text, INTENT)
+        return flatten(text, INTENT)
     first = asking[0] if asking else next((at for at, part in enumerate(parts) if not _is_vague(part)), 0)
-    request = stripped(parts[first])
+    request = strip_politeness(parts[first])
     if asking and first and parts[first - 1].endswith(("?", "？")):
-        request = f"{cut(flat(bare(parts[first - 1]), 180), 180)} {request}"
+        request = f"{cut(flatten(strip_greeting(parts[first - 1]), 180), 180)} {request}"
     elif asking and first and _is_vague(request):
-        about = max(parts[first - 1 :: -1][:3], key=lambda part: len(telling(part)))
-        request = f"{flat(bare(about), 180).rstrip('.!:;')}; {_lowered(request)}"
+        about = max(parts[first - 1 :: -1][:3], key=lambda part: len(find_telling_words(part)))
+        request = f"{flatten(strip_greeting(about), 180).rstrip('.!:;')}; {_lower_first(request)}"
     elif not first and _is_vague(request) and (code := _CODE.search(text[:_SEEN])):
-        request = f"{request.rstrip('.!?: ')}: {told(code[0])[0]}"
+        request = f"{request.rstrip('.!?: ')}: {summarize_result(code[0])[0]}"
     for at in range(first + 1, min(first + 3, len(parts))):
-        more = stripped(parts[at])
+        more = strip_politeness(parts[at])
         if at not in asking or len(request) + len(more) > 200:
             break
-        request = f"{request.rstrip('.!')}; {_lowered(more)}"
-    return _ended(request)
+        request = f"{request.rstrip('.!')}; {_lower_first(more)}"
+    return _finish_sentence(request)
 
 
 def _is_vague(request: str) -> bool:
     """Whether a request only points at what it is about: "Find out why and fix it"."""
-    return len(telling(request)) < 2
+    return len(find_telling_words(request)) < 2
 
 
-def telling(sentence: str) -> list[str]:
+def find_telling_words(sentence: str) -> list[str]:
     """The words of a sentence that say what it is about."""
     found = (
         word.replace("'", "").replace("’", "") for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", sentence.lower())
@@ -192,41 +192,41 @@ def telling(sentence: str) -> list[str]:
     return [word for word in found if word not in STOP_WORDS and word not in VERBS]
 
 
-def stripped(sentence: str) -> str:
+def strip_politeness(sentence: str) -> str:
     """A request without politeness around it."""
-    plain = bare(flat(sentence, INTENT * 2))
+    plain = strip_greeting(flatten(sentence, INTENT * 2))
     opened = False
     while (opener := _OPENER.match(plain)) and plain[opener.end() :].strip(" ?.!"):
-        plain, opened = bare(plain[opener.end() :]), True
+        plain, opened = strip_greeting(plain[opener.end() :]), True
     if opened:
         plain = plain.rstrip().removesuffix("?")
     for _ in range(3):
         short = _TAIL.sub("", plain)
         if not short or short == plain:
             break
-        asked = plain.rstrip().endswith("?") and not opened and first_word(short) not in VERBS
+        asked = plain.rstrip().endswith("?") and not opened and get_first_word(short) not in VERBS
         plain = short + ("?" if asked else "")
-    return plain.strip() or flat(sentence, INTENT)
+    return plain.strip() or flatten(sentence, INTENT)
 
 
-def _lowered(request: str) -> str:
-    first = first_word(request)
+def _lower_first(request: str) -> str:
+    first = get_first_word(request)
     is_plain = first in VERBS or (first in STOP_WORDS and first != "i")
     return request[:1].lower() + request[1:] if is_plain else request
 
 
-def _ended(request: str) -> str:
+def _finish_sentence(request: str) -> str:
     """A request as a sentence: a capital in front, a stop behind."""
     request = cut(request.strip(), INTENT - 1).rstrip(" ,;:")
-    first = first_word(request)
+    first = get_first_word(request)
     if first and request[: len(first)].islower() and not request.startswith("://", len(first)):
         request = request[0].upper() + request[1:]
     return request if request.rstrip("\"'”’)")[-1:] in tuple(".?!…。？！") else request + "."
 
 
-def _refinement(text: str) -> str:
+def _find_refinement(text: str) -> str:
     """A short later word that changes the request; empty when it is something else."""
-    flatly = flat(text, 200).rstrip(".! ")
+    flatly = flatten(text, 200).rstrip(".! ")
     if len(flatly) > 90 or "?" in flatly or not (_REFINES.match(flatly) and CHANGES.search(flatly)):
         return ""
     return (

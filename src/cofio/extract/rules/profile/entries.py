@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from ..extractor import Entry
-from .corrections import Correction, correction
-from .dates import dated
-from .facts import hangs
-from .lexicon import ANIMALS, KIN, MONTHS, THINGS, VERBS, WEEKDAYS, word_set
-from .manner import Manner
-from .reported_speech import core, cut, third_person, without_time
-from .statement_values import clause, key, kid, several
+from ...extractor import Entry
+from ..lexicon import ANIMALS, KIN, MONTHS, THINGS, VERBS, WEEKDAYS, parse_words
+from ..messages.manner import Manner
+from ..messages.turns import Turn
+from ..narration.dates import add_dates
+from ..narration.facts import refers_back
+from ..narration.reported_speech import extract_core, shorten, strip_time, to_third_person
+from .corrections import Correction, find_correction
+from .statement_values import normalize_thing, parse_clause, parse_lowercase_name, split_things
 from .traits import ADVERB, CLEAN, RULES, Rule
-from .turns import Turn
 
 _Key: TypeAlias = tuple[str, str, str]
 
@@ -23,7 +23,7 @@ MOST = 40  # entries of one person in one stretch
 LONGEST_EVIDENCE = 300
 LONGEST_STATEMENT = 400  # characters, beyond which a sentence tells more than one thing
 
-_HABITUAL = (VERBS | {"read", "put", "set"}) - word_set("think know hope see mean guess have need want feel get do")
+_HABITUAL = (VERBS | {"read", "put", "set"}) - parse_words("think know hope see mean guess have need want feel get do")
 
 _HABIT = re.compile(
     r"\b(?:every|each) (?:single )?(?:day|morning|evening|night|week|weekend|month|year|spring|summer|autumn|fall"
@@ -90,7 +90,7 @@ _HAPPENED = re.compile(
 )
 _LASTING = frozenset({"Background", "Identity", "Education", "Health", "Relationship"})
 _RELATIVE = re.compile(rf"\b(?i:my) (?P<kin>(?:{KIN}))(?:,)? (?P<name>[A-Z][a-z]+)\b(?=$|,|[.!]| (?-i:[a-z]))(?!')")
-_NOT_NAMES = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS))) | word_set("i god mr mrs dr")
+_NOT_NAMES = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS))) | parse_words("i god mr mrs dr")
 _UNREAL = re.compile(
     r"\b(?:if|wish|imagine|suppose|pretend|kidding|joking|hypothetically|dream(?:ed|t)|in (?:my|the|this|a) (?:novel"
     r"|story"
@@ -109,7 +109,7 @@ _COUNTED = re.compile(
 _FAVORITE = re.compile(r"\bwhat(?:'s| is| are) your favou?rite ([\w ]{2,30})\?", re.IGNORECASE)
 
 
-def entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
+def find_entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
     """What each user said of themself that lasts, by the sender's id, in the order in which it was said."""
     found: dict[str, dict[_Key, Entry]] = {}
     alone = len({turn.message.sender for turn in turns}) <= 2
@@ -117,45 +117,45 @@ def entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
     for turn in turns:
         if turn.message.role == "user":
             mine = found.setdefault(turn.message.sender, {})
-            for entry in _of(turn, alone, names - {turn.name}, mine):
+            for entry in _find_in_turn(turn, alone, names - {turn.name}, mine):
                 mine.setdefault((entry.message, entry.topic, entry.description), entry)
     return {sender: tuple(mine.values())[-MOST:] for sender, mine in found.items() if mine}
 
 
-def _of(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping[_Key, Entry]) -> Iterator[Entry]:
+def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping[_Key, Entry]) -> Iterator[Entry]:
     """The entries of one turn; none where all of it was said in jest. `mine` is what the speaker said before."""
     if any(_JEST.search(one.text) for one in turn.sentences):
         return
     opens = True
     for sentence in turn.sentences:
-        answered = _answered(turn, sentence.text) if alone and opens else None
+        answered = _complete_answer(turn, sentence.text) if alone and opens else None
         opens = opens and sentence.manner is Manner.COURTESY
         if sentence.manner is not Manner.STATEMENT or len(sentence.text) > LONGEST_STATEMENT:
             continue
-        if (meant := correction(sentence.text)) and answered is None:
-            yield from _corrected(meant, sentence.text, turn, list(mine.values()))
+        if (meant := find_correction(sentence.text)) and answered is None:
+            yield from _apply_correction(meant, sentence.text, turn, list(mine.values()))
             continue
-        text = core(answered or sentence.text)
-        spoken = list(_stated(text, sentence.text, turn, others))
+        text = extract_core(answered or sentence.text)
+        spoken = list(_find_in_statement(text, sentence.text, turn, others))
         yield from spoken
-        yield from _relatives(text, sentence.text, turn, spoken)
+        yield from _find_relatives(text, sentence.text, turn, spoken)
 
 
-def _stated(text: str, evidence: str, turn: Turn, others: frozenset[str]) -> Iterator[Entry]:
+def _find_in_statement(text: str, evidence: str, turn: Turn, others: frozenset[str]) -> Iterator[Entry]:
     """The entries of one statement."""
-    timeless = without_time(text)
+    timeless = strip_time(text)
     if _NOT_SO.search(timeless) or _IDIOM.search(timeless):
         return
     if kid_said := _KID.match(timeless):
-        if timeless.islower() and (name := kid(kid_said[1])):
-            yield _entry("Identity", "name", f"Name is {name}.", evidence, turn)
-        yield from _read(f"im {kid_said[2]}", evidence, turn)
+        if timeless.islower() and (name := parse_lowercase_name(kid_said[1])):
+            yield _build_entry("Identity", "name", f"Name is {name}.", evidence, turn)
+        yield from _read_clause(f"im {kid_said[2]}", evidence, turn)
         return
-    long_ago = _is_long_ago(text, turn.said.year)
-    for part in _clauses(timeless):
+    long_ago = _is_long_ago(text, turn.said_at.year)
+    for part in _split_clauses(timeless):
         if part.rpartition(", ")[2] in others:
             part = part.rpartition(", ")[0]
-        for entry in _read(part, evidence, turn):
+        for entry in _read_clause(part, evidence, turn):
             if not (long_ago and entry.category not in _LASTING and _HAPPENED.match(part)):
                 yield entry
 
@@ -165,7 +165,7 @@ def _is_long_ago(text: str, year: int) -> bool:
     return _ONCE.search(text) is not None or any(int(found) < year - 1 for found in _YEAR.findall(text))
 
 
-def _relatives(text: str, evidence: str, turn: Turn, spoken: list[Entry]) -> Iterator[Entry]:
+def _find_relatives(text: str, evidence: str, turn: Turn, spoken: list[Entry]) -> Iterator[Entry]:
     """The names of relatives that a statement mentions, where it tells nothing else of them."""
     if _UNREAL.search(text):
         return
@@ -173,10 +173,10 @@ def _relatives(text: str, evidence: str, turn: Turn, spoken: list[Entry]) -> Ite
         kin, name = found["kin"].lower(), found["name"]
         if name.lower() not in _NOT_NAMES and not any(one.topic.startswith(f"family:{kin}") for one in spoken):
             says = f"{kin[:1].upper()}{kin[1:]} is called {name}."
-            yield _entry("Family", f"family:{kin}:name", says, evidence, turn)
+            yield _build_entry("Family", f"family:{kin}:name", says, evidence, turn)
 
 
-def _corrected(meant: Correction, evidence: str, turn: Turn, before: list[Entry]) -> Iterator[Entry]:
+def _apply_correction(meant: Correction, evidence: str, turn: Turn, before: list[Entry]) -> Iterator[Entry]:
     """The speaker's last entry that holds the wrong value, with the right one in its place."""
     for entry in reversed(before):
         held = _PROPER.findall(entry.description)
@@ -185,36 +185,36 @@ def _corrected(meant: Correction, evidence: str, turn: Turn, before: list[Entry]
             continue
         says = re.sub(rf"\b{re.escape(old)}\b", lambda _: meant.new, entry.description)
         topic = entry.topic
-        for one, other in ((old.lower(), meant.new.lower()), (key(old), key(meant.new))):
+        for one, other in ((old.lower(), meant.new.lower()), (normalize_thing(old), normalize_thing(meant.new))):
             topic = topic.replace(one, other) if one and topic == entry.topic else topic
-        yield _entry(entry.category, topic, says, evidence, turn)
+        yield _build_entry(entry.category, topic, says, evidence, turn)
         if topic != entry.topic:
-            yield _entry(entry.category, entry.topic, f"Not so: {entry.description}", evidence, turn, ended=True)
+            yield _build_entry(entry.category, entry.topic, f"Not so: {entry.description}", evidence, turn, ended=True)
         return
 
 
-def _answered(turn: Turn, text: str) -> str | None:
+def _complete_answer(turn: Turn, text: str) -> str | None:
     """A short answer as the whole sentence that it stands for."""
     text = _YES.sub("", text)
     if (
-        turn.asked is None
+        turn.question is None
         or len(text.split()) > 6
         or _NO.match(text)
         or re.match(r"(?:i|i'm|my|we|it|in|at|near)\b", text, re.I)
     ):
         return None
-    if favorite := _FAVORITE.search(turn.asked.question):
+    if favorite := _FAVORITE.search(turn.question.text):
         return f"My favorite {favorite[1]} is {text}"
-    start = next((start for asked, start in _ANSWERS if asked.search(turn.asked.question)), None)
+    start = next((start for asked, start in _ANSWERS if asked.search(turn.question.text)), None)
     if start == _ALLERGIC:
         text = text[:1].lower() + text[1:]
     return None if start is None else start + text
 
 
-def _clauses(text: str) -> Iterator[str]:
+def _split_clauses(text: str) -> Iterator[str]:
     """The clauses of a sentence that have the speaker for their subject, each beginning with it."""
     for part in _NEXT.split(text):
-        if several := _each(part):
+        if several := _split_list(part):
             yield from several
             continue
         second = _SECOND.search(part)
@@ -225,7 +225,7 @@ def _clauses(text: str) -> Iterator[str]:
             yield part
 
 
-def _each(part: str) -> list[str]:
+def _split_list(part: str) -> list[str]:
     """The single statements of "I have a cat, a dog and two parrots"; none where it is no such list."""
     have = _HAVE_MANY.match(part)
     if have is None or " and " not in part:  # "a dog, a labrador" is one
@@ -234,31 +234,33 @@ def _each(part: str) -> list[str]:
     return [f"I have {one}" for one in parts] if len(parts) > 1 and all(map(_COUNTED.match, parts)) else []
 
 
-def _read(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
+def _read_clause(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
     """The entries that a clause gives: at most one for each topic."""
     seen: set[str] = set()
     for rule in RULES:
         match = rule.pattern.match(part)
         if match is None:
             continue
-        for topic, says in _said(rule, match):
+        for topic, says in _apply_rule(rule, match):
             if topic not in seen:
                 seen.add(topic)
-                yield _entry(rule.category, topic, says, evidence, turn, ended=rule.ended)
-    if not seen and _is_habit(part) and (told := third_person(part, "\x1a")):
+                yield _build_entry(rule.category, topic, says, evidence, turn, ended=rule.ended)
+    if not seen and _is_habit(part) and (told := to_third_person(part, "\x1a")):
         says = told.removeprefix("\x1a ").removeprefix("also ").replace("\x1a", "them")
         if told.startswith("\x1a "):
-            verb_and_object = key(re.sub(r"^i\b", "", core(part), flags=re.I)) or says.lower()
-            yield _entry("Habits", f"habit:{verb_and_object}", says[:1].upper() + says[1:], evidence, turn)
+            verb_and_object = normalize_thing(re.sub(r"^i\b", "", extract_core(part), flags=re.I)) or says.lower()
+            yield _build_entry("Habits", f"habit:{verb_and_object}", says[:1].upper() + says[1:], evidence, turn)
 
 
 def _is_habit(part: str) -> bool:
     """Whether a clause tells what someone does again and again."""
     verb = _PRESENT.match(part)
-    return verb is not None and verb[1].lower() in _HABITUAL and _HABIT.search(part) is not None and not hangs(part)
+    return (
+        verb is not None and verb[1].lower() in _HABITUAL and _HABIT.search(part) is not None and not refers_back(part)
+    )
 
 
-def _said(rule: Rule, match: re.Match[str]) -> Iterator[tuple[str, str]]:
+def _apply_rule(rule: Rule, match: re.Match[str]) -> Iterator[tuple[str, str]]:
     """The topics and descriptions that a rule reads from a match; none if a value is not of its kind."""
     values: dict[str, str] = {}
     for name, value in match.groupdict(default="").items():
@@ -269,19 +271,23 @@ def _said(rule: Rule, match: re.Match[str]) -> Iterator[tuple[str, str]]:
     if "age" in values and not 0 < int(values["age"]) < 120:
         return
     many = next((name for name in ("liked", "languages") if name in values), "")
-    for thing in several(values[many], name=many) if many else [""]:
+    for thing in split_things(values[many], name=many) if many else [""]:
         own = {**values, many: thing} if many else values
-        topic = rule.topic.format(**{name: _identity(name, value) for name, value in own.items()})
-        yield topic, rule.says.format(**{name: _shown(name, value) for name, value in own.items()})
+        topic = rule.topic.format(**{name: _identify_value(name, value) for name, value in own.items()})
+        yield topic, rule.says.format(**{name: _render_value(name, value) for name, value in own.items()})
 
 
-def _identity(name: str, value: str) -> str:
+def _identify_value(name: str, value: str) -> str:
     if name == "languages":
         return value.split()[-1].lower()
-    return key(value) if name in ("liked", "goal", "plain", "clause") else value.strip(" ,").replace(",", "").lower()
+    return (
+        normalize_thing(value)
+        if name in ("liked", "goal", "plain", "clause")
+        else value.strip(" ,").replace(",", "").lower()
+    )
 
 
-def _shown(name: str, value: str) -> str:
+def _render_value(name: str, value: str) -> str:
     if name == "be":
         return value or "is"
     if name == "verb":
@@ -291,19 +297,19 @@ def _shown(name: str, value: str) -> str:
     if name == "language":
         return value.upper() if value.lower() == "asl" else value.capitalize()
     if name == "languages":
-        return " ".join([*value.lower().split()[:-1], _shown("language", value.split()[-1])])
+        return " ".join([*value.lower().split()[:-1], _render_value("language", value.split()[-1])])
     if name == "goal":
-        return clause(value) or value
+        return parse_clause(value) or value
     return value
 
 
-def _entry(category: str, topic: str, says: str, evidence: str, turn: Turn, *, ended: bool = False) -> Entry:
+def _build_entry(category: str, topic: str, says: str, evidence: str, turn: Turn, *, ended: bool = False) -> Entry:
     says = re.sub(r"\s+", " ", says)
     return Entry(
         topic=topic[:120],
         category=category,
-        description=cut(dated(says[:1].upper() + says[1:], turn.said), 240),
-        evidence=cut(evidence, LONGEST_EVIDENCE),
+        description=shorten(add_dates(says[:1].upper() + says[1:], turn.said_at), 240),
+        evidence=shorten(evidence, LONGEST_EVIDENCE),
         at=turn.message.at,
         message=turn.message.id,
         ended=ended,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
-from .lexicon import MONTHS, PASTS, WEEKDAYS
+from ..lexicon import MONTHS, PASTS, WEEKDAYS
 
 NIGHT = 4  # o'clock, before which people do not agree on what day it is
 
@@ -44,12 +44,12 @@ _ARRANGED = re.compile(
 _QUOTED = re.compile(r'("[^"]*"|“[^”]*”)')
 
 
-def day(moment: date) -> str:
+def format_day(moment: date) -> str:
     """A date as people write it: May 28, 2026."""
     return f"{MONTHS[moment.month - 1]} {moment.day}, {moment.year}"
 
 
-def clock(moment: datetime) -> str:
+def format_clock(moment: datetime) -> str:
     """The time of day with its zone: 11:30 AM UTC."""
     zone = moment.tzname() or ""
     if zone[:1] in "+-" and zone:
@@ -58,7 +58,7 @@ def clock(moment: datetime) -> str:
     return f"{hour}:{moment.minute:02} {'AM' if moment.hour < 12 else 'PM'} {zone}".rstrip()
 
 
-def dated(text: str, said: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
+def add_dates(text: str, said: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
     """`text` with the date after each word such as "yesterday", as of the local time at which it was `said`.
 
     What stands in quotation marks was said at some other time, and is left as it is. Whether "on Friday" is past is
@@ -73,7 +73,7 @@ def dated(text: str, said: datetime, brackets: str = "()", tense_of: str | None 
 
     def with_date(found: re.Match[str]) -> str:
         try:
-            when = _resolved(found, said, past, future)
+            when = _resolve(found, said, past, future)
         except (OverflowError, ValueError):  # the first and the last days that there are
             when = None
         if when is None or when in seen:
@@ -86,88 +86,92 @@ def dated(text: str, said: datetime, brackets: str = "()", tense_of: str | None 
     return "".join(parts)
 
 
-def _resolved(found: re.Match[str], said: datetime, past: bool, future: bool) -> str | None:
+def _resolve(found: re.Match[str], said: datetime, past: bool, future: bool) -> str | None:
     """The date that a relative one stands for, or None where people would differ."""
     today = said.date()
     if named := found["named"]:
-        return _named(named.lower(), said)
+        return _resolve_named(named.lower(), said)
     if found["span"]:
-        return _span(found["which"].lower(), found["span"].lower(), today, past)
+        return _resolve_span(found["which"].lower(), found["span"].lower(), today, past)
     if found["weekday"]:
-        return _weekday(found["side"].lower(), WEEKDAYS.index(found["weekday"].lower()), today, past, future)
+        return _resolve_weekday(found["side"].lower(), WEEKDAYS.index(found["weekday"].lower()), today, past, future)
     if said.hour < NIGHT and "day" in (found["unit"], found["later"]):
         return None
     if found["ago"]:
-        return _away(-_number(found["ago"]), found["unit"].lower(), today)
+        return _format_distance(-_parse_number(found["ago"]), found["unit"].lower(), today)
     if future and not past:  # "I read it in two days" is no date
-        return _away(_number(found["ahead"]), found["later"].lower(), today)
+        return _format_distance(_parse_number(found["ahead"]), found["later"].lower(), today)
     return None
 
 
-def _number(word: str) -> int:
+def _parse_number(word: str) -> int:
     return int(word) if word.isdigit() else _NUMBERS[word.lower()]
 
 
-def _named(words: str, said: datetime) -> str | None:
+def _resolve_named(words: str, said: datetime) -> str | None:
     if said.hour < NIGHT and words != "last night":  # whoever is still up may mean the day that is over
         return None
     days = _OFFSETS.get(words, _OFFSETS.get(words.split()[0], 0))
-    return day(said.date() + timedelta(days=days))
+    return format_day(said.date() + timedelta(days=days))
 
 
-def _span(which: str, span: str, today: date, past: bool) -> str | None:
+def _resolve_span(which: str, span: str, today: date, past: bool) -> str | None:
     step = {"last": -1, "this": 0, "next": 1}[which]
     if span == "year":
         return str(today.year + step)
     if span == "month":
-        return _month(today, step)
+        return _format_month(today, step)
     monday = today - timedelta(days=today.weekday()) + timedelta(weeks=step)
     if span == "week":
-        return f"the week of {day(monday)}"
+        return f"the week of {format_day(monday)}"
     if which == "this" and past and today.weekday() < 5:  # on a Monday, "this weekend" may be the one just over
         return None
     saturday, sunday = monday + timedelta(days=5), monday + timedelta(days=6)
     if saturday.month == sunday.month:
         return f"{MONTHS[saturday.month - 1]} {saturday.day}–{sunday.day}, {sunday.year}"
-    return f"{day(saturday)} to {day(sunday)}"
+    return f"{format_day(saturday)} to {format_day(sunday)}"
 
 
-def _month(today: date, step: int) -> str:
+def _format_month(today: date, step: int) -> str:
     months = today.year * 12 + today.month - 1 + step
     return f"{MONTHS[months % 12]} {months // 12}"
 
 
-def _weekday(side: str, weekday: int, today: date, past: bool, future: bool) -> str | None:
+def _resolve_weekday(side: str, weekday: int, today: date, past: bool, future: bool) -> str | None:
     ahead = (weekday - today.weekday()) % 7
     this_week = weekday > today.weekday()
     if side == "next":
-        return _either(today, ahead, ahead + 7) if this_week and ahead > 2 else day(_later(today, weekday))
+        return (
+            _format_either(today, ahead, ahead + 7)
+            if this_week and ahead > 2
+            else format_day(_find_in_next_week(today, weekday))
+        )
     if side in ("last", "since") or (side == "on" and past and not future):
         back = (7 - ahead) % 7 or 7
         doubtful = side == "last" and back <= 2 and weekday < today.weekday()
-        return _either(today, -back - 7, -back) if doubtful else day(today - timedelta(days=back))
+        return _format_either(today, -back - 7, -back) if doubtful else format_day(today - timedelta(days=back))
     if past or not ahead or (side == "this" and not this_week) or (side == "on" and not future):
         return None
-    return day(today + timedelta(days=ahead))
+    return format_day(today + timedelta(days=ahead))
 
 
-def _later(today: date, weekday: int) -> date:
+def _find_in_next_week(today: date, weekday: int) -> date:
     """That day of the next week."""
     return today + timedelta(days=7 - today.weekday() + weekday)
 
 
-def _either(today: date, first: int, second: int) -> str:
+def _format_either(today: date, first: int, second: int) -> str:
     """Two days, where half of all people mean the one and half the other: "next Friday", said on a Monday."""
     one, other = today + timedelta(days=first), today + timedelta(days=second)
-    return f"{MONTHS[one.month - 1]} {one.day} or {day(other).removeprefix(f'{MONTHS[one.month - 1]} ')}"
+    return f"{MONTHS[one.month - 1]} {one.day} or {format_day(other).removeprefix(f'{MONTHS[one.month - 1]} ')}"
 
 
-def _away(number: int, unit: str, today: date) -> str:
+def _format_distance(number: int, unit: str, today: date) -> str:
     """So many days, weeks, months or years from today, no more exactly than that was said."""
     away: dict[str, Callable[[], str]] = {
-        "day": lambda: day(today + timedelta(days=number)),
-        "week": lambda: f"the week of {day(today - timedelta(days=today.weekday()) + timedelta(weeks=number))}",
-        "month": lambda: _month(today, number),
+        "day": lambda: format_day(today + timedelta(days=number)),
+        "week": lambda: f"the week of {format_day(today - timedelta(days=today.weekday()) + timedelta(weeks=number))}",
+        "month": lambda: _format_month(today, number),
         "year": lambda: str(today.year + number),
     }
     return away[unit]()

@@ -9,10 +9,10 @@ from enum import Enum
 from functools import lru_cache
 from itertools import islice
 
-from ..extractor import Recalled
-from .manner import Manner, manner
-from .recalled_text import LONGEST_FACT, less_recalled, without_blocks
-from .secret_masks import MASK, without_secrets
+from ...extractor import Recalled
+from .manner import Manner, classify_manner
+from .recalled_text import LONGEST_FACT, strip_blocks, strip_recalled
+from .secret_masks import MASK, hide_secrets
 from .secret_masks import SHOWN as MASK_SHOWN
 
 READ = 16_000  # characters of a message that are read: the rest of such a message is a document, not talk
@@ -73,86 +73,86 @@ class Text:
     """A message that was read: its sentences, and what was left of it, where some of it had been recalled."""
 
     sentences: tuple[Sentence, ...]
-    heard: str | None = None
+    own_text: str | None = None
 
 
-def sentences(text: str, recalled: Recalled) -> Iterator[Sentence]:
+def read_sentences(text: str, recalled: Recalled) -> Iterator[Sentence]:
     """The sentences of a message, less those that the memory gave it."""
-    yield from read(text, recalled).sentences
+    yield from read_message(text, recalled).sentences
 
 
-def read(text: str, recalled: Recalled, names: Sequence[str] = ()) -> Text:
+def read_message(text: str, recalled: Recalled, names: Sequence[str] = ()) -> Text:
     """A message less what the memory gave it; `names` are those that its facts may begin with."""
-    whole, shown, lines = _lines(text[:READ])  # the cache must not hold on to the rest of a document
+    whole, shown, lines = _read_lines(text[:READ])  # the cache must not hold on to the rest of a document
     kept: list[Sentence] = []
     left = shown
     for line in lines:
         joined = " ".join(one.text for one in line)
         if len(line) > 1 and len(joined) <= LONGEST_FACT and recalled(joined):
-            left = _less(left, joined)
+            left = _remove_sentence(left, joined)
             continue
         for one in line:
             if one.manner in (Manner.CODE, Manner.COURTESY):
                 kept.append(one)
                 continue
-            rest = less_recalled(one.text, recalled, names)
+            rest = strip_recalled(one.text, recalled, names)
             if rest:
-                kept.append(one if rest == one.text else Sentence(text=rest, manner=manner(rest)))
+                kept.append(one if rest == one.text else Sentence(text=rest, manner=classify_manner(rest)))
             if rest != one.text:
-                left = _less(left, one.text, rest)
+                left = _remove_sentence(left, one.text, rest)
     same = left == shown and shown == whole
-    return Text(sentences=tuple(kept), heard=None if same else _tidied(left + text[READ:]))
+    return Text(sentences=tuple(kept), own_text=None if same else _tidy(left + text[READ:]))
 
 
-def _less(text: str, sentence: str, rest: str = "") -> str:
+def _remove_sentence(text: str, sentence: str, rest: str = "") -> str:
     """`text` without a sentence, whatever the space between its words was."""
     words = [re.escape(word) for word in sentence.replace(MASK_SHOWN, MASK).split()]
     return re.sub(r"[\s*_]+".join(words), lambda _: rest, text, count=1)
 
 
-def _tidied(text: str) -> str:
+def _tidy(text: str) -> str:
     """What is left of a text, without lines that hold nothing but marks."""
     lines = [line for line in text.split("\n") if "```" in line or any(map(str.isalnum, _LABEL_ONLY.sub("", line)))]
     return "\n".join(lines).replace(MASK, MASK_SHOWN).strip()
 
 
 @lru_cache(maxsize=1024)
-def _lines(text: str) -> tuple[str, str, tuple[tuple[Sentence, ...], ...]]:
+def _read_lines(text: str) -> tuple[str, str, tuple[tuple[Sentence, ...], ...]]:
     """A message, what is left of it without recalled blocks, and the sentences of each line of that."""
-    whole = without_secrets(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text)))
-    shown = without_blocks(whole)
+    whole = hide_secrets(_APOSTROPHE.sub("'", _CONTROLS.sub(" ", text)))
+    shown = strip_blocks(whole)
     found: list[tuple[Sentence, ...]] = []
-    for part, content in islice(_parts(shown), MOST_LINES):
+    for part, content in islice(_split_parts(shown), MOST_LINES):
         if part is Part.PROSE:
-            parts = (one.replace(MASK, MASK_SHOWN) for one in split(content)[:MOST_SENTENCES])
-            found.append(tuple(Sentence(text=one, manner=manner(one)) for one in parts))
+            parts = (one.replace(MASK, MASK_SHOWN) for one in split_sentences(content)[:MOST_SENTENCES])
+            found.append(tuple(Sentence(text=one, manner=classify_manner(one)) for one in parts))
         else:
             kind = Manner.CODE if part is Part.CODE else Manner.QUOTE
             found.append((Sentence(text=content.replace(MASK, MASK_SHOWN), manner=kind),))
     return whole, shown, tuple(line for line in found if line and line[0].text)
 
 
-def _parts(text: str) -> Iterator[tuple[Part, str]]:
+def _split_parts(text: str) -> Iterator[tuple[Part, str]]:
     """Lines of prose, and blocks of code told in a few words."""
     for number, piece in enumerate(text.split("```")):
         if number % 2:
             language, _, body = piece.partition("\n")
-            yield Part.CODE, _code(language.strip() if body else "", body or language)
+            yield Part.CODE, _describe_code(language.strip() if body else "", body or language)
         elif piece.strip():
-            yield from _prose(piece)
+            yield from _split_prose(piece)
 
 
-def _code(language: str, body: str) -> str:
+def _describe_code(language: str, body: str) -> str:
     name = f"{language.lower()} " if language.isalpha() and len(language) <= 20 else ""
-    count = _rows(len(body.strip("\n").splitlines()))
+    count = _render_line_count(len(body.strip("\n").splitlines()))
     return f"a table, {count}" if _TABLE.match(body.strip()) else f"a block of {name}code, {count}"
 
 
-def _rows(count: int) -> str:
+def _render_line_count(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
-def _prose(text: str) -> Iterator[tuple[Part, str]]:
+def _split_prose(text: str) -> Iterator[tuple[Part, str]]:
     """Lines of prose outside of fences; lines that are code or a log all the same become blocks."""
     block: list[str] = []
     waiting = ""
@@ -160,7 +160,7 @@ def _prose(text: str) -> Iterator[tuple[Part, str]]:
         line = " ".join(raw.split())[:LONGEST_LINE]
         is_code = bool(line) and (_TABLE.match(line) or _CODE_LINE.match(line)) is not None
         if block and not is_code:
-            yield Part.CODE, _code("", "\n".join(block))
+            yield Part.CODE, _describe_code("", "\n".join(block))
             block = []
         if waiting and not (line[:1].islower() and not is_code and waiting[-1] not in ".!?:;…"):
             yield Part.PROSE, waiting
@@ -170,20 +170,20 @@ def _prose(text: str) -> Iterator[tuple[Part, str]]:
         elif line.startswith(">"):
             yield Part.QUOTE, line.lstrip("> ")
         elif line:
-            waiting, data = _apart(f"{waiting} {line}" if waiting else _unmarked(line))
+            waiting, data = _split_json(f"{waiting} {line}" if waiting else _strip_marks(line))
             if data:
-                yield from ((Part.PROSE, waiting), (Part.CODE, _code("", data)))
+                yield from ((Part.PROSE, waiting), (Part.CODE, _describe_code("", data)))
                 waiting = ""
             elif len(waiting) < 50:  # only a full line goes on in the next
                 yield Part.PROSE, waiting
                 waiting = ""
     if block:
-        yield Part.CODE, _code("", "\n".join(block))
+        yield Part.CODE, _describe_code("", "\n".join(block))
     if waiting:
         yield Part.PROSE, waiting
 
 
-def _apart(line: str) -> tuple[str, str]:
+def _split_json(line: str) -> tuple[str, str]:
     """The prose of a line, and the JSON that it ends with."""
     data = _JSON.search(line)
     if data is None:
@@ -193,13 +193,13 @@ def _apart(line: str) -> tuple[str, str]:
     return (f"{prose}:" if prose[-1:].isalnum() else prose), line[data.start() :]
 
 
-def _unmarked(line: str) -> str:
+def _strip_marks(line: str) -> str:
     """A line without the marks of lists, headings and stress."""
     bullet = _BULLET.match(line)
     return (line[bullet.end() :] if bullet else line).replace("**", "").replace("__", "")
 
 
-def split(line: str) -> list[str]:
+def split_sentences(line: str) -> list[str]:
     """The sentences of one line of prose."""
     quotes = line.count('"') % 2 == 0
     brackets = line.count("(") == line.count(")")

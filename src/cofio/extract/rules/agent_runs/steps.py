@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from ...values.records import Json
-from ..extractor import Call, Message, Step
-from .lines import MASK, cut, flat, name_words, names_secret, reads
-from .results import NO_RESULT, shown, told
+from ....values.records import Json
+from ...extractor import Call, Message, Step
+from ..lines import MASK, cut, flatten, names_secret, only_reads, split_name
+from .results import NO_RESULT, render_value, summarize_result
 
 VALUE = 120  # characters of an argument that are kept
 RAW = 160
@@ -63,7 +63,7 @@ _BEFORE_PROGRAM = re.compile(
 _PROGRAM = re.compile(r"(?:python3? -m |uv run |poetry run |npx |npm run |\./)?([\w./-]{1,60})")
 
 
-def steps(messages: Sequence[Message]) -> tuple[Step, ...]:
+def find_steps(messages: Sequence[Message]) -> tuple[Step, ...]:
     """Every tool call of the assistants in order, each with the result that answers it."""
     calls: list[Call] = []
     answers: list[tuple[range, Message]] = []
@@ -74,11 +74,11 @@ def steps(messages: Sequence[Message]) -> tuple[Step, ...]:
             calls += message.calls
         elif message.role == "tool":
             answers.append((latest, message))
-    results = _matched(calls, answers)
-    return tuple(_step(call, results.get(at)) for at, call in enumerate(calls))
+    results = _match_results(calls, answers)
+    return tuple(_build_step(call, results.get(at)) for at, call in enumerate(calls))
 
 
-def _matched(calls: list[Call], answers: list[tuple[range, Message]]) -> dict[int, str]:
+def _match_results(calls: list[Call], answers: list[tuple[range, Message]]) -> dict[int, str]:
     """The text of the result of each call that has one; an answer comes with the latest calls before it.
 
     An id that is used again belongs to the oldest call that still waits for it; but where there are too few results,
@@ -104,39 +104,39 @@ def _matched(calls: list[Call], answers: list[tuple[range, Message]]) -> dict[in
     return results
 
 
-def _step(call: Call, result: str | None) -> Step:
-    arguments = _kept(call.arguments)
-    tool = flat(call.name, 80) or "tool"
+def _build_step(call: Call, result: str | None) -> Step:
+    arguments = _encode_arguments(call.arguments)
+    tool = flatten(call.name, 80) or "tool"
     step = Step(tool=tool, arguments=arguments, result=NO_RESULT, failed=False)
     if result is None:
         return step
-    line, failed = told(result, reads=looks_up(step), of=_text_of(step))
+    line, failed = summarize_result(result, reads=looks_up(step), of=_find_source(step))
     return replace(step, result=line, failed=failed)
 
 
-def _kept(text: str) -> str:
+def _encode_arguments(text: str) -> str:
     """Arguments as JSON text of plain values, cut and masked; what is no JSON object is kept as a text."""
     try:
         value: Json = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
-        return flat(text, RAW)
+        return flatten(text, RAW)
     if not isinstance(value, dict):
-        return shown(value, RAW)
-    kept = {flat(key, 40): _plain(key, item) for key, item in list(value.items())[:MOST]}
+        return render_value(value, RAW)
+    kept = {flatten(key, 40): _simplify_value(key, item) for key, item in list(value.items())[:MOST]}
     if len(value) > MOST:
         kept["…"] = f"{len(value) - MOST} more"
     return json.dumps(kept, ensure_ascii=False)
 
 
-def _plain(key: str, value: Json) -> Json:
+def _simplify_value(key: str, value: Json) -> Json:
     if names_secret(key) and value is not None and not isinstance(value, bool):
         return MASK
     if isinstance(value, bool) or value is None:
         return value
-    return value if isinstance(value, int) and abs(value) < 2**53 else _hidden(value)
+    return value if isinstance(value, int) and abs(value) < 2**53 else _mask_value(value)
 
 
-def _hidden(value: Json) -> str:
+def _mask_value(value: Json) -> str:
     """A value as it is shown; what stands under the name of a secret, however deep, is masked."""
     waiting: list[tuple[Json, int]] = [(value, 0)]
     while waiting:
@@ -151,34 +151,34 @@ def _hidden(value: Json) -> str:
             inside = item[:MOST]
         if deep < 5:
             waiting += [(each, deep + 1) for each in inside]
-    return shown(value, VALUE)
+    return render_value(value, VALUE)
 
 
-def fields(step: Step) -> Mapping[str, str]:
+def get_fields(step: Step) -> Mapping[str, str]:
     """A step's arguments by name, as they are shown; one that has no name stands under the empty one."""
-    read = _cached_fields if len(step.arguments) <= SHORT else _fields
+    read = _cached_fields if len(step.arguments) <= SHORT else _parse_fields
     return read(step.arguments)
 
 
-def _fields(arguments: str) -> Mapping[str, str]:
+def _parse_fields(arguments: str) -> Mapping[str, str]:
     try:
         value: Json = json.loads(arguments) if arguments.startswith("{") else arguments
     except (ValueError, RecursionError):
         value = arguments
     if isinstance(value, dict):
-        return {flat(key, 40): shown(item, VALUE) for key, item in value.items()}
-    return {"": flat(arguments, RAW)} if arguments.strip() else {}
+        return {flatten(key, 40): render_value(item, VALUE) for key, item in value.items()}
+    return {"": flatten(arguments, RAW)} if arguments.strip() else {}
 
 
-_cached_fields = lru_cache(maxsize=1024)(_fields)
+_cached_fields = lru_cache(maxsize=1024)(_parse_fields)
 
 
-def called(step: Step, limit: int = ARGUMENTS) -> str:
+def render_call(step: Step, limit: int = ARGUMENTS) -> str:
     """A step as a call: `book_flight(flight=DY1310, seats=2)`."""
-    return f"{flat(step.tool, 80)}({noted(fields(step), limit)})"
+    return f"{flatten(step.tool, 80)}({render_arguments(get_fields(step), limit)})"
 
 
-def noted(arguments: Mapping[str, str], limit: int = ARGUMENTS) -> str:
+def render_arguments(arguments: Mapping[str, str], limit: int = ARGUMENTS) -> str:
     """Arguments on one line of at most `limit` characters: as many as fit, and the first in any case."""
     each = limit if len(arguments) == 1 else SHOWN if len(arguments) == 2 else SHOWN * 2 // 3
     line = ""
@@ -190,16 +190,16 @@ def noted(arguments: Mapping[str, str], limit: int = ARGUMENTS) -> str:
     return line
 
 
-def program(step: Step) -> str:
+def find_program(step: Step) -> str:
     """The program that a step's command starts, for tools that run commands; else empty."""
-    arguments = fields(step)
+    arguments = get_fields(step)
     command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
-    if not command or (" " not in command and len(arguments) > 1 and not _RUNNING.intersection(name_words(step.tool))):
+    if not command or (" " not in command and len(arguments) > 1 and not _RUNNING.intersection(split_name(step.tool))):
         return ""
-    return _program(command)
+    return _parse_program(command)
 
 
-def _program(command: str) -> str:
+def _parse_program(command: str) -> str:
     start = _BEFORE_PROGRAM.match(command)
     found = _PROGRAM.match(command, start.end() if start else 0)
     if found is None:
@@ -209,31 +209,31 @@ def _program(command: str) -> str:
     return f"{name} {verb[1]}" if verb and name in _SUITES else name
 
 
-def deed(step: Step) -> tuple[str, bool]:
+def find_deed(step: Step) -> tuple[str, bool]:
     """What a tool for everything was made to do, as the program, the statement or the method; and whether it acts.
 
     Of several programs in a row the first that acts counts, also where another machine is to run it.
     """
-    arguments = fields(step)
+    arguments = get_fields(step)
     if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
         return f"http {method.lower()[:10]}", method.lower() not in _LOOKS
-    named = name_words(step.tool)
+    named = split_name(step.tool)
     statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
     if _DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
         return f"sql {found[1].lower()}", found[1].lower() not in _LOOKS
-    if not program(step):
+    if not find_program(step):
         return "", False
     command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
     suite = (
         f"{named[0]} " if named and named[0] in _SUITES | _READING_PROGRAMS and not command.startswith(named[0]) else ""
     )
-    done = [_done(suite + part) for part in _CHAIN.split(command) if part.strip()]
+    done = [_parse_deed(suite + part) for part in _CHAIN.split(command) if part.strip()]
     return next((each for each in done if each[1]), done[0] if done else ("", False))
 
 
-def _done(command: str) -> tuple[str, bool]:
+def _parse_deed(command: str) -> tuple[str, bool]:
     """The program that one command runs, and whether it does more than look."""
-    name = _program(_ELSEWHERE.sub("", command.strip(), count=1))
+    name = _parse_program(_ELSEWHERE.sub("", command.strip(), count=1))
     if not name:
         return "", False
     if (destroys := DESTROYS.search(command)) and destroys[0] not in name:
@@ -244,33 +244,33 @@ def _done(command: str) -> tuple[str, bool]:
 
 def looks_up(step: Step) -> bool:
     """Whether a call fetches something that may speak of errors without there being one."""
-    return reads(step.tool) or _only_shows(step)
+    return only_reads(step.tool) or _only_shows(step)
 
 
 def _only_shows(step: Step) -> bool:
     """Whether a command does nothing but print what is there."""
-    if program(step) not in _READING_PROGRAMS:
+    if find_program(step) not in _READING_PROGRAMS:
         return False
-    arguments = fields(step)
+    arguments = get_fields(step)
     command = next((arguments[key] for key in _COMMANDS if key in arguments), "")
     last = re.split(r" ?(?:&&|;) ?", command)[-1]
-    return not last.strip() or _program(last.strip()) in _READING_PROGRAMS
+    return not last.strip() or _parse_program(last.strip()) in _READING_PROGRAMS
 
 
-def _text_of(step: Step) -> str | None:
+def _find_source(step: Step) -> str | None:
     """The path or address of a text that a call fetches as it is; None when it asks a service."""
-    arguments = fields(step)
+    arguments = get_fields(step)
     if _only_shows(step):
         return next(iter(arguments.values()), "")
-    named = name_words(step.tool)
+    named = split_name(step.tool)
     path = next((arguments[key] for key in _PATHS if key in arguments), None)
-    if not named or not (reads(step.tool) or arguments.get("command") == "view"):
+    if not named or not (only_reads(step.tool) or arguments.get("command") == "view"):
         return None
     if path is None and not _TEXTS.intersection(named):
         return None
     return path or next(iter(arguments.values()), "")
 
 
-def worked(step: Step) -> bool:
+def has_worked(step: Step) -> bool:
     """Whether a step has a result, and that is not a failure."""
     return not step.failed and step.result != NO_RESULT

@@ -7,10 +7,19 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from ...text.tokenizer import words
-from ..extractor import Message
-from .requests import OBJECTS, REPROACH, asks, bare, first_word, sentences, stripped, telling
-from .tasks import is_generic
+from ....text.tokenizer import words
+from ...extractor import Message
+from .intents import (
+    OBJECTS,
+    REPROACH,
+    find_telling_words,
+    get_first_word,
+    is_request,
+    list_sentences,
+    strip_greeting,
+    strip_politeness,
+)
+from .task_kinds import is_generic
 
 _SEEN = 2_000  # characters of a message that are compared with others
 _CLOSING = re.compile(r"(?i)\b(?:else|help you|help with|further|assist)\b")
@@ -38,7 +47,7 @@ class Run(NamedTuple):
     remark: str
 
 
-def runs(messages: Sequence[Message]) -> list[Run]:
+def split_runs(messages: Sequence[Message]) -> list[Run]:
     """The parts of a conversation, from its first user on, that are about one request each.
 
     A new one begins with a request of a user after an assistant's answer. Thanks, corrections, and what changes the
@@ -49,8 +58,12 @@ def runs(messages: Sequence[Message]) -> list[Run]:
     part: list[Message] = []
     for at in range(first, len(messages)):
         message = messages[at]
-        if message.role == "user" and _is_answered(part) and _begins(message.text[:_SEEN], part, messages[at + 1 :]):
-            found.append(Run(part, _remark(message.text[:_SEEN])))
+        if (
+            message.role == "user"
+            and _is_answered(part)
+            and _begins_run(message.text[:_SEEN], part, messages[at + 1 :])
+        ):
+            found.append(Run(part, _find_remark(message.text[:_SEEN])))
             part = []
         part.append(message)
     return [*found, Run(part, "")] if part else found
@@ -62,33 +75,33 @@ def _is_answered(part: Sequence[Message]) -> bool:
     return last is not None and last.role == "assistant" and not last.calls and bool(last.text.strip())
 
 
-def _begins(text: str, part: Sequence[Message], later: Sequence[Message]) -> bool:
+def _begins_run(text: str, part: Sequence[Message], later: Sequence[Message]) -> bool:
     """Whether a user's words after an answer are another request."""
-    if OBJECTS.match(bare(text)) or REPROACH.search(text) or _BUT.match(text.strip()):
+    if OBJECTS.match(strip_greeting(text)) or REPROACH.search(text) or _BUT.match(text.strip()):
         return False
-    tools = _tools(part)
-    next_tools = _tools(takewhile(lambda message: message.role != "user", later))
+    tools = _collect_tools(part)
+    next_tools = _collect_tools(takewhile(lambda message: message.role != "user", later))
     is_other = bool(tools and next_tools) and not tools & next_tools
-    asked = next((each for each in sentences(text) if _is_asked(each)), "")
+    asked = next((each for each in list_sentences(text) if _asks_something(each)), "")
     if not asked:  # in another language only what is done for it can tell
-        return is_other and len(telling(text)) >= 3 and not _points_back(text) and not _BACK.search(text)
-    if _points_back(bare(asked)) or not telling(asked):
+        return is_other and len(find_telling_words(text)) >= 3 and not _points_back(text) and not _BACK.search(text)
+    if _points_back(strip_greeting(asked)) or not find_telling_words(asked):
         return False
-    shares = _shares(telling(asked), part)
+    shares = _shares_topic(find_telling_words(asked), part)
     if shares and _asks_back(part):
         return False
-    refines = first_word(stripped(asked)) in _REFINING
+    refines = get_first_word(strip_politeness(asked)) in _REFINING
     return is_other or not refines or not (shares or (bool(tools & next_tools) and " the " in asked))
 
 
-def _shares(things: Sequence[str], part: Sequence[Message]) -> bool:
+def _shares_topic(things: Sequence[str], part: Sequence[Message]) -> bool:
     """Whether one of the things was spoken of before."""
     said = " ".join(message.text[:_SEEN] for message in part if message.role != "tool").lower()
     return bool(set(things) & set(re.findall(r"\w+", said)) or set(words(" ".join(things))) & set(words(said)))
 
 
-def _is_asked(sentence: str) -> bool:
-    return asks(sentence) or (sentence.endswith("?") and _QUESTION.match(bare(sentence)) is not None)
+def _asks_something(sentence: str) -> bool:
+    return is_request(sentence) or (sentence.endswith("?") and _QUESTION.match(strip_greeting(sentence)) is not None)
 
 
 def _points_back(sentence: str) -> bool:
@@ -96,7 +109,7 @@ def _points_back(sentence: str) -> bool:
     if _BACK.search(sentence):
         return True
     pointer = _POINTS.search(sentence)
-    return pointer is not None and not telling(sentence[: pointer.start()])
+    return pointer is not None and not find_telling_words(sentence[: pointer.start()])
 
 
 def _asks_back(part: Sequence[Message]) -> bool:
@@ -106,10 +119,10 @@ def _asks_back(part: Sequence[Message]) -> bool:
     return last.endswith(("?", "？")) and not _CLOSING.search(re.split(r"(?<=[.!?])\s", last)[-1])
 
 
-def _tools(messages: Iterable[Message]) -> set[str]:
+def _collect_tools(messages: Iterable[Message]) -> set[str]:
     return {call.name for message in messages for call in message.calls if not is_generic(call.name)}
 
 
-def _remark(text: str) -> str:
+def _find_remark(text: str) -> str:
     """What stands before the request in the message that begins a run: "Thanks! Now book a taxi."."""
-    return " ".join(takewhile(lambda sentence: not _is_asked(sentence), sentences(text)))
+    return " ".join(takewhile(lambda sentence: not _asks_something(sentence), list_sentences(text)))

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...text.tokenizer import STOP_WORDS, words
-from .lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, word_set
-from .manner import Manner
-from .turns import Turn
+from ....text.tokenizer import STOP_WORDS, words
+from ..lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, parse_words
+from ..messages.manner import Manner
+from ..messages.turns import Turn
 
 MOST = 4
 FEW = 2
@@ -25,23 +25,23 @@ _TOKEN = re.compile(
 )
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile("[，、,；]")
-_ENGLISH = (STOP_WORDS | VERBS | PASTS | ADVERBS | VAGUE) - word_set(
+_ENGLISH = (STOP_WORDS | VERBS | PASTS | ADVERBS | VAGUE) - parse_words(
     "i a me so on in an no was am do her all at by he we as of up or fest park plan"
 )
-_FILLERS = word_set(
+_FILLERS = parse_words(
     "pls yay longer another note home twice once tonight p.m a.m course hour minute own whole whether per less least "
     "enough together already early late first second third big small"
 )
-_COUNTS = word_set("one two three four five six seven eight nine ten eleven twelve")
-_LINKS = word_set("in of for at to")
-_SMALL = word_set(
+_COUNTS = parse_words("one two three four five six seven eight nine ten eleven twelve")
+_LINKS = parse_words("in of for at to")
+_SMALL = parse_words(
     "i'm i've i'll i'd it's that's don't doesn't didn't can't won't you're we're let's every last next ago "
     "anymore without since around instead along always please hello hey hi thanks thank like new able used using "
     "want morning evening afternoon night week month year day days weeks months years time today minutes hours "
     "actually probably maybe though although there's here's what's isn't wasn't aren't they're he's she's"
 )
 _BREAKS = STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | _FILLERS | _SMALL | frozenset(WEEKDAYS)
-_NOUNS = word_set(
+_NOUNS = parse_words(
     "bike build change code cook dance design dream drink drive exercise fish garden help order paint plan plant "
     "program race report research review ride run sail search shop show sleep smoke start stop store stream study "
     "surf test tour trade train travel trip visit vote walk watch water work milk fire fence farm guide iron lock "
@@ -58,11 +58,11 @@ class _Phrase:
     weight: float
 
 
-def phrases(turns: Sequence[Turn]) -> list[str]:
+def find_phrases(turns: Sequence[Turn]) -> list[str]:
     """Up to four phrases that tell what was talked about, in the order in which they first came up."""
-    found = [phrase for turn in turns if turn.message.role == "user" for phrase in _of(turn)]
+    found = [phrase for turn in turns if turn.message.role == "user" for phrase in _find_in_turn(turn)]
     if len(found) < FEW:
-        found = [phrase for turn in turns for phrase in _of(turn)]
+        found = [phrase for turn in turns for phrase in _find_in_turn(turn)]
     counts = Counter(stem for phrase in found for stem in set(phrase.stems))
     best = sorted(
         range(len(found)),
@@ -79,18 +79,18 @@ def phrases(turns: Sequence[Turn]) -> list[str]:
     return [found[at].text for at in sorted(chosen)]
 
 
-def _of(turn: Turn) -> Iterator[_Phrase]:
+def _find_in_turn(turn: Turn) -> Iterator[_Phrase]:
     said = 1.5 if turn.message.role == "user" else 0.0
     spoken = [one for one in turn.sentences if one.manner in (Manner.STATEMENT, Manner.QUESTION, Manner.REQUEST)]
     for sentence in spoken[:READ]:
-        for text, capital, count in _runs(sentence.text[:400]):
+        for text, capital, count in _find_runs(sentence.text[:400]):
             stems = tuple(dict.fromkeys(stem for stem in words(text) if stem not in _LINKS))
             if stems and (said or count):
                 yield _Phrase(text=text, stems=stems, weight=said + 1.5 * capital + 0.6 * min(max(count, 1) - 1, 2))
 
 
 @lru_cache(maxsize=1024)
-def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
+def _find_runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
     """The phrases of a sentence: runs of telling words, whether they hold a name, and how many words they are."""
     tokens = _TOKEN.findall(sentence)
     plain = [token.lower().replace("’", "'") for token in tokens]
@@ -102,10 +102,10 @@ def _runs(sentence: str) -> tuple[tuple[str, bool, int], ...]:
     found: list[tuple[str, bool, int]] = []
     run: list[int] = []
     for at in [*range(len(tokens)), -1]:
-        if (at >= 0 and _tells(plain, at, run)) or (at > 0 and run and _links(tokens, plain, at)):
+        if (at >= 0 and _is_telling(plain, at, run)) or (at > 0 and run and _links(tokens, plain, at)):
             run.append(at)
             continue
-        if run and (phrase := _phrase(tokens, plain, run)):
+        if run and (phrase := _build_phrase(tokens, plain, run)):
             found.append(phrase)
         run = []
     return tuple(found)
@@ -120,7 +120,7 @@ def _is_foreign(tokens: list[str]) -> bool:
     return not spoken and _ENGLISH.isdisjoint(plain)
 
 
-def _tells(plain: list[str], at: int, run: list[int]) -> bool:
+def _is_telling(plain: list[str], at: int, run: list[int]) -> bool:
     word = plain[at]
     if not word[0].isalnum() or word in _BREAKS:
         return False
@@ -136,7 +136,7 @@ def _links(tokens: list[str], plain: list[str], at: int) -> bool:
     return plain[at] in _LINKS and at + 1 < len(tokens) and tokens[at + 1][0].isupper() and tokens[at + 1] != "I"
 
 
-def _phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, bool, int] | None:
+def _build_phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, bool, int] | None:
     while run and plain[run[-1]] in _LINKS:
         run = run[:-1]
     run = run[: LONGEST + 1] if any(plain[at] in _LINKS for at in run) else run[:LONGEST]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ...text.tokenizer import STOP_WORDS, words
-from ..extractor import Case
-from .lines import name_words, reads
-from .requests import VERBS
-from .steps import DESTROYS, deed
+from ....text.tokenizer import STOP_WORDS, words
+from ...extractor import Case
+from ..lines import only_reads, split_name
+from .intents import VERBS
+from .steps import DESTROYS, find_deed
 
 _SAME_VERBS = (
     "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
@@ -26,13 +26,13 @@ _SAME_NOUNS = (
 )  # fmt: skip
 
 
-def _first_of_each(groups: tuple[str, ...]) -> dict[str, str]:
+def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
     """The stem of the first word of each group, by the stems of all of its words."""
     return {stem: words(group)[0] for group in groups for stem in words(group)}
 
 
-_VERB = _first_of_each(_SAME_VERBS)
-_NOUN = _first_of_each(_SAME_NOUNS)
+_VERB = _index_by_first(_SAME_VERBS)
+_NOUN = _index_by_first(_SAME_NOUNS)
 _ORDER = re.compile(
     r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )(?:[Pp]lease )?"
     r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
@@ -107,24 +107,24 @@ def is_alike(case: Case, other: Case) -> bool:
     in common is enough; without, the requests must share half of their words; and most of them where the tools, or the
     programs that a tool for everything was made to run, are others.
     """
-    mine, theirs = kinds(case.intent), kinds(other.intent)
+    mine, theirs = find_kinds(case.intent), find_kinds(other.intent)
     common = set(mine.values()) & set(theirs.values())
     if not common or not _wants_the_same(case.intent, other.intent):
         return False
     likeness = 2 * len(common) / (len(set(mine.values())) + len(set(theirs.values())))
-    things = common - (_verbs(case, mine) & _verbs(other, theirs))
-    tools, their_tools = _telling(case), _telling(other)
+    things = common - (_find_kind_verbs(case, mine) & _find_kind_verbs(other, theirs))
+    tools, their_tools = _find_telling_tools(case), _find_telling_tools(other)
     least = WORDS_ALONE
     if tools and their_tools:
         least = WORDS_DESPITE_TOOLS
-        acting = {tool for tool in tools | their_tools if not reads(tool)}
+        acting = {tool for tool in tools | their_tools if not only_reads(tool)}
         if acting:  # many kinds of tasks begin by looking up the same thing
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
-    (acts, deeds), (they_act, their_deeds) = _deeds(case), _deeds(other)
+    (acts, deeds), (they_act, their_deeds) = _collect_deeds(case), _collect_deeds(other)
     if deeds and their_deeds and not deeds & their_deeds:
-        if acts != they_act or _destroy(deeds) != _destroy(their_deeds):
+        if acts != they_act or _destroys(deeds) != _destroys(their_deeds):
             return False
         least = WORDS_DESPITE_TOOLS
     return bool(things) and likeness >= least
@@ -135,18 +135,18 @@ def _wants_the_same(asked: str, other: str) -> bool:
 
     What changes something is compared before what only looks: to find backups and delete them is to delete.
     """
-    mine, theirs = _wanted(asked), _wanted(other)
+    mine, theirs = _find_wanted_verbs(asked), _find_wanted_verbs(other)
     if not (mine and theirs):
         return True
     acts, their_acts = mine - _LOOKING, theirs - _LOOKING
     return bool(acts & their_acts) if acts or their_acts else True
 
 
-def _wanted(asked: str) -> set[str]:
+def _find_wanted_verbs(asked: str) -> set[str]:
     """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
-    verbs = orders(_TO.sub(" ", asked[:1_000]))  # "Remind me to call mum" is no call
+    verbs = find_orders(_TO.sub(" ", asked[:1_000]))  # "Remind me to call mum" is no call
     if not set(verbs) - _MEANS:
-        verbs = orders(asked)
+        verbs = find_orders(asked)
     found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in words(verb)[:1]}
     if _LIGHT.intersection(verbs):
         nouns = [_DEEDS[word] for word in _TOKEN.findall(asked[:1_000].lower()) if word in _DEEDS]
@@ -156,22 +156,22 @@ def _wanted(asked: str) -> set[str]:
     return found
 
 
-def _verbs(case: Case, kind: dict[str, str]) -> set[str]:
-    return {kind[word] for word in orders(case.intent) if word in kind}
+def _find_kind_verbs(case: Case, kind: dict[str, str]) -> set[str]:
+    return {kind[word] for word in find_orders(case.intent) if word in kind}
 
 
-def kinds(intent: str) -> dict[str, str]:
+def find_kinds(intent: str) -> dict[str, str]:
     """The telling words of a request, in order, and for each the stem that stands for all words of its meaning."""
-    verbs = orders(intent)
+    verbs = find_orders(intent)
     found: dict[str, str] = {}
-    for word in _telling_words(intent):
+    for word in _find_telling_words(intent):
         stem = words(word)[:1]
         if stem:
             found[word] = (_VERB if word in verbs else _NOUN).get(stem[0], stem[0])
     return found
 
 
-def _telling_words(intent: str) -> list[str]:
+def _find_telling_words(intent: str) -> list[str]:
     """The words of a request without stop words, numbers, times and, as far as can be told, names."""
     asked = _IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))
     found: list[tuple[str, bool]] = []
@@ -194,7 +194,7 @@ def _is_idle(word: str) -> bool:
     )  # fmt: skip
 
 
-def orders(intent: str) -> list[str]:
+def find_orders(intent: str) -> list[str]:
     """The verbs of a request that stand where something is told to be done, those that only ask about it last."""
     found: list[str] = []
     idle: list[str] = []
@@ -206,19 +206,19 @@ def orders(intent: str) -> list[str]:
 
 def is_generic(tool: str) -> bool:
     """Whether a tool serves for tasks of every kind."""
-    return all(part in _GENERIC for part in name_words(tool))
+    return all(part in _GENERIC for part in split_name(tool))
 
 
-def _telling(case: Case) -> frozenset[str]:
+def _find_telling_tools(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
 
 
-def _destroy(deeds: frozenset[str]) -> bool:
+def _destroys(deeds: frozenset[str]) -> bool:
     return any(DESTROYS.search(name) for name in deeds)
 
 
-def _deeds(case: Case) -> tuple[bool, frozenset[str]]:
+def _collect_deeds(case: Case) -> tuple[bool, frozenset[str]]:
     """Whether the tools for everything were made to act, and what they did then; else what they looked with."""
-    done = [deed(step) for step in case.steps if is_generic(step.tool)]
+    done = [find_deed(step) for step in case.steps if is_generic(step.tool)]
     acting = frozenset(name for name, acts in done if name and acts)
     return bool(acting), acting or frozenset(name for name, _ in done if name)

@@ -104,21 +104,21 @@ _SENDS_FOR = re.compile(r"\b(?:paste|share|send|post|provide|go ahead|show me)\b
 
 
 @dataclass(slots=True)
-class Borrowing:
+class SpeakerState:
     """What is known of a speaker's words so far: whether they play a part, and whether a text is to come."""
 
     playing: bool = False
     announced: bool = False
 
 
-def owned(said: Sequence[Sentence], speaker: Borrowing, asked: str) -> tuple[Sentence, ...]:
+def mark_borrowed(said: Sequence[Sentence], speaker: SpeakerState, asked: str) -> tuple[Sentence, ...]:
     """The sentences of one message, those that are not the speaker's own words marked as a shared text or as play.
 
     `asked` is what was said right before by someone else.
     """
-    if speaker.announced and said and _SENDS_FOR.search(asked) and not _starts(said, 0):
+    if speaker.announced and said and _SENDS_FOR.search(asked) and not _introduces_text(said, 0):
         speaker.announced = False
-        return tuple(_as(one, Manner.TEXT) for one in said)
+        return tuple(_with_manner(one, Manner.TEXT) for one in said)
     speaker.announced = False
     found: list[Sentence] = []
     for at, one in enumerate(said):
@@ -130,23 +130,23 @@ def owned(said: Sequence[Sentence], speaker: Borrowing, asked: str) -> tuple[Sen
         if one.manner is not Manner.CODE and _PLAY.match(text):
             speaker.playing = True
         if speaker.playing:
-            found.append(_as(one, Manner.PLAY))
+            found.append(_with_manner(one, Manner.PLAY))
             continue
         found.append(one)
-        if not _starts(said, at):
+        if not _introduces_text(said, at):
             continue
         if at + 1 < len(said):
             first = one
             if one.manner is Manner.STATEMENT and not _SAYS.match(text):
                 first = replace(one, manner=Manner.REQUEST)
-            return (*found[:-1], first, *(_as(other, Manner.TEXT) for other in said[at + 1 :]))
+            return (*found[:-1], first, *(_with_manner(other, Manner.TEXT) for other in said[at + 1 :]))
         if at and _BEFORE.match(text.rstrip(" .!?")):
-            return (*(_as(other, Manner.TEXT) for other in found[:-1]), one)
+            return (*(_with_manner(other, Manner.TEXT) for other in found[:-1]), one)
         speaker.announced = True
     return tuple(found)
 
 
-def _starts(said: Sequence[Sentence], at: int) -> bool:
+def _introduces_text(said: Sequence[Sentence], at: int) -> bool:
     """Whether what follows a sentence is a text of someone else, or one that the speaker only shows."""
     one = said[at]
     text = one.text[:400]
@@ -163,7 +163,7 @@ def _starts(said: Sequence[Sentence], at: int) -> bool:
     return asks and text.rstrip().endswith(":") and not _OWN.search(text)
 
 
-def _as(one: Sentence, manner: Manner) -> Sentence:
+def _with_manner(one: Sentence, manner: Manner) -> Sentence:
     if one.manner is Manner.CODE or (manner is Manner.PLAY and one.manner is not Manner.STATEMENT):
         return one
     return replace(one, manner=manner)

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from datetime import tzinfo
 from itertools import groupby, islice
 
-from ..extractor import Case, Message, Step
-from .lines import cut, flat
-from .remedies import remedy
-from .requests import CHANGES, OBJECTS, REPROACH, intent, sentences
+from ...extractor import Case, Message, Step
+from ..lines import cut, flatten
+from .intents import CHANGES, OBJECTS, REPROACH, find_intent, list_sentences
+from .remedies import find_remedy
 from .results import NO_RESULT
-from .runs import Run, runs
-from .steps import called, fields, noted, program, steps, worked
-from .tasks import is_alike
+from .runs import Run, split_runs
+from .steps import find_program, find_steps, get_fields, has_worked, render_arguments, render_call
 
 MOST_CASES = 5  # of a stretch
 OUTCOME = 240  # characters of the last answer
@@ -77,40 +76,35 @@ _DISCONTENT = re.compile(
 )
 
 
-def cases(messages: Sequence[Message], zone: tzinfo) -> list[Case]:
+def find_cases(messages: Sequence[Message], zone: tzinfo) -> list[Case]:
     """What became of each request, at most five: those for which a user asked and an assistant called a tool.
 
     Nothing in a case depends on the hour, so that the zone makes no difference.
     """
-    return list(islice((found for run in runs(messages) if (found := _case(run)) is not None), MOST_CASES))
+    return list(islice((found for run in split_runs(messages) if (found := _build_case(run)) is not None), MOST_CASES))
 
 
-def _case(of: Run) -> Case | None:
+def _build_case(of: Run) -> Case | None:
     run = of.messages
-    taken = steps(run)
-    asked = intent(run) if taken else ""
+    taken = find_steps(run)
+    asked = find_intent(run) if taken else ""
     if not asked:
         return None
-    answer = _answer(run)
-    outcome = _outcome(answer)
-    admits = _admits(answer)
+    answer = _find_answer(run)
+    outcome = _summarize_outcome(answer)
+    admits = _admits_failure(answer)
     return Case(
         intent=asked,
-        approach=_approach(taken, outcome),
-        insight=None if admits else _insight(run, taken),
-        quality=_quality(of, taken, answer, admits=admits),
+        approach=_render_approach(taken, outcome),
+        insight=None if admits else _find_insight(run, taken),
+        quality=_rate_run(of, taken, answer, admits=admits),
         steps=taken if len(taken) <= MAX_STEPS else taken[: MAX_STEPS // 2] + taken[-MAX_STEPS // 2 :],
         outcome=outcome,
         messages=tuple(message.id for message in run),
     )
 
 
-def alike(case: Case, other: Case) -> bool:
-    """Whether two cases are of the same kind of task; see `tasks.is_alike`."""
-    return is_alike(case, other)
-
-
-def _answer(run: Sequence[Message]) -> str:
+def _find_answer(run: Sequence[Message]) -> str:
     """The last words of an assistant after the last tool call; empty when there are none."""
     for message in reversed(run):
         if message.calls:
@@ -125,36 +119,36 @@ def _is_pleasantry(text: str) -> bool:
     return len(text) <= 80 and (_WELCOME.match(text) is not None or _REGRETS.fullmatch(text.strip()) is not None)
 
 
-def _outcome(answer: str) -> str:
+def _summarize_outcome(answer: str) -> str:
     """The first sentences of an answer, as many as fit."""
     told = ""
-    for sentence in sentences(answer):
+    for sentence in list_sentences(answer):
         if sentence.startswith("|"):  # a table
             break
         if told and _OFFER.fullmatch(sentence):
             continue
-        plain = flat(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
+        plain = flatten(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
         if told and len(told) + len(plain) + 1 > OUTCOME:
             break
         told = f"{told}{'' if not told or told[-1] in '.!?:…。！？' else '.'} {plain}".strip()
-    return told or flat(answer, OUTCOME)
+    return told or flatten(answer, OUTCOME)
 
 
-def _approach(taken: Sequence[Step], outcome: str) -> str:
+def _render_approach(taken: Sequence[Step], outcome: str) -> str:
     """A numbered line for each step, and how it ended."""
-    lines = _each(taken) if len(taken) <= _PLAIN else _collapsed(taken)
+    lines = _render_steps(taken) if len(taken) <= _PLAIN else _render_groups(taken)
     return "\n".join([*lines, f"Outcome: {outcome or UNANSWERED}"])
 
 
-def _each(taken: Sequence[Step]) -> list[str]:
-    return [f"{at}. {called(step)}: {_came(step)}" for at, step in enumerate(taken, 1)]
+def _render_steps(taken: Sequence[Step]) -> list[str]:
+    return [f"{at}. {render_call(step)}: {_render_result(step)}" for at, step in enumerate(taken, 1)]
 
 
-def _came(step: Step) -> str:
+def _render_result(step: Step) -> str:
     return f"failed: {step.result}" if step.failed else step.result
 
 
-def _collapsed(taken: Sequence[Step]) -> list[str]:
+def _render_groups(taken: Sequence[Step]) -> list[str]:
     """Lines for a long run: a tool that is called several times on end has one."""
     lines: list[str] = []
     spans: list[list[Step]] = []
@@ -162,7 +156,7 @@ def _collapsed(taken: Sequence[Step]) -> list[str]:
     for _, group in groupby(taken, key=lambda step: step.tool):
         span = list(group)
         number = f"{at}-{at + len(span) - 1}" if len(span) > 1 else str(at)
-        lines.append(f"{number}. {_span(span)}")
+        lines.append(f"{number}. {_render_group(span)}")
         spans.append(span)
         at += len(span)
     if len(lines) <= LINES:
@@ -172,70 +166,74 @@ def _collapsed(taken: Sequence[Step]) -> list[str]:
     return [*lines[: LINES // 2], f"… {left_out.total()} more steps ({named})", *lines[-LINES // 2 + 1 :]]
 
 
-def _span(span: Sequence[Step]) -> str:
+def _render_group(span: Sequence[Step]) -> str:
     """Several calls of one tool on end, in one line."""
     if len(span) == 1:
-        return f"{called(span[0])}: {_came(span[0])}"
+        return f"{render_call(span[0])}: {_render_result(span[0])}"
     failed = [step for step in span if step.failed]
     silent = sum(step.result == NO_RESULT for step in span)
     counts = [f"{len(span) - len(failed) - silent} worked"] if len(span) > len(failed) + silent else []
     counts += [f"{silent} without result"] if silent else []
     counts += [f"{len(failed)} failed: {failed[-1].result}"] if failed else []
-    return f"{span[0].tool} ×{len(span)}{_variants(span)}: {', '.join(counts)}"
+    return f"{span[0].tool} ×{len(span)}{_render_variants(span)}: {', '.join(counts)}"
 
 
-def _variants(span: Sequence[Step]) -> str:
+def _render_variants(span: Sequence[Step]) -> str:
     """The first few values of the argument that differs between the calls."""
-    arguments = [fields(step) for step in span]
+    arguments = [get_fields(step) for step in span]
     for key in arguments[0]:
         values = list(dict.fromkeys(cut(each.get(key, "…"), 60) for each in arguments))
         if len(values) > 1:
             named = ", ".join(values[:3]) + (", …" if len(values) > 3 else "")
             return f" ({key}={named})" if key else f" ({named})"
-    return f" ({noted(arguments[0])})" if arguments[0] else ""
+    return f" ({render_arguments(arguments[0])})" if arguments[0] else ""
 
 
-def _insight(run: Sequence[Message], taken: Sequence[Step]) -> str | None:
+def _find_insight(run: Sequence[Message], taken: Sequence[Step]) -> str | None:
     """What turned failure into success: a user's word, or what was different about the call that worked."""
-    corrected = _correction(run, taken)
-    if corrected and worked(taken[-1]):
+    corrected = _find_correction(run, taken)
+    if corrected and has_worked(taken[-1]):
         return f'The user\'s correction led to the result: "{corrected}"'
     for at in range(len(taken) - 1, -1, -1):
-        if taken[at].failed and (helped := remedy(taken, at)):
-            what = called(taken[at], 80) if program(taken[at]) and " instead" not in helped else taken[at].tool
+        if taken[at].failed and (helped := find_remedy(taken, at)):
+            what = (
+                render_call(taken[at], 80) if find_program(taken[at]) and " instead" not in helped else taken[at].tool
+            )
             return f"{what} failed ({cut(taken[at].result, 100)}) and {helped}."
     return None
 
 
-def _correction(run: Sequence[Message], taken: Sequence[Step]) -> str:
+def _find_correction(run: Sequence[Message], taken: Sequence[Step]) -> str:
     """The last thing that a user put right between two tool calls."""
     found, before = "", 0
     for message in run:
         before += len(message.calls)
         if message.role != "user" or not 0 < before < len(taken) or len(message.text) > 400:
             continue
-        said = flat(message.text, 160)
+        said = flatten(message.text, 160)
         failed = any(step.failed for step in taken[before - 1 : before])
         if "?" not in said and (OBJECTS.match(said) or (failed and CHANGES.search(said))):
             found = said
     return found
 
 
-def _admits(answer: str) -> bool:
+def _admits_failure(answer: str) -> bool:
     """Whether an answer says that it did not work, and nothing else was done for it."""
-    return any(_ADMITS.search(part[:600]) and not _INSTEAD.search(part[:600]) for part in sentences(answer[:_SAID])[:6])
+    return any(
+        _ADMITS.search(part[:600]) and not _INSTEAD.search(part[:600]) for part in list_sentences(answer[:_SAID])[:6]
+    )
 
 
-def _quality(of: Run, taken: Sequence[Step], answer: str, *, admits: bool) -> float:
+def _rate_run(of: Run, taken: Sequence[Step], answer: str, *, admits: bool) -> float:
     """The sum of the signals in `QUALITY` that the run shows."""
     run = of.messages
     after = max(at for at, message in enumerate(run) if message.calls)
     said = [message.text for message in run[after:] if message.role == "user"]
-    content = _contentment([*said, of.remark])
+    content = _judge_contentment([*said, of.remark])
     failed = sum(step.failed for step in taken) / len(taken)
     signals = {
         "any run": 1.0,
-        "the last step worked": worked(taken[-1]),
+        "the last step worked": has_worked(taken[-1]),
         "the last step failed": taken[-1].failed,
         "every step failed": failed,
         "there is a final answer": bool(answer),
@@ -247,7 +245,7 @@ def _quality(of: Run, taken: Sequence[Step], answer: str, *, admits: bool) -> fl
     return round(min(1.0, max(0.0, sum(QUALITY[name] * share for name, share in signals.items()))), 2)
 
 
-def _contentment(remarks: Sequence[str]) -> bool | None:
+def _judge_contentment(remarks: Sequence[str]) -> bool | None:
     """Whether the user was content by the last remark that tells; None when none does."""
     for remark in reversed(remarks):
         if _DISCONTENT.search(remark[:_SAID]) or REPROACH.search(remark[:_SAID]):

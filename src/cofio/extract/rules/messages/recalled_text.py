@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ...text.fence import RECALL_TAG
-from ..extractor import Recalled
+from ....text.fence import RECALL_TAG
+from ...extractor import Recalled
 
 LONGEST_FACT = 600  # no fact that the memory holds is longer
 MOST_CLAUSES = 8
@@ -45,12 +45,12 @@ _DESCRIBES = re.compile(
 )
 
 
-def without_blocks(text: str) -> str:
+def strip_blocks(text: str) -> str:
     """`text` less the blocks that agents put recalled memory in: between tags, and under headings that name it."""
-    return _without_headed(_without_tagged(text))
+    return _strip_headed(_strip_tagged(text))
 
 
-def _without_tagged(text: str) -> str:
+def _strip_tagged(text: str) -> str:
     """`text` less what stands between the tags of recalled memory; one left open has no end."""
     if "<" not in text:
         return text
@@ -70,7 +70,7 @@ def _without_tagged(text: str) -> str:
     return "\n".join(kept)
 
 
-def _without_headed(text: str) -> str:
+def _strip_headed(text: str) -> str:
     """`text` less what follows a heading such as "Relevant memories:" down to an empty line or the next heading."""
     low = text.lower()
     if "\n" not in text or not ("memor" in low or "fact" in low or "know" in low or "user" in low or "context" in low):
@@ -92,24 +92,24 @@ def _without_headed(text: str) -> str:
     return "\n".join(kept)
 
 
-def less_recalled(sentence: str, recalled: Recalled, names: Sequence[str]) -> str:
+def strip_recalled(sentence: str, recalled: Recalled, names: Sequence[str]) -> str:
     """What is left of a sentence without the clauses that the memory holds."""
     if len(sentence) > LONGEST_FACT:
         return sentence
-    if _is_held(sentence, recalled, names):
+    if _is_stored(sentence, recalled, names):
         return ""
     clauses = sentence.split("; ")
     if not 1 < len(clauses) <= MOST_CLAUSES:
         return sentence
-    left = [clause for clause in clauses if not _is_held(clause, recalled, names)]
+    left = [clause for clause in clauses if not _is_stored(clause, recalled, names)]
     return "; ".join(left) if len(left) < len(clauses) else sentence
 
 
-def _is_held(sentence: str, recalled: Recalled, names: Sequence[str]) -> bool:
-    return any(recalled(form) for form in dict.fromkeys(_forms(sentence, names)))
+def _is_stored(sentence: str, recalled: Recalled, names: Sequence[str]) -> bool:
+    return any(recalled(form) for form in dict.fromkeys(_list_forms(sentence, names)))
 
 
-def _forms(sentence: str, names: Sequence[str]) -> Iterator[str]:
+def _list_forms(sentence: str, names: Sequence[str]) -> Iterator[str]:
     """The forms in which the memory may hold a sentence."""
     yield sentence
     bare = sentence

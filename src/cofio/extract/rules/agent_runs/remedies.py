@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from ..extractor import Step
-from .lines import MASK, cut, name_words
-from .steps import SHOWN, called, fields, looks_up, program, worked
+from ...extractor import Step
+from ..lines import MASK, cut, split_name
+from .steps import SHOWN, find_program, get_fields, has_worked, looks_up, render_call
 
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
@@ -28,26 +28,26 @@ _RIGHTS = re.compile(
 )
 
 
-def remedy(run: Sequence[Step], at: int) -> str:
+def find_remedy(run: Sequence[Step], at: int) -> str:
     """What made the call that failed at `at` work later in the run; empty when nothing can be shown to have."""
     failed, later = run[at], run[at + 1 : at + 1 + _LATER]
-    again = [place for place, step in enumerate(later) if step.tool == failed.tool and worked(step)]
-    likely = [(place, kept) for place in again if (kept := _kept_of(failed, later[place])) is not None]
+    again = [place for place, step in enumerate(later) if step.tool == failed.tool and has_worked(step)]
+    likely = [(place, kept) for place in again if (kept := _count_shared_arguments(failed, later[place])) is not None]
     if likely:
         place = max(likely, key=lambda pair: pair[1])[0]
-        if changes := _changes(fields(failed), fields(later[place])):
+        if changes := _describe_changes(get_fields(failed), get_fields(later[place])):
             return f"worked with {changes}"
-        between = [step for step in later[:place] if worked(step) and _may_help(step, failed)]
-        return f"{MENDED} {called(between[-1], 60)}" if between else "worked at a later try"
+        between = [step for step in later[:place] if has_worked(step) and _may_help(step, failed)]
+        return f"{MENDED} {render_call(between[-1], 60)}" if between else "worked at a later try"
     near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
-    other = next((step for step in near if worked(step) and _stands_in(step, failed)), None)
-    return f"{called(other, 60)} worked instead" if other is not None else ""
+    other = next((step for step in near if has_worked(step) and _stands_in(step, failed)), None)
+    return f"{render_call(other, 60)} worked instead" if other is not None else ""
 
 
-def _kept_of(before: Step, after: Step) -> int | None:
+def _count_shared_arguments(before: Step, after: Step) -> int | None:
     """How many arguments a later call has in common with an earlier one; None when it is another call altogether."""
-    old, new = fields(before), fields(after)
-    if program(before) != program(after):
+    old, new = get_fields(before), get_fields(after)
+    if find_program(before) != find_program(after):
         return None
     kept = sum(old.get(key) == item for key, item in new.items())
     if kept or not (old or new):
@@ -56,23 +56,23 @@ def _kept_of(before: Step, after: Step) -> int | None:
     return 0 if other_name or (len(new) == 1 and _resembles(old, new)) else None
 
 
-def _changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+def _describe_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """Which arguments are new, from what to what; empty when none is."""
     changed = {key: item for key, item in new.items() if old.get(key) != item and item != MASK}
     gone = [key for key in old if key not in new]
-    parts = [_change(key, old.get(key), item) for key, item in list(changed.items())[:2]]
+    parts = [_describe_change(key, old.get(key), item) for key, item in list(changed.items())[:2]]
     parts += [f"no {key}" for key in gone[: 2 - len(parts)]]
     return " and ".join(parts)
 
 
-def _change(key: str, old: str | None, new: str) -> str:
+def _describe_change(key: str, old: str | None, new: str) -> str:
     if old is not None and len(old) > SHOWN and len(new) > SHOWN:
-        old, new = _apart(old, new)
+        old, new = _trim_common_start(old, new)
     named = f"{key}={cut(new, SHOWN)}" if key else cut(new, SHOWN)
     return f"{named} instead of {cut(old, SHOWN)}" if old is not None else named
 
 
-def _apart(old: str, new: str) -> tuple[str, str]:
+def _trim_common_start(old: str, new: str) -> tuple[str, str]:
     """Two long values from the word on where they part."""
     same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     start = old.rfind(" ", 0, same) + 1
@@ -89,16 +89,16 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
 
 
-def _with_rights(step: Step, failed: Step) -> bool:
+def _has_more_rights(step: Step, failed: Step) -> bool:
     """Whether a call does what was refused to another with more rights: it holds what that one was to do, or with."""
-    items = [item for item in fields(failed).values() if len(item) > 2 and item != MASK]
-    held = [item for item in items if any(item in each for each in fields(step).values())]
-    return any(len(item) >= _LONG and " " in item for item in held) or (bool(held) and _lifts(step, failed))
+    items = [item for item in get_fields(failed).values() if len(item) > 2 and item != MASK]
+    held = [item for item in items if any(item in each for each in get_fields(step).values())]
+    return any(len(item) >= _LONG and " " in item for item in held) or (bool(held) and _lifts_refusal(step, failed))
 
 
-def _lifts(step: Step, failed: Step) -> bool:
+def _lifts_refusal(step: Step, failed: Step) -> bool:
     """Whether a call was refused for want of a right, and a later one is about rights."""
-    return _REFUSED.search(failed.result) is not None and _RIGHTS.search(called(step).lower()) is not None
+    return _REFUSED.search(failed.result) is not None and _RIGHTS.search(render_call(step).lower()) is not None
 
 
 def _may_help(step: Step, failed: Step) -> bool:
@@ -106,27 +106,29 @@ def _may_help(step: Step, failed: Step) -> bool:
     if step.tool == failed.tool and step.arguments == failed.arguments:
         return False
     return (
-        _lifts(step, failed)
+        _lifts_refusal(step, failed)
         or _shares(failed, step)
-        or (not looks_up(step) and bool(_WRITING.intersection(name_words(step.tool))))
+        or (not looks_up(step) and bool(_WRITING.intersection(split_name(step.tool))))
     )
 
 
 def _stands_in(step: Step, failed: Step) -> bool:
     """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
-    if _REFUSED.search(failed.result) and _with_rights(step, failed):
+    if _REFUSED.search(failed.result) and _has_more_rights(step, failed):
         return True
     if step.tool == failed.tool:
         return False
     if not _shares(failed, step):
         return False
-    if set(name_words(step.tool)) & set(name_words(failed.tool)):
+    if set(split_name(step.tool)) & set(split_name(failed.tool)):
         return True
-    asked = next(iter(fields(failed).values()), "")
-    return len(asked) >= _LONG and asked in fields(step).values()
+    asked = next(iter(get_fields(failed).values()), "")
+    return len(asked) >= _LONG and asked in get_fields(step).values()
 
 
 def _shares(step: Step, other: Step) -> bool:
     """Whether two calls name the same thing."""
-    values = {item for item in fields(step).values() if len(item) > 2 and item not in (MASK, "true", "false", "null")}
-    return any(item in values for item in fields(other).values())
+    values = {
+        item for item in get_fields(step).values() if len(item) > 2 and item not in (MASK, "true", "false", "null")
+    }
+    return any(item in values for item in get_fields(other).values())

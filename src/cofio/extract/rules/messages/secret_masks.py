@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 
-from ...secrets.scanner import find_secret
+from ....secrets.scanner import find_secret
 
 MASK = "\ue000"
 """What stands for a secret while a text is read: unlike stars, it is no mark of stress."""
@@ -21,7 +21,7 @@ _NAMED = re.compile(  # in talk, unlike in code, a password may be as short as p
 _HINT = re.compile(r"(?i)pass|pwd|pin|senha|contrase|secret|token|key|bearer|basic|authori|://|[\w./+=-]{16}|BEGIN ")
 
 
-def without_secrets(text: str) -> str:
+def hide_secrets(text: str) -> str:
     """`text` with a mark in the place of what looks like a password, a key or a token."""
     if not _HINT.search(text):
         return text
@@ -32,7 +32,7 @@ def without_secrets(text: str) -> str:
             break
         lines = shown.split("\n")
         at = found.line - 1
-        lines[at] = _hidden(lines[at])
+        lines[at] = _hide_first(lines[at])
         # What no single word tells is a key of many lines.
         shown = "\n".join(lines if lines[at] else (*lines[:at], MASK))
     else:
@@ -40,7 +40,7 @@ def without_secrets(text: str) -> str:
     return _NAMED.sub(rf"\1{MASK}\2", shown)
 
 
-def _hidden(line: str) -> str:
+def _hide_first(line: str) -> str:
     """A line without the first word of it that tells a secret; empty when no single word does."""
     words = list(_WORD.finditer(line))
     at = bisect_left(words, True, key=lambda word: find_secret(line[: word.end()]) is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..extractor import Message
+from ...extractor import Message
 
 ASSISTANT = "the assistant"
 _GENERIC = re.compile(
@@ -15,7 +15,7 @@ _SPACE = re.compile(r"\s+")
 LONGEST_NAME = 80
 
 
-def called(message: Message) -> str:
+def get_name(message: Message) -> str:
     """The name to tell of the sender by, as it stands within a sentence."""
     name = _SPACE.sub(" ", (message.name or "").replace('"', "")).strip()
     if name:
@@ -28,17 +28,17 @@ def called(message: Message) -> str:
     return sender or "someone"
 
 
-def opening(name: str) -> str:
+def capitalize_name(name: str) -> str:
     """The name as a sentence begins with it."""
     return name[:1].upper() + name[1:] if name.startswith((ASSISTANT, "someone")) else name
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Several names as one phrase: Ana, Bo and the assistant."""
     shown = list(names) if len(names) <= 6 else [*names[:5], f"{len(names) - 5} others"]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def people(messages: Sequence[Message]) -> list[str]:
+def list_people(messages: Sequence[Message]) -> list[str]:
     """Those who spoke, in the order in which they first did."""
-    return list(dict.fromkeys(called(message) for message in messages if message.role != "tool"))
+    return list(dict.fromkeys(get_name(message) for message in messages if message.role != "tool"))

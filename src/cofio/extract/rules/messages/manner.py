@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from ..lexicon import parse_words
 from .courtesies import is_courtesy, is_pleasantry
-from .lexicon import word_set
 
 
 class Manner(Enum):
@@ -62,7 +62,7 @@ _ORDERS = re.compile(
     r"|update|upload|use|verify|wait|walk|watch|write)\b",
     re.IGNORECASE,
 )
-_FINITE = word_set(
+_FINITE = parse_words(
     "is are was were has had will would can could should isn't wasn't starts begins ends went costs takes comes "
     "came changed keeps says said shows runs failed passed got seems looks works needs"
 )
@@ -77,7 +77,7 @@ _TELLING_LEAD = re.compile(
 )
 
 
-def manner(sentence: str) -> Manner:
+def classify_manner(sentence: str) -> Manner:
     """How a sentence is meant, by its words alone."""
     bare = _OUTSIDE.sub("", sentence[:400])
     if not bare:
@@ -93,7 +93,7 @@ def manner(sentence: str) -> Manner:
     return Manner.STATEMENT
 
 
-def without_lead(sentence: str) -> str:
+def strip_lead(sentence: str) -> str:
     """A statement less the words that ask to remember it."""
     return sentence[lead.end() :] if (lead := _TELLING_LEAD.match(sentence)) else sentence
 

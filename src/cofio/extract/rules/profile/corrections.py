@@ -38,7 +38,7 @@ class Correction:
     old: str
 
 
-def correction(sentence: str) -> Correction | None:
+def find_correction(sentence: str) -> Correction | None:
     """What a sentence corrects, if that is all that it does."""
     if len(sentence) > LONGEST or "?" in sentence:
         return None
