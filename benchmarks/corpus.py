@@ -13,13 +13,14 @@ import random
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cofio import Draft, Scope
+from cofio import Draft, Engine, Scope
+from cofio.backends.upkeep_interface import Index, Tidy
 from cofio.config.settings import Settings
 from cofio.embed import open_embedder
 
@@ -27,6 +28,21 @@ CACHE = Settings().models_folder.parent / "bench"
 EMBEDDED = 20_000
 AUTHORS = ("pm", "backend-dev", "reviewer", "ops", "")
 TAGS = ("auth", "architecture", "decision", "bug", "deploy", "api", "schema", "handoff", "performance", "security")
+
+
+def settle(engine: Engine, embedder: str, vectors: Callable[[int, int], NDArray[np.float32]]) -> None:
+    """Index every record, and give each a vector: `vectors(done, count)` has the next ones."""
+    backend, done = engine._backend, 0
+    while backend.upkeep(Index(limit=20_000)).more:
+        pass
+    while True:
+        with backend.claim(embedder, 5000) as batch:
+            if batch is None:
+                break
+            batch.store(vectors(done, len(batch.texts)) if batch.texts else None)
+            done += len(batch.texts)
+    backend.upkeep(Index(limit=1, embedder=embedder))
+    backend.upkeep(Tidy())
 
 
 def paragraphs() -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cofio import Draft, Engine, Query, Scope, Settings, Where
-from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.upkeep_interface import Tidy
 
 from . import corpus
 from .peers import BruteForce, Fts5, RawDisk
@@ -64,18 +64,7 @@ def fill(folder: Path, size: int) -> Store:
     ids: list[str] = []
     for start in range(0, size, 1000):
         ids += [record.id for record in memory.write_many(records[start : start + 1000])]
-    backend = memory._backend
-    assert isinstance(backend, SqliteBackend)
-    with backend.lease():
-        while backend.index_words(20_000):
-            pass
-        done = 0
-        while (batch := backend.to_embed(EMBEDDER, 5000)) is not None:
-            backend.store_vectors(EMBEDDER, batch, vectors[done : done + len(batch.items)])
-            done += len(batch.items)
-        while backend.index_vectors(EMBEDDER):
-            pass
-    backend.tidy()
+    corpus.settle(memory, EMBEDDER, lambda done, count: vectors[done : done + count])
     return Store(folder, memory, records, ids, vectors)
 
 
@@ -93,7 +82,7 @@ def writes(store: Store, folder: Path) -> dict[str, Times]:
             many.run(partial(store.memory.write_many, batch))
             many.taken[-1] /= 100
         if number % 100 == 99:
-            store.memory._backend.tidy()
+            store.memory._backend.upkeep(Tidy())
     disk.close()
     store.memory.settle(limit=0)
     return {times.name: times for times in (raw, one, many)}

@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 
 from cofio import Draft, Engine, Scope, Settings
-from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.upkeep_interface import Tidy
 
 from .. import corpus
 from ..speed import EMBEDDER
@@ -86,17 +86,11 @@ def fill(folder: Path, held: Sequence[Chunk], *, vectors: bool = False) -> None:
                 for one in held[start : start + 1000]
             )  # fmt: skip
         engine.settle()
-        backend = engine._backend
-        assert isinstance(backend, SqliteBackend)
         if vectors:
-            rows, done = corpus.vectors(len(held)), 0
-            with backend.lease():
-                while (batch := backend.to_embed(EMBEDDER, 5000)) is not None:
-                    backend.store_vectors(EMBEDDER, batch, rows[done : done + len(batch.items)])
-                    done += len(batch.items)
-                while backend.index_vectors(EMBEDDER):
-                    pass
-        backend.tidy()
+            rows = corpus.vectors(len(held))
+            corpus.settle(engine, EMBEDDER, lambda done, count: rows[done : done + count])
+        else:
+            engine._backend.upkeep(Tidy())
 
 
 def fill_peer(peer: Product, folder: Path, held: Sequence[Chunk], scratch: Path) -> None:

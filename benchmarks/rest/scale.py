@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cofio import Engine, Kind, Query, Settings
-from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.upkeep_interface import Tidy
 from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.retrieval import EACH
 from cofio.extract.extractor import Message
@@ -28,7 +28,7 @@ from .measuring import METHODS, say
 from .servers import PLAIN, quiet, running
 
 TURNS, LENGTH, SEARCHES, WARM, TURN, LIMIT = 100_000, 20, 200, 20, 20, 10
-EMBEDDED, BATCH = 5000, 5000
+EMBEDDED = 5000
 KINDS = (Kind.EPISODE, Kind.FACT, Kind.TURN)
 ENGINE, EMBEDDING, HTTP = "engine, hybrid, the vector given", "embedding the query", "over HTTP, {}"
 
@@ -75,15 +75,13 @@ def _fill(engine: Engine, turns: int) -> None:
     talks, place = Conversations(engine), Project()
     texts = [draft.text for draft in corpus.drafts(turns)]
     begun = datetime.fromtimestamp(talk.BEGUN / 1000, UTC) - timedelta(days=turns // LENGTH // 10)
-    backend = engine._backend
-    assert isinstance(backend, SqliteBackend)
     for number, start in enumerate(range(0, turns, LENGTH)):
         name, at = talk.session(number), begun + timedelta(hours=2.4 * number)
         talks.append(place, name, [*_messages(texts[start : start + LENGTH], name, at)])
         talks.carve(place, name, whole=True)
         if number % 100 == 99:
             engine.settle(limit=0)
-            backend.tidy()
+            engine._backend.upkeep(Tidy())
     engine.settle(limit=0)
 
 
@@ -100,16 +98,7 @@ def _embed(engine: Engine) -> None:
     """Give every record a vector: one that the model made of some text, jittered. The model would take an hour."""
     real = corpus.vectors(EMBEDDED)
     draw = np.random.default_rng(3)
-    backend = engine._backend
-    assert isinstance(backend, SqliteBackend)
-    with backend.lease():
-        while backend.index_words(20_000):
-            pass
-        while (batch := backend.to_embed(EMBEDDER, BATCH)) is not None:
-            backend.store_vectors(EMBEDDER, batch, _jittered(real, len(batch.items), draw))
-        while backend.index_vectors(EMBEDDER):
-            pass
-    backend.tidy()
+    corpus.settle(engine, EMBEDDER, lambda _, count: _jittered(real, count, draw))
 
 
 def _jittered(real: NDArray[np.float32], count: int, draw: np.random.Generator) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from cofio import Draft, Engine, Record, Settings
-from cofio.backends.interface import Backend, EmbedBatch
+from cofio.backends.interface import Backend
 from cofio.config.address import StoreAddress
 from cofio.embed import Embedder
 from cofio.embed.hashed import HashedEmbedder
@@ -99,9 +99,9 @@ def remember(memory: Engine, state: str, settle: Callable[[], None]) -> Callable
 
 def _embed(backend: Backend, embedder: Embedder) -> None:
     """Make vectors and leave the word index alone, which `Engine.settle` does not."""
-    with backend.lease() as mine:
-        assert mine
-        while batch := backend.to_embed(embedder.id, 100):
-            items = tuple(item for item in batch.items if item.text)
-            vectors = embedder.embed([item.text for item in items])
-            backend.store_vectors(embedder.id, EmbedBatch(items, batch.upto, batch.embedder), vectors)
+    more = True
+    while more:
+        with backend.claim(embedder.id, 100) as batch:
+            more = batch is not None
+            if batch is not None:
+                batch.store(embedder.embed(batch.texts) if batch.texts else None)

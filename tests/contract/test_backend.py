@@ -1,4 +1,4 @@
-"""What stands behind the engine: leases, batches to embed, and work shared between processes and threads."""
+"""What stands behind the engine: claims, batches to embed, and work shared between processes and threads."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ from tests.waiting import wait_until
 
 from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
 from cofio.backends.interface import Backend
+from cofio.backends.upkeep_interface import Index
 from cofio.embed.hashed import HashedEmbedder
 
 DEMO = Scope("demo")
 
 
-def test_only_one_holds_the_lease(open_backend: Callable[[], Backend]) -> None:
+def test_what_one_has_claimed_nobody_else_gets_until_it_is_given_up(
+    memory: Engine, open_backend: Callable[[], Backend]
+) -> None:
     one, two = open_backend(), open_backend()
-    with one.lease() as mine:
-        assert mine
-        with two.lease() as theirs:
-            assert not theirs
-    with two.lease() as theirs:
-        assert theirs
+    memory.write(DEMO, text="walrus colony")
+    with one.claim("hashed-384", 10) as mine, two.claim("hashed-384", 10) as theirs:
+        assert mine is not None
+        assert (mine.texts, mine.records, theirs) == (("walrus colony",), 1, None)
+    with two.claim("hashed-384", 10) as theirs:
+        assert theirs is not None
+        theirs.store(HashedEmbedder().embed(theirs.texts))
+    with one.claim("hashed-384", 10) as mine:
+        assert mine is None
 
 
 def test_a_store_is_known_by_its_identity_and_by_how_far_it_has_come(
@@ -32,10 +38,10 @@ def test_a_store_is_known_by_its_identity_and_by_how_far_it_has_come(
     before = memory.identity()
     record = memory.write(DEMO, text="walrus colony")
     written = memory.identity()
-    assert (written.store, written.seq > before.seq) == (before.store, True)
+    assert (written.store, written.position > before.position) == (before.store, True)
     assert open_backend().identity() == written
     memory.delete(record.id)
-    assert memory.identity().seq > written.seq
+    assert memory.identity().position > written.position
     copy = memory.backup(tmp_path / "copy")
     with Engine.open(copy, settings=Settings(background=False)) as other:
         assert other.identity() == memory.identity()
@@ -45,8 +51,8 @@ def test_a_store_is_known_by_its_identity_and_by_how_far_it_has_come(
 
 def test_settling_leaves_the_work_to_whoever_is_at_it(memory: Engine, open_backend: Callable[[], Backend]) -> None:
     record = memory.write(DEMO, text="walrus colony")
-    with open_backend().lease() as mine:
-        assert mine
+    with open_backend().claim("hashed-384", 10) as batch:
+        assert batch is not None
         assert memory.settle(limit=8) == 0
         assert memory.search(Query("walrus", mode="keyword"))[0].record == record
         assert memory.stats()["waiting_for_index"] == 1
@@ -58,30 +64,29 @@ def test_words_are_indexed_a_batch_at_a_time_and_nothing_is_lost_between(memory:
     records = memory.write_many([Draft(scope=DEMO, text=f"common word{number}") for number in range(10)])
     memory.delete(records[0].id)
     memory.edit(records[1].id, text="common changed")
-    with backend.lease() as mine:
-        assert mine
-        while backend.index_words(3):
-            assert len(memory.search(Query("common", mode="keyword", limit=20))) == 9
-            assert memory.check() == []
+    more = True
+    while more:
+        more = backend.upkeep(Index(limit=3)).more
+        assert len(memory.search(Query("common", mode="keyword", limit=20))) == 9
+        assert memory.check() == []
     assert memory.stats()["waiting_for_index"] == 0
     assert len(memory.search(Query("common", mode="keyword", limit=20))) == 9
 
 
 def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(memory: Engine, backend: Backend) -> None:
     changed, deleted, kept = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(3)])
-    batch = backend.to_embed("hashed-384", 10)
-    assert batch is not None
-    vectors = HashedEmbedder().embed([item.text for item in batch.items])
-    memory.edit(changed.id, text="something else by now")
-    memory.delete(deleted.id)
-    with backend.lease():
-        backend.store_vectors("hashed-384", batch, vectors)
+    with backend.claim("hashed-384", 10) as batch:
+        assert batch is not None
+        vectors = HashedEmbedder().embed(batch.texts)
+        memory.edit(changed.id, text="something else by now")
+        memory.delete(deleted.id)
+        batch.store(vectors)
     hits = memory.search(Query("text 0", mode="semantic", floor=0.0))
     assert [hit.record.id for hit in hits] == [kept.id]
     assert hits.degraded == "1 record has no vector yet and is found by its words only"
-    again = backend.to_embed("hashed-384", 10)
-    assert again is not None
-    assert [item.text for item in again.items] == ["something else by now"]
+    with backend.claim("hashed-384", 10) as again:
+        assert again is not None
+        assert again.texts == ("something else by now",)
     assert memory.check() == []
 
 

@@ -113,34 +113,6 @@ def test_each_refuses_what_are_no_bounds(memory: Engine, wrong: dict[str, Any]) 
         memory.each(**wrong)
 
 
-def test_work_that_runs_twice_changes_what_running_once_does(memory: Engine, backend: Backend) -> None:
-    """A backend may have to give up a transaction and run its work again: the second run starts from nothing."""
-    known = memory.write(DEMO, text="known")
-    changes: list[Change] = [
-        Put(draft=Draft(scope=DEMO, text="one"), on_duplicate="return"),
-        Put(draft=Draft(scope=DEMO, kind=Kind.ITEM, key="k", data=1), how="key", if_version=0),
-        Edit(id=known.id, fields={"text": "changed"}, if_version=1),
-    ]
-    prepared = rules.prepare(changes)
-
-    class SerializationFailure(Exception):
-        """What a backend that has to run the work again would meet."""
-
-    def work(transaction: Transaction) -> list[object]:
-        return list(rules.apply(transaction, changes, prepared))
-
-    def fail(transaction: Transaction) -> None:
-        work(transaction)
-        raise SerializationFailure
-
-    with pytest.raises(SerializationFailure):
-        backend.transact(fail)
-    assert [each.text for each in memory.list(DEMO)] == ["known"]
-    assert len(backend.transact(work)) == 3
-    assert sorted(each.text for each in memory.list(DEMO)) == ["", "changed", "one"]
-    assert memory.check() == []
-
-
 def test_a_transaction_sees_what_it_has_changed_and_what_has_expired(
     memory: Engine, backend: Backend, advance: Callable[[float], None]
 ) -> None:
@@ -160,18 +132,3 @@ def test_a_transaction_sees_what_it_has_changed_and_what_has_expired(
         backend.transact(work)
     with backend.snapshot() as snapshot:
         assert snapshot.by_id(gone.id) is not None
-
-
-def test_keys_and_ids_are_ordered_by_their_bytes(memory: Engine, backend: Backend) -> None:
-    names = ["Z", "a", "a/b", "a0", "z", "\u00e4", "\u4e2d", "\U0001f600", "\ue000"]
-    memory.write_many([Draft(scope=DEMO, kind=Kind.ITEM, key=name, id=f"id-{name}", text=name) for name in names])
-    ordered = sorted(names, key=lambda name: name.encode())
-    assert memory.ids("id-", limit=100) == [f"id-{name}" for name in ordered]
-    for at, name in enumerate(ordered):
-        below = [each.key for each in memory.list(DEMO, filter=Where("key", "<", name))]
-        assert sorted(map(str, below), key=str.encode) == ordered[:at]
-
-        def find_first(transaction: Transaction, name: str = name) -> tuple[str, int] | None:
-            return transaction.first_key(DEMO, Kind.ITEM, name, "\U0010ffff")
-
-        assert backend.transact(find_first) == (name, 1)

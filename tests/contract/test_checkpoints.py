@@ -26,6 +26,7 @@ from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
 from cofio.backends.record_interface import Transaction
+from cofio.backends.upkeep_interface import Tidy
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 from cofio.config.address import StoreAddress
 from cofio.engine.opening import open_backend
@@ -597,7 +598,7 @@ def test_a_clock_that_is_set_back_brings_nothing_to_life(
     checkpoints.save(SPACE, "t", "c", {}, ttl=10)
     ticking.now += timedelta(seconds=20)
     assert state(checkpoints) is None
-    backend.tidy()
+    backend.upkeep(Tidy())
     ticking.now -= timedelta(seconds=15)
     assert state(checkpoints) is None
 

@@ -9,7 +9,7 @@ import pytest
 
 from cofio import Draft, Engine, Kind, NotFound, Query, Record, Scope, Where
 from cofio.backends.interface import Backend
-from cofio.engine.indexing import Indexing
+from cofio.backends.upkeep_interface import Tidy
 from cofio.values.query import Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
@@ -197,7 +197,7 @@ def test_a_record_does_not_expire_early_because_a_clock_once_jumped_ahead(
     advance(ahead)
     memory.write(DEMO, text="written while the clock was wrong")
     memory.checkpoints.save("library", "u", "c", {}, ttl=60)
-    backend.tidy()
+    backend.upkeep(Tidy())
     memory.settle()
     assert memory.get(DEMO, "short") is None
     advance(-ahead)
@@ -226,72 +226,15 @@ def test_a_wrong_time_that_was_kept_does_not_count_when_the_clock_comes_near_it(
     elif correct == "a checkpoint":
         memory.checkpoints.save("library", "t", "c", {}, ttl=DAY)
     else:
-        backend.tidy()
+        backend.upkeep(Tidy())
     advance(3500)
     record = memory.write(DEMO, text="written later")
     assert record.updated_at == clock()
     assert memory.stats()["updated"] == clock().isoformat()
 
 
-def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
-    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    passed = 0.0
-    monkeypatch.setattr("cofio.engine.indexing.read_steady_clock", lambda: passed)
-    record = memory.write(DEMO, text="mortal", ttl=60)
-    work = Indexing(backend, lambda: None)
-    passed = 7200
-    advance(7200)
-    work._purge()
-    advance(-7200)
-    work._purge()
-    advance(7200)
-    monkeypatch.setattr("cofio.engine.indexing.PURGE_AFTER", 0.0)  # the hour is over
-    work._purge()
-    advance(-7200)
-    assert memory.read(record.id) == record
-    advance(60)
-    work._purge()
-    assert backend.purge(clock()) == 0
-
-
-def test_what_expires_only_by_a_clock_that_was_set_ahead_meanwhile_is_not_purged(
-    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    passed = 0.0
-    monkeypatch.setattr("cofio.engine.indexing.read_steady_clock", lambda: passed)
-    monkeypatch.setattr("cofio.engine.indexing.PURGE_AFTER", 0.0)
-    record = memory.write(DEMO, text="mortal", ttl=18_000)
-    work = Indexing(backend, lambda: None)
-    advance(72_000)
-    passed = 7200
-    work._purge()
-    advance(-64_800)
-    assert memory.read(record.id) == record
-    passed = 18_001
-    advance(10_801)
-    work._purge()
-    work._purge()  # the first look of those that count
-    assert backend.purge(clock()) == 0
-
-
-def test_a_purge_of_what_expired_long_ago_does_not_take_the_time_back(
-    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime], backend: Backend
-) -> None:
-    memory.write(DEMO, text="mortal", ttl=60)
-    advance(60)
-    then = clock()
-    advance(3600)
-    memory.write(DEMO, text="lasting")
-    assert backend.purge(then) == 1
-    assert memory.stats()["updated"] == clock().isoformat()
-
-
 def test_a_purge_removes_what_has_expired_and_leaves_a_sound_store(
     memory: Engine,
-    backend: Backend,
     remember: Callable[..., list[Record]],
     advance: Callable[[float], None],
     clock: Callable[[], datetime],
@@ -302,10 +245,10 @@ def test_a_purge_removes_what_has_expired_and_leaves_a_sound_store(
         Draft(scope=DEMO, text="lasting"),
         Draft(scope=DEMO, text="mortal two", expires_at=soon),
     )
-    assert backend.purge(clock()) == 0
+    assert memory.purge() == 0
     advance(60)
-    assert backend.purge(clock()) == 2
-    assert backend.purge(clock()) == 0
+    assert memory.purge() == 2
+    assert memory.purge() == 0
     assert memory.check() == []
     assert memory.stats()["records"] == 1
     later = [memory.write(DEMO, text="after the purge"), memory.put(DEMO, "k", data=1)]

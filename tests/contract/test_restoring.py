@@ -129,12 +129,11 @@ def test_a_record_that_is_older_here_changes_its_vector_with_its_text(memory: En
 
 def test_what_another_process_embeds_meanwhile_is_embedded_once(memory: Engine, backend: Backend) -> None:
     memory.restore([draft("1", "walrus colony"), draft("2", "owl tower")])
-    batch = backend.to_embed("hashed-384", 10)
-    assert batch is not None
-    memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")})
-    memory.edit("1", text="giraffe savanna")
-    with backend.lease():
-        backend.store_vectors("hashed-384", batch, HashedEmbedder().embed([item.text for item in batch.items]))
+    with backend.claim("hashed-384", 10) as batch:
+        assert batch is not None
+        memory.restore([draft("1", "walrus colony")], vectors={"1": vector("walrus colony")})
+        memory.edit("1", text="giraffe savanna")
+        batch.store(HashedEmbedder().embed(batch.texts))
     assert found(memory, "walrus colony") == []
     assert found(memory, "owl tower") == ["2"]
     assert memory.settle() == 1

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.embed.hashed import HashedEmbedder
-from cofio.engine import indexing
+from cofio.engine import background
 
 DEMO, OTHER = Scope("demo"), Scope("other")
 QUIET = Settings(background=False, embedder="none")
@@ -82,7 +82,7 @@ def test_an_engine_that_is_dropped_takes_its_thread_along(tmp_path: Path) -> Non
 def test_background_work_survives_an_embedder_that_raises_and_tells_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "PAUSE", 0.01)
+    monkeypatch.setattr(background, "PAUSE", 0.01)
     embedder = Wide(64)
     embedder.fails = True
     with Engine.open(tmp_path, settings=BUSY, embedder=embedder) as memory:
@@ -98,7 +98,7 @@ def test_background_work_survives_an_embedder_that_raises_and_tells_of_it(
 def test_closing_does_not_wait_for_an_endpoint_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "PAUSE", 0.01)
+    monkeypatch.setattr(background, "PAUSE", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings = Settings(embedder="remote", embed_url=url, embed_model="m")
@@ -174,8 +174,8 @@ import os, sys
 from pathlib import Path
 from cofio.backends.sqlite import SqliteBackend
 one = SqliteBackend(Path({str(tmp_path)!r}))
-with one.lease() as mine:
-    assert mine
+with one.derived.lock.try_acquire() as locked:
+    assert locked
     read, write = os.pipe()
     alive, living = os.pipe()
     child = os.fork()
@@ -185,7 +185,7 @@ with one.lease() as mine:
         os.read(read, 1)  # lives on until its parent has seen what it had to
         os._exit(0)
     os.read(alive, 1)
-with SqliteBackend(Path({str(tmp_path)!r})).lease() as free:
+with SqliteBackend(Path({str(tmp_path)!r})).derived.lock.try_acquire() as free:
     print(free)
 os.close(write)
 os.waitpid(child, 0)

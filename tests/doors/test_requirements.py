@@ -1,9 +1,10 @@
-"""Every requirement of a door is shown by a test of it, and every mark names one that there is."""
+"""Every requirement of a door is shown by a test of it, and every test of a door shows a requirement."""
 
 from __future__ import annotations
 
 import ast
 import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,24 @@ def required(door: Path) -> set[str]:
     return set(runpy.run_path(str(door / "requirements.py"))["REQUIREMENTS"])
 
 
+def find_tests(door: Path) -> Iterator[tuple[str, set[str]]]:
+    """The tests of a door, each with the requirements that it is marked with, itself or one of its cases."""
+    for file in sorted(door.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                yield f"{file.name}::{node.name}", {mark for each in node.decorator_list for mark in named(each)}
+
+
+def named(decorator: ast.expr) -> Iterator[str]:
+    """The requirements that a decorator names."""
+    for node in ast.walk(decorator):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
+            yield from (str(each.value) for each in node.args if isinstance(each, ast.Constant))
+
+
 def marks(door: Path) -> set[str]:
     """The requirements that the tests of a door are marked with."""
-    found: set[str] = set()
-    for file in door.rglob("test_*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
-                found |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
-    return found
+    return {mark for _, marked in find_tests(door) for mark in marked}
 
 
 def test_there_are_doors_with_requirements() -> None:
@@ -39,3 +50,8 @@ def test_every_requirement_has_a_test(door: Path) -> None:
 @doors
 def test_every_mark_names_a_requirement(door: Path) -> None:
     assert sorted(marks(door) - required(door)) == []
+
+
+@doors
+def test_every_test_shows_a_requirement(door: Path) -> None:
+    assert [name for name, marked in find_tests(door) if not marked] == []

@@ -204,6 +204,7 @@ def scrub(say: Say, store: str) -> None:
     choose = random.Random()
     hurry(choose)
     with Engine.open(store, settings=Settings(embedder="hashed", background=False)) as engine:
+        derived = engine._backend.derived  # type: ignore[attr-defined]
         ids = [record.id for record in engine.list(limit=1000)]
         while True:
             say(will={})
@@ -211,10 +212,10 @@ def scrub(say: Say, store: str) -> None:
                 engine.edit(each, importance=choose.choice(["low", "medium", "high"]))
             engine.settle()
             for _ in range(5):
-                with engine._backend.lease() as mine:
-                    if mine:
-                        engine._backend.scrub(20)
-            engine._backend.compact(2**24)
+                with derived.lock.try_acquire() as locked:
+                    if locked:
+                        derived.erasure.erase_piece(20)
+            derived.erasure.compact(2**24)
             say(did=True)
 
 
@@ -321,20 +322,21 @@ def hold_lease(say: Say, store: str) -> None:
     from cofio.backends.sqlite import SqliteBackend
 
     backend = SqliteBackend(Path(store))
-    with backend.lease() as mine:
-        assert mine
+    with backend.derived.lock.try_acquire() as locked:
+        assert locked
         say(did=True)
         signal.pause()
 
 
 def hurry(choose: random.Random) -> None:
     """Make the background work, and with it every kind of commit, merge and sweep, happen all the time."""
-    import cofio.engine.indexing
-    from cofio.backends.sqlite import database, vector_codes
+    import cofio.engine.background
+    from cofio.backends.sqlite import database, erasure, vector_codes
 
-    cofio.engine.indexing.PAUSE = 0.001
-    cofio.engine.indexing.WORDS_BATCH = choose.choice((5, 50, 500))
-    cofio.engine.indexing.EMBED_BATCH = choose.choice((4, 64))
+    cofio.engine.background.PAUSE = 0.001
+    cofio.engine.background.WORDS_BATCH = choose.choice((5, 50, 500))
+    cofio.engine.background.EMBED_BATCH = choose.choice((4, 64))
+    erasure.PIECE = cofio.engine.background.WORDS_BATCH
     database.CHECKPOINT_PAGES = 60
     vector_codes.TAIL = 8
     vector_codes.CHUNK = 16

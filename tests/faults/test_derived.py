@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import cofio.engine.indexing
+import cofio.engine.background
 from cofio import Engine, Query, Scope, Settings
 from cofio.backends.sqlite import checksums, vector_codes
-from cofio.backends.sqlite.checksums import MOST_KNOWN, Soundness
+from cofio.backends.sqlite.checksums import MOST_CACHED, Soundness
 from cofio.embed.hashed import HashedEmbedder
 
 from .children import WORDS, Nursery
@@ -87,8 +87,8 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original") / "store"
     with pytest.MonkeyPatch.context() as patch, open_store(folder) as engine:
         patch.setattr(vector_codes, "TAIL", 10)
-        patch.setattr(cofio.engine.indexing, "EMBED_BATCH", 100)
-        patch.setattr(checksums, "WORTH_KEEPING", 1)
+        patch.setattr(cofio.engine.background, "EMBED_BATCH", 100)
+        patch.setattr(checksums, "WORTH_STORING", 1)
         for some in (NUMBERS[:64], NUMBERS[64:76], NUMBERS[76:]):
             write(engine, some)
             engine.settle()
@@ -363,15 +363,15 @@ def test_a_commit_of_the_index_that_was_killed_does_not_block_the_next(
 def test_a_garbled_note_of_what_is_sound_is_no_error(tmp_path: Path, garbled: str) -> None:
     record = tmp_path / "sound.json"
     record.write_text(garbled)
-    assert Soundness(record)._read() == {}
+    assert Soundness(record)._load() == {}
 
 
 def test_what_is_known_of_files_that_came_and_went_is_forgotten(tmp_path: Path) -> None:
     sound = Soundness(tmp_path / "sound.json")
-    for number in range(3 * MOST_KNOWN):
+    for number in range(3 * MOST_CACHED):
         file = tmp_path / f"{number}.term"
         file.write_bytes(b"x")
         assert sound.holds([file], lambda _: True)
         file.unlink()
-    assert sound._known is not None
-    assert len(sound._known) <= MOST_KNOWN
+    assert sound._cached is not None
+    assert len(sound._cached) <= MOST_CACHED

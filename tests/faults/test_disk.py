@@ -16,6 +16,7 @@ import pytest
 
 from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend, database
+from cofio.backends.upkeep_interface import Tidy
 
 from .children import Nursery
 from .disk import Call, Disk, Fault, failing_calls
@@ -76,7 +77,7 @@ class Store:
             with allowing_unavailable():
                 self._engine.settle()
             with allowing_unavailable():
-                self._engine._backend.tidy()  # as the background work does between its pieces
+                self._engine._backend.upkeep(Tidy())  # as the background work does between its pieces
         self.write(2)
         self.close()
 

@@ -219,11 +219,11 @@ def test_a_segment_is_written_anew_piece_by_piece_while_everything_is_found(tmp_
         engine.delete(doomed.id)
         engine.delete(others.pop(7))
         engine.settle()
-        backend, left, pieces = engine._backend, 1, 0
+        derived, left, pieces = engine._backend.derived, 1, 0  # type: ignore[attr-defined]
         while left:
-            with backend.lease() as mine:
-                assert mine
-                left = backend.scrub(100)
+            with derived.lock.try_acquire() as locked:
+                assert locked
+                left = derived.erasure.erase_piece(100)
             pieces += 1
             assert pieces < 50
             edited = min(pieces, 6)
@@ -301,7 +301,7 @@ def test_a_database_that_is_written_anew_has_no_deleted_words_in_its_gaps(tmp_pa
             living[number] = word
 
     backend._database.write(change)
-    assert backend.compact()
+    assert backend.derived.erasure.compact()
     held = set(re.findall(r"word\d{6}q", (tmp_path / "store" / "memory.db").read_bytes().decode("latin-1")))
     assert held == set(living.values())
     backend.close()
@@ -315,7 +315,7 @@ def test_emptying_the_log_waits_for_nobody_and_is_done_when_it_can_be(tmp_path: 
         connection.execute("UPDATE state SET fault = fault || 'x'")
 
     database.write(write)
-    with database.reading():
+    with database.snapshot():
         database.write(write)
         assert not database.truncate_log()
         database.write(write)
@@ -329,5 +329,5 @@ def test_emptying_the_log_waits_for_nobody_and_is_done_when_it_can_be(tmp_path: 
 @pytest.mark.parametrize("size", [0, 2**40])
 def test_only_a_small_database_is_written_anew_in_passing(tmp_path: Path, size: int) -> None:
     backend = SqliteBackend(tmp_path / "store")
-    assert backend.compact(size) == (size > 0)
+    assert backend.derived.erasure.compact(size) == (size > 0)
     backend.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -13,6 +14,7 @@ from tests.waiting import join, wait_until
 
 from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
+from cofio.backends.upkeep_interface import Index, Purge, ReportFault, Tidy
 from cofio.embed.hashed import HashedEmbedder
 
 QUIET = Settings(background=False, embedder="hashed", sync="normal")
@@ -202,24 +204,21 @@ def test_background_work_makes_nothing_where_the_store_was(place: Place, how: st
     with Engine(backend, settings=QUIET, embedder=embedder) as engine:
         for number in range(3):
             engine.write(HERE, text=f"walrus {number}")
-        with backend.lease() as mine:
-            assert mine
-            batch = backend.to_embed(embedder.id, 10)
+        with backend.claim(embedder.id, 10) as batch:
             assert batch is not None
             there = place.lose(how)
             works: list[Callable[[], object]] = [
-                lambda: backend.index_words(100),
-                lambda: backend.store_vectors(embedder.id, batch, embedder.embed([item.text for item in batch.items])),
-                lambda: backend.index_vectors(embedder.id),
+                lambda: backend.derived.index_words(100),
+                lambda: batch.store(embedder.embed(batch.texts)),
+                lambda: backend.derived.index_vectors(embedder.id),
                 lambda: backend.rebuild(None),
-                lambda: backend.tidy(),
-                lambda: backend.note_fault("a fault"),
+                *(partial(backend.upkeep, task) for task in (Index(limit=10), Tidy(), Purge(), ReportFault("a fault"))),
             ]
             for work in works:
                 with pytest.raises(Unavailable, match=SAID):
                     work()
                 assert place.files() == there
-        with pytest.raises(Unavailable, match=SAID), backend.lease():
+        with pytest.raises(Unavailable, match=SAID), backend.claim(embedder.id, 10):
             pass
         assert place.files() == there
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 from tests.waiting import wait_until
 
-import cofio.engine.indexing
+import cofio.engine.background
 from cofio import Draft, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend, checks, spool
 
@@ -108,8 +108,8 @@ def test_background_work_notes_and_logs_a_log_that_is_kept(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(checks, "LARGE_LOG", 2**20)
-    monkeypatch.setattr(cofio.engine.indexing, "PAUSE", 0.01)
-    monkeypatch.setattr(cofio.engine.indexing, "LOOK", 0.01)
+    monkeypatch.setattr(cofio.engine.background, "PAUSE", 0.01)
+    monkeypatch.setattr(cofio.engine.background, "ROUND", 0.01)
     change_all(engine)
     with Engine.open(tmp_path / "store", settings=Settings(embedder="none", sync="normal")) as working:
 

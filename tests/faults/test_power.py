@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends.sqlite import SqliteBackend, database, upkeep, vector_codes
+from cofio.backends.upkeep_interface import Tidy
 
 from .power import Event, Recorder, image
 from .scale import scaled
@@ -76,7 +77,7 @@ def record(folder: Path, sync: str) -> Recording:
                 for name in ("index", "vectors"):
                     shutil.copytree(folder / "store" / name, made.derived[-1] / name)
             if number % 4 == 3:
-                engine._backend.tidy()
+                engine._backend.upkeep(Tidy())
     return made
 
 

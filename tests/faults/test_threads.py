@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import cofio.engine.indexing
+import cofio.engine.background
 from cofio import Conflict, Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import vector_codes
 
@@ -25,7 +25,7 @@ HERE = Scope("here")
 @pytest.fixture(autouse=True)
 def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The background work is always at it."""
-    monkeypatch.setattr(cofio.engine.indexing, "PAUSE", 0.001)
+    monkeypatch.setattr(cofio.engine.background, "PAUSE", 0.001)
     monkeypatch.setattr(vector_codes, "TAIL", 8)
 
 

@@ -476,4 +476,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "http.secrets": ("issue 7", "a password in the address is sent, and shown nowhere"),
     "postgresql.secrets": ("issue 7", "a connection string that is none is refused and not shown"),
     "registry.lenient": ("seed", "memory ignores hint and keywords, and a factory may return anything"),
+    "delta.refused": ("ours", "what cannot be stored is refused by its name, and nothing is stored"),
+    "delta.whole": ("ours", "whatever breaks off or happens at once, each state stays whole"),
+    "servers": ("ours", "tests of servers are skipped where there is none, and fail where one was promised"),
 }

@@ -71,14 +71,14 @@ class Store:
     def look(self, at: int) -> Iterator[Look]:
         """A look at the store by one of the backends."""
         backend = self.backends[at]
-        with backend._database.borrowed() as connection:
-            yield Look(connection, backend._indexes.open_snapshot(connection), backend.vectors)
+        with backend._database.borrow() as connection:
+            yield Look(connection, backend._indexes.open_snapshot(connection), backend.derived.open_vectors)
 
     def index(self, limit: int) -> int:
         """Take some changes into the word index."""
-        with self.backends[0].lease() as mine:
-            assert mine
-            return self.backends[0].index_words(limit)
+        with self.backends[0].derived.lock.try_acquire() as locked:
+            assert locked
+            return self.backends[0].derived.index_words(limit)
 
     def close(self) -> None:
         """Close both."""

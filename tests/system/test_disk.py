@@ -14,7 +14,7 @@ from typing import Any, cast
 import apsw
 import pytest
 
-from cofio.backends.sqlite.copy_target import Copy
+from cofio.backends.sqlite.copy_target import CopyTarget
 from cofio.backends.sqlite.database import Database
 from cofio.backends.sqlite.database_files import make_immutable_uri
 from cofio.system import disk
@@ -61,7 +61,7 @@ def test_a_commit_on_macos_is_on_the_disk(
     monkeypatch.setattr(sys, "platform", platform)
     database = Database(tmp_path / "memory.db", sync=sync)
     try:
-        with database.borrowed() as connection:
+        with database.borrow() as connection:
             assert connection.pragma("fullfsync") == full
             assert connection.pragma("checkpoint_fullfsync") == full
     finally:
@@ -155,8 +155,8 @@ def test_a_copy_that_fails_leaves_nothing_and_takes_nothing_from_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
 ) -> None:
     unlink = os.unlink
-    copy = Copy(tmp_path / "copy")
-    lease = copy._lease
+    copy = CopyTarget(tmp_path / "copy")
+    lease = copy._lock_handle
 
     def unlink_unless_open(path: Path, **named: Any) -> None:
         if platform == "win32" and os.path.basename(path) == "lease" and not closed:

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
-from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, migrate, migrations
+from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, load_migrations, migrate
 from cofio.embed.hashed import HashedEmbedder
 from cofio.values.changes import Put
 
@@ -49,7 +49,7 @@ def old_store(tmp_path: Path) -> Path:
 
 
 def test_steps_are_numbered_from_one_without_gaps() -> None:
-    assert [number for number, _ in migrations()] == list(range(1, len(migrations()) + 1))
+    assert [number for number, _ in load_migrations()] == list(range(1, len(load_migrations()) + 1))
 
 
 def test_steps_are_made_in_order_and_each_once(database: apsw.Connection, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_database_newer_than_the_program_is_refused_untouched(tmp_path: Path) 
     with opened(tmp_path / "store") as memory:
         memory.write(Scope("demo"), text="from the future")
     file = tmp_path / "store" / "memory.db"
-    newest = migrations()[-1][0]
+    newest = load_migrations()[-1][0]
     connection = apsw.Connection(str(file))
     connection.pragma("user_version", newest + 1)
     connection.close()
@@ -128,7 +128,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 def test_the_first_step_still_makes_what_it_once_made(
     database: apsw.Connection, old_store: Path, tmp_path: Path
 ) -> None:
-    migrate(database, tmp_path, migrations()[:1])
+    migrate(database, tmp_path, load_migrations()[:1])
     question = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
     old = apsw.Connection(str(old_store / "memory.db"))
     assert database.execute(question).fetchall() == old.execute(question).fetchall()
@@ -239,7 +239,7 @@ def open_as_older(store: Path) -> None:
     """Open a store as a program does that knows no kinds but those of schema 3."""
     connection = apsw.Connection(str(store / "memory.db"))
     try:
-        migrate(connection, store / "memory.db", migrations()[:3])
+        migrate(connection, store / "memory.db", load_migrations()[:3])
     finally:
         connection.close()
 

@@ -8,40 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
+from ..values.progress import Progress
 from ..values.query import Bounds
 from ..values.records import Record
 from .record_interface import Snapshot, Transaction
 from .search_interface import Searcher
-
-if TYPE_CHECKING:
-    from ..values.changes import Vector
+from .upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 
 T = TypeVar("T")
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called with what is being done, how many are done, and how many there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToEmbed:
-    """A record that needs a vector: its number, the state of its text, and the text."""
-
-    no: int
-    text_seq: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedBatch:
-    """Records that need a vector; every earlier change than `upto` that is not among them has one."""
-
-    items: tuple[ToEmbed, ...]
-    upto: int
-    embedder: int
-    """The backend's number for the embedder, 0 for a new one: it changes when its vectors are thrown away."""
 
 
 class Identity(NamedTuple):
@@ -49,8 +25,8 @@ class Identity(NamedTuple):
 
     store: str
     """Tells it from all others; a copy has the same."""
-    seq: int
-    """The number of its newest change: a later one has a higher one."""
+    position: int
+    """How far the store has come: a later state of it has a higher one, and nothing else follows from it."""
 
 
 class Backend(Protocol):
@@ -60,11 +36,8 @@ class Backend(Protocol):
     def read_only(self) -> bool:
         """Whether it can be read and not be changed: then each change raises Unavailable, and no work is done on it."""
 
-    def now(self) -> datetime:
-        """The time by the store's clock."""
-
     def verify(self) -> None:
-        """See that what is written here is what whoever opens the store next will read.
+        """Verify that this is still the store that the next process to open it will find.
 
         Raises:
             Unavailable: the store was deleted, moved or replaced while it was open.
@@ -74,7 +47,7 @@ class Backend(Protocol):
         """Which store this is, and how far it has come."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """A consistent look at records and checkpoints, with every write acknowledged before it, by any process."""
+        """Open a snapshot of records and checkpoints, with every write acknowledged before it, by any process."""
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, run in a transaction: all that it changes, durably, or nothing if it raises.
@@ -92,65 +65,28 @@ class Backend(Protocol):
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first, without holding them all in memory."""
 
-    def lease(self) -> AbstractContextManager[bool]:
-        """Try to become the one process that does derived work; False when another is."""
+    def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
+        """Have up to `limit` records that need a vector of an embedder to oneself, for the block.
 
-    def index_words(self, limit: int) -> int:
-        """Take up to `limit` changed records into the word index; how many were taken. Needs the lease."""
-
-    def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
-        """The next records that need a vector; None when all have one."""
-
-    def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
-        """Keep the vectors of a batch, but for records whose text changed meanwhile. Needs the lease."""
-
-    def index_vectors(self, embedder: str) -> int:
-        """Bring the vector codes up to date when enough has gathered; how many were coded. Needs the lease."""
-
-    def purge(self, before: datetime) -> int:
-        """Remove the records that expired before then; how many. Needs the lease."""
-
-    def waiting(self, embedder: str) -> int:
-        """How many records have no vector of their present text."""
-
-    def tidy(self) -> None:
-        """Small housekeeping between pieces of work: the log, and that what has expired stays so."""
-
-    def scrub(self, limit: int) -> int:
-        """Write anew a piece of the derived files that still hold what was deleted, about so many records of them.
-
-        How many records such files hold yet, or some other number that is not 0 while there is more to do. Needs the
-        lease, and that the changes have been taken into the word index.
+        None when none needs one, or when other processes are at those that do.
         """
 
-    def remains(self) -> dict[str, int]:
-        """How much there is of each kind of derived file that still holds what was deleted."""
+    def upkeep(self, task: Task) -> Upkeep:
+        """Do a piece of the background work; what was done, and what is left.
 
-    def removals(self) -> int:
-        """A number that rises whenever this process sees that something was deleted or replaced."""
-
-    def compact(self, largest: int | None = None) -> bool:
-        """Write the database anew, so that no gap of it holds what was deleted, unless it is larger than so many bytes;
-        whether it was. Writers wait meanwhile.
+        Raises:
+            Unavailable: the disk is full or failing, or the store is gone.
         """
 
-    def note_fault(self, fault: str) -> None:
-        """Keep why background work failed for `check` and `stats` to tell, or nothing when it did not."""
+    def rebuild(self, embedder: str | None, progress: Progress | None = None, *, vectors: bool = False) -> None:
+        """Rebuild everything derived, without what has expired and the vectors of any other embedder than this.
 
-    def rebuild(self, embedder: str | None, progress: Progress | None = None) -> None:
-        """Make everything derived anew. What has expired goes, as do the vectors of any other embedder than this."""
+        With `vectors`, drop those of this one too, so that all records are embedded again.
+        """
 
-    def forget_vectors(self) -> None:
-        """Drop every vector, so that all records are embedded again."""
-
-    def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
-        """What is wrong with the store and the work for this embedder, in sentences; empty when nothing is."""
-
-    def backup(self, target: str, progress: Progress | None = None) -> None:
-        """Copy the store into a new folder while others go on writing."""
-
-    def stats(self) -> dict[str, int | str]:
-        """Numbers about the store for people: records, sizes, versions."""
+    @property
+    def maintenance(self) -> Maintenance:
+        """What people do with the store as a whole."""
 
     def close(self) -> None:
-        """Let go of files and connections. Safe to call twice."""
+        """Close files and connections. Safe to call twice."""

@@ -65,10 +65,10 @@ class Surroundings:
 
 
 class Searcher(Protocol):
-    """A search within one Bounds, on one snapshot of the store, which the first call takes.
+    """A search within one Bounds: no call returns anything that is outside of them.
 
-    The snapshot includes every write that was acknowledged before, by any process. No call returns anything that is
-    outside the bounds.
+    `candidates` and `nearest` take a snapshot of the store, which includes every write that was acknowledged before, by
+    any process; `around` and `records` answer from that snapshot.
     """
 
     def candidates(
@@ -83,10 +83,11 @@ class Searcher(Protocol):
             Invalid: the vector has another size than the embedder's vectors in this store.
         """
 
-    def around(
-        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
-    ) -> Surroundings:
-        """Return the records up to `reach` positions from these under the same parent, but for known candidates."""
+    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
+        """Return the records up to `reach` positions from these candidates under the same parent, but for candidates.
+
+        Their cosines are with the vector that the candidates were found by.
+        """
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, by the cosine of the nearest of each.

@@ -333,9 +333,9 @@ class Checkpoints:
 
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
-        at = _micros(self._backend.now()) - age // _MICROSECOND
-        with self._snapshot() as rows:
-            old = [row for row in rows.list_rows(space) if row.created_at < at]
+        with self._backend.snapshot() as snapshot:
+            at = _micros(snapshot.now) - age // _MICROSECOND
+            old = [row for row in snapshot.checkpoints.list_rows(space) if row.created_at < at]
         return self.remove(space, [(row.thread, row.ns, row.id) for row in old]) if old else 0
 
     def purge(self, before: datetime) -> int:

@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
-from ..backends.interface import Backend, Identity, Progress
+from ..backends.interface import Backend, Identity
+from ..backends.upkeep_interface import Purge
 from ..checkpoints.checkpoints import Checkpoints
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
@@ -32,6 +33,7 @@ from ..values.changes import (
     normalize_ttl,
 )
 from ..values.errors import Invalid, LimitExceeded, Unavailable
+from ..values.progress import Progress
 from ..values.query import Bounds, Filter, Hit, Page, Query, Signal, Why, Window
 from ..values.records import (
     MAX_KEY,
@@ -48,9 +50,10 @@ from ..values.records import (
     member,
     normalize_tags,
 )
+from ..values.stats import Stats
 from . import search as searching
+from .background import BackgroundWork
 from .embedding import EngineEmbedder
-from .indexing import Indexing
 from .opening import open_backend, resolve_store
 from .reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
@@ -86,11 +89,11 @@ class Engine(RecordReader):
         super().__init__(backend)
         self._embedding = EngineEmbedder(self.settings, embedder)
         self.checkpoints = Checkpoints(backend)
-        self._indexing = Indexing(backend, self._embedding.open, self.checkpoints.purge)
+        self._background = BackgroundWork(backend, self._embedding.open, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
-        self._release = weakref.finalize(self, _release, self._indexing, backend)
+        self._release = weakref.finalize(self, _release, self._background, backend)
         if self.settings.background and not self.read_only:
-            self._indexing.start()
+            self._background.start()
 
     @classmethod
     def open(
@@ -383,8 +386,8 @@ class Engine(RecordReader):
 
     def purge(self) -> int:
         """Remove now what has expired, which nobody sees any more anyway; how many records and checkpoints."""
-        now = self._backend.now()
-        return self._backend.purge(now) + self.checkpoints.purge(now)
+        purged = self._backend.upkeep(Purge())
+        return purged.done + (self.checkpoints.purge(purged.expired_before) if purged.expired_before else 0)
 
     def embedder(self) -> Embedder | None:
         """What makes vectors here; None when the store has none or it is not installed."""
@@ -397,7 +400,7 @@ class Engine(RecordReader):
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
-        return 0 if self.read_only else self._indexing.settle(progress, limit)
+        return 0 if self.read_only else self._background.settle(progress, limit)
 
     def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
         """Make the word index and the vector codes anew; with `vectors`, embed every record again too.
@@ -405,12 +408,10 @@ class Engine(RecordReader):
         Raises:
             Unavailable: `vectors` are asked for, and there is nothing here to make them with.
         """
-        if vectors:
-            if self.embedder() is None:
-                raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
-            self._backend.forget_vectors()
+        if vectors and self.embedder() is None:
+            raise Unavailable("nothing here makes vectors: run `cofio model install`, or choose an embedder")
         embedder = self.embedder()
-        self._backend.rebuild(embedder.id if embedder else None, progress)
+        self._backend.rebuild(embedder.id if embedder else None, progress, vectors=vectors)
         self.settle(progress)
         self.scrub()
 
@@ -420,16 +421,16 @@ class Engine(RecordReader):
         The background work does so by itself, but slowly where there is much to write anew. With `seconds`, it ends
         after about so long, and a large database is not written anew; without, other writers wait while that is done.
         """
-        return not self.remains() if self.read_only else self._indexing.scrub(seconds)
+        return not self.remains() if self.read_only else self._background.erase(seconds)
 
     def remains(self) -> Mapping[str, int]:
         """How much there is of the derived files that still hold what was deleted; empty when none does."""
-        return {kind: count for kind, count in self._backend.remains().items() if count}
+        return {kind: count for kind, count in self._backend.maintenance.count_remains().items() if count}
 
     def check(self, progress: Progress | None = None) -> Faults:
         """What is wrong with the store, in sentences; empty when nothing is."""
         embedder = self.embedder()
-        return self._backend.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
+        return self._backend.maintenance.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
 
     def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
         """Copy the store into a new folder while others go on writing.
@@ -439,7 +440,7 @@ class Engine(RecordReader):
         """
         if not isinstance(target, str | os.PathLike):
             raise Invalid("target", f"expected a folder, got {type(target).__name__}")
-        self._backend.backup(os.fspath(target), progress)
+        self._backend.maintenance.backup(os.fspath(target), progress)
         return Path(target)
 
     def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
@@ -462,20 +463,19 @@ class Engine(RecordReader):
             puts = [replace(put, vector=computed.get(cast(str, put.draft.id))) for put in puts]
         return sum(not record.existed for record in self._records(puts))
 
-    def stats(self) -> Mapping[str, int | str]:
+    def stats(self) -> Stats:
         """Numbers about the store for people."""
-        numbers = self._backend.stats()
         embedder = self.embedder()
-        numbers["embedder"] = embedder.id if embedder else self.settings.embedder
-        numbers["meaning"] = "on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}"
-        awaited = self._embedding.id
-        numbers["waiting_for_vectors"] = self._backend.waiting(awaited) if awaited else 0
-        return numbers
+        return replace(
+            self._backend.maintenance.stats(self._embedding.id),
+            embedder=embedder.id if embedder else self.settings.embedder,
+            meaning="on" if embedder else f"off: {self._embedding.missing or 'this store has no embedder'}",
+        )
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
         prepared = rules.prepare(changes)
         answers = self._backend.transact(lambda transaction: rules.apply(transaction, changes, prepared))
-        self._indexing.notice()
+        self._background.notice()
         return answers
 
     def _records(self, changes: Sequence[Change]) -> Records:
@@ -486,8 +486,8 @@ class Engine(RecordReader):
             return (find_related if related else searching.find_duplicates)(searcher, draft)
 
 
-def _release(indexing: Indexing, backend: Backend) -> None:
-    indexing.stop()
+def _release(background: BackgroundWork, backend: Backend) -> None:
+    background.stop()
     backend.close()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -80,26 +80,30 @@ class Position(NamedTuple):
 
 def sum_windows(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
     """Return the sum of the scores in the window around each turn, itself included."""
-    at = _index_turns(positions)
+    turns = _index_turns(positions)
+    steps = [step for step in range(-REACH, REACH + 1) if step]
     result: dict[int, float] = {}
-    for row, position in positions.items():
+    for row, (session, number, _, _) in positions.items():
         total = scores.get(row, 0.0)
-        if position.session is not None and position.number is not None:
-            for step in _steps(REACH):
-                near = at.get((position.session, position.number + step))
-                total += scores.get(near, 0.0) if near is not None else 0.0
+        if session is not None and number is not None:
+            beside = turns[session]
+            for step in steps:
+                near = beside.get(number + step)
+                if near is not None:
+                    total += scores.get(near, 0.0)
         result[row] = total
     return result
 
 
 def weigh_neighbours(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
     """Return what each candidate gains from the turns beside it."""
-    at = _index_turns(positions)
+    turns = _index_turns(positions)
     gains: dict[int, float] = {}
-    for row, position in positions.items():
-        if position.session is None or position.number is None:
+    for row, (session, number, _, _) in positions.items():
+        if session is None or number is None:
             continue
-        near = [at.get((position.session, position.number + step)) for step in _steps(1)]
+        beside = turns[session]
+        near = (beside.get(number - 1), beside.get(number + 1))
         gain = SMOOTHING * sum(scores.get(other, 0.0) for other in near if other is not None)
         if gain:
             gains[row] = gain
@@ -180,14 +184,10 @@ def _is_within(moment: datetime, span: _Span) -> bool:
     return moment.year == span.year
 
 
-def _index_turns(positions: Mapping[int, Position]) -> dict[tuple[tuple[int, str], int], int]:
+def _index_turns(positions: Mapping[int, Position]) -> dict[tuple[int, str], dict[int, int]]:
     """Return which candidate stands at each number of each session."""
-    return {
-        (each.session, each.number): row
-        for row, each in positions.items()
-        if each.session is not None and each.number is not None
-    }
-
-
-def _steps(reach: int) -> Sequence[int]:
-    return [step for step in range(-reach, reach + 1) if step]
+    turns: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
+    for row, (session, number, _, _) in positions.items():
+        if session is not None and number is not None:
+            turns[session][number] = row
+    return turns

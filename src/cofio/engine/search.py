@@ -83,7 +83,7 @@ def search(searcher: Searcher, query: Query, wanted: QueryVector, *, floor: floa
         wanted = replace(wanted, vector=None)
         found = _find_candidates(searcher, query, asked, wanted)
     by_words = len(found.keyword)
-    found = _add_surroundings(searcher, found, wanted)
+    found = _add_surroundings(searcher, found)
     positions = _find_positions(found.rows)
     scores = _score(query, found, positions, asked, fusion)
     if query.floor is None:
@@ -133,7 +133,7 @@ def _describe_backlog(backlog: Backlog, query: Query) -> list[str]:
     return problems
 
 
-def _add_surroundings(searcher: Searcher, found: Candidates, wanted: QueryVector) -> Candidates:
+def _add_surroundings(searcher: Searcher, found: Candidates) -> Candidates:
     """Bring in the turns around the best candidates: an answer often stands beside the words that find it."""
     in_session = [row for row, each in found.rows.items() if each.parent is not None and each.position is not None]
     if not in_session:
@@ -142,7 +142,7 @@ def _add_surroundings(searcher: Searcher, found: Candidates, wanted: QueryVector
     word_scores = ranking.normalize(_word_scores(found), 0.0)
     in_session.sort(key=lambda row: -(word_scores.get(row, 0.0) + cosines.get(row, 0.0)))
     best = [found.rows[row] for row in in_session[:EXPANDED]]
-    around = searcher.around(best, ranking.REACH, wanted.vector, wanted.embedder)
+    around = searcher.around(best, ranking.REACH)
     return replace(found, rows=found.rows | around.rows, semantic=found.semantic | around.semantic)
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..backends.interface import Progress
     from ..engine.engine import Engine
+    from ..values.progress import Progress
 
 __all__ = ["SOURCE", "Remark", "TakeoverResult", "has_memory", "take", "take_over"]
 

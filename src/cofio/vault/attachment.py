@@ -37,8 +37,10 @@ class Attachment:
             return self._describe(f"it belongs to the memory in {facts['home']}", way)
         if store and store != self._seen.store:
             why = "memory.db is not the one that its files were written from: it was removed, emptied or replaced"
-        elif not why and self._seen.seq < int(facts.get("seq") or 0):
-            why = f"memory.db is older than its files: it is at change {self._seen.seq}, and they at {facts['seq']}"
+        elif not why and self._seen.position < int(facts.get("seq") or 0):
+            why = (
+                f"memory.db is older than its files: it is at change {self._seen.position}, and they at {facts['seq']}"
+            )
             self._keep(why)  # with a few changes more, the numbers would not tell
         return self._describe(why, f"`cofio import everos {self._folder}` restores what it holds") if why else ""
 
@@ -46,7 +48,7 @@ class Attachment:
         """Whether this is the store that the files were written from, and as far as they are."""
         facts, self._seen = self._state.read_about(), self._engine.identity()
         is_it = facts.get("store") == self._seen.store and not self.is_of_another()
-        return is_it and self._seen.seq >= int(facts.get("seq") or 0)
+        return is_it and self._seen.position >= int(facts.get("seq") or 0)
 
     def is_of_another(self) -> bool:
         """Whether the files are those of a memory elsewhere that is still there; it may be a copy of this one."""
@@ -77,7 +79,7 @@ class Attachment:
 
     def follow(self) -> None:
         """Take down how far the store had come when it was last looked for trouble: so far the files are now."""
-        self._state.tell(seq=str(self._seen.seq))
+        self._state.tell(seq=str(self._seen.position))
 
     def note_home(self) -> None:
         """Take down where the store is, which may have been moved with its vault."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path as Folder
 from typing import Any, NamedTuple
+
+import apsw
 
 from ..conversations.mirror import VisibleRecord
 from ..system.processes import read_boot_id
@@ -24,7 +25,9 @@ from .layout import STATE
 from .writer import Stamp
 
 VERSION = "2"  # of what is rendered and known: another is looked through once
-PATIENCE = 30.0  # seconds that another process may hold the vault
+PATIENCE = 30_000  # milliseconds that another process may hold the vault
+JournalError = apsw.Error
+"""What its database raises when it cannot be used."""
 UNKNOWN = Stamp(0, 0, 0)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -88,22 +91,19 @@ class State:
         self._lock = threading.RLock()
         try:
             self._open()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):  # it cannot be used now; it is not broken
-                raise
+        except (apsw.NotADBError, apsw.CorruptError):
             self._database.close()  # what is open cannot be removed on Windows
             for name in ("state.db", "state.db-wal", "state.db-shm"):
                 (folder / name).unlink(missing_ok=True)
             self._open()
 
     def _open(self) -> None:
-        self._database = sqlite3.connect(self._place, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-        self._database.execute("PRAGMA journal_mode = wal")
-        self._database.execute("PRAGMA synchronous = normal")
+        self._database = apsw.Connection(str(self._place))
+        self._database.set_busy_timeout(PATIENCE)
+        self._database.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = normal").fetchall()
         os.chmod(self._place, 0o600)
         with self.locked():
-            for statement in _TABLES.split(";"):
-                self._database.execute(statement)
+            self._database.execute(_TABLES)
             self._awake()
 
     def _awake(self) -> None:
@@ -159,23 +159,23 @@ class State:
         there = [(no, each, *known) for each, known in written.items() if known is not None]
         gone = [(no, each) for each, known in written.items() if known is None and each in file.known]
         if there:
-            self._database.executemany("REPLACE INTO entry VALUES (?, ?, ?, ?)", there)
+            self._run_many("REPLACE INTO entry VALUES (?, ?, ?, ?)", there)
         if gone:
-            self._database.executemany("DELETE FROM entry WHERE file = ? AND id = ?", gone)
+            self._run_many("DELETE FROM entry WHERE file = ? AND id = ?", gone)
         if extent is None:
             counts = "SELECT count(*), ifnull(max(at), 0) FROM entry WHERE file = ?"
             extent = Extent(*self._all(counts, [no])[0])
-        self._database.execute(_LEFT, (no, file.path, *stamp, *extent))
+        self._run(_LEFT, (no, file.path, *stamp, *extent))
 
     def drop(self, file: File) -> None:
         """Know nothing of a file any more."""
         if file.no is not None:
-            self._database.execute("DELETE FROM entry WHERE file = ?", (file.no,))
-            self._database.execute("DELETE FROM file WHERE no = ?", (file.no,))
+            self._run("DELETE FROM entry WHERE file = ?", (file.no,))
+            self._run("DELETE FROM file WHERE no = ?", (file.no,))
 
     def move(self, old: str, new: str) -> None:
         """A file has another path."""
-        self._database.execute("UPDATE file SET path = ? WHERE path = ?", (new, old))
+        self._run("UPDATE file SET path = ? WHERE path = ?", (new, old))
 
     def total(self, prefix: str = "") -> int:
         """How many entries there are under a path."""
@@ -194,7 +194,7 @@ class State:
 
     def forced(self, path: str, stamp: Stamp) -> None:
         """The disk holds a file as it was left."""
-        self._database.execute(
+        self._run(
             "UPDATE file SET forced = 1 WHERE path = ? AND inode = ? AND changed = ? AND size = ?", (path, *stamp)
         )
 
@@ -204,9 +204,9 @@ class State:
 
     def forget(self) -> None:
         """Know nothing of any file."""
-        self._database.execute("DELETE FROM entry")
-        self._database.execute("DELETE FROM file")
-        self._database.execute("DELETE FROM fault")
+        self._run("DELETE FROM entry")
+        self._run("DELETE FROM file")
+        self._run("DELETE FROM fault")
         self.tell(complete="")
 
     # The names of folders.
@@ -222,14 +222,11 @@ class State:
 
     def register(self, home: str, path: str) -> None:
         """Keep the path of an owner's folder, which it has from now on."""
-        with self._lock:
-            self._database.execute("INSERT OR IGNORE INTO folder VALUES (?, ?, ?)", (home, path, path.casefold()))
+        self._run("INSERT OR IGNORE INTO folder VALUES (?, ?, ?)", (home, path, path.casefold()))
 
     def unregister(self, home: str) -> None:
         """Forget the folders of an app, a project or an owner, and of all under it."""
-        self._database.execute(
-            "DELETE FROM folder WHERE home = ? OR (home >= ? AND home < ?)", (home, f"{home}\0", f"{home}\1")
-        )
+        self._run("DELETE FROM folder WHERE home = ? OR (home >= ? AND home < ?)", (home, f"{home}\0", f"{home}\1"))
 
     # What is under way, and what went wrong.
 
@@ -240,19 +237,17 @@ class State:
 
     def turned(self) -> None:
         """Count that once more."""
-        self._database.execute(
-            "INSERT INTO about VALUES ('turn', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1"
-        )
+        self._run("INSERT INTO about VALUES ('turn', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1")
 
     def begin(self, seen: Iterable[VisibleRecord]) -> int:
         """Take down what is about to change; the number that ends it."""
         told = json.dumps([(each.scope.names, each.kind, each.key) for each in seen])
-        made = self._database.execute("INSERT INTO pending (process, seen) VALUES (?, ?)", (os.getpid(), told))
-        return made.lastrowid or 0
+        ((number,),) = self._all("INSERT INTO pending (process, seen) VALUES (?, ?) RETURNING no", (os.getpid(), told))
+        return int(number)
 
     def end(self, number: int) -> None:
         """What was under way is done."""
-        self._database.execute("DELETE FROM pending WHERE no = ?", (number,))
+        self._run("DELETE FROM pending WHERE no = ?", (number,))
 
     def pending(self) -> list[tuple[int, int, list[VisibleRecord]]]:
         """What is under way, or was when a process ended: its number, the process, and what of it can be seen."""
@@ -275,9 +270,9 @@ class State:
     def fault(self, path: str, said: str = "") -> None:
         """Keep why a file could not be written, or that it could."""
         if said:
-            self._database.execute("REPLACE INTO fault VALUES (?, ?)", (path, said))
+            self._run("REPLACE INTO fault VALUES (?, ?)", (path, said))
         else:
-            self._database.execute("DELETE FROM fault WHERE path = ?", (path,))
+            self._run("DELETE FROM fault WHERE path = ?", (path,))
 
     def faults(self) -> dict[str, str]:
         """Why files could not be written."""
@@ -295,12 +290,19 @@ class State:
     def tell(self, **values: str) -> None:
         """Keep something about the vault as a whole."""
         for name, value in values.items():
-            self._database.execute("REPLACE INTO about VALUES (?, ?)", (name, value))
+            self._run("REPLACE INTO about VALUES (?, ?)", (name, value))
 
-    def _all(self, query: str, values: Sequence[object]) -> list[Any]:
+    def _all(self, query: str, values: Sequence[apsw.SQLiteValue]) -> list[Any]:
         with self._lock:
-            found: list[Any] = self._database.execute(query, values).fetchall()
-            return found
+            return self._database.execute(query, values).fetchall()
+
+    def _run(self, query: str, values: Sequence[apsw.SQLiteValue] = ()) -> None:
+        with self._lock:
+            self._database.execute(query, values)
+
+    def _run_many(self, query: str, rows: Sequence[Sequence[apsw.SQLiteValue]]) -> None:
+        with self._lock:
+            self._database.executemany(query, rows)
 
 
 def digest(text: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from ..system.disk import leads_elsewhere
 from ..system.safe_files import check_entries
 from ..values.errors import Unavailable
 from .attachment import Attachment
-from .journal import State
+from .journal import JournalError, State
 from .layout import STATE
 from .sync import Synced, Syncing
 from .trash import Trash
@@ -44,7 +43,7 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
             return Vault(engine, folder, zone=settings.zone)
         if (folder / STATE).is_dir():
             _leave(engine, folder)
-    except (OSError, sqlite3.Error, Unavailable) as error:
+    except (OSError, JournalError, Unavailable) as error:
         if not settings.vault:
             return None
         if isinstance(error, Unavailable):
@@ -72,7 +71,7 @@ def find_detachment(engine: Engine, store: Path) -> str:
 
     Raises:
         Unavailable: it is, or begins with, a link that the user has not vouched for.
-        OSError, sqlite3.Error: its folder cannot be used.
+        OSError, JournalError: its folder cannot be used.
     """
     folder = store / FOLDER
     _check_links(store, folder)

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any, cast
 
-from ..backends.interface import Progress
 from ..conversations.case_records import encode_case
 from ..conversations.conversations import Conversations, Project
 from ..conversations.projects import PREFIXES, parse_public_id
@@ -21,6 +20,7 @@ from ..importers.everos import Memory, Tree
 from ..secrets.policy import admit_draft
 from ..values.changes import Change, Put
 from ..values.errors import Invalid, NotFound
+from ..values.progress import Progress
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
 from ..values.times import to_millis
 from .renderer import share

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from ..backends.interface import Progress
 from ..conversations.conversations import Conversations, Project, public_id
 from ..conversations.edits import apply_edit
 from ..conversations.mirror import VisibleRecord
@@ -20,6 +19,7 @@ from ..conversations.stretches import profile_put
 from ..secrets.policy import admit
 from ..values.changes import Change, Edit
 from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
+from ..values.progress import Progress
 from ..values.query import MAX_LIST
 from ..values.records import Kind, Record, Scope
 from ..values.scopes import CONVERSATIONS

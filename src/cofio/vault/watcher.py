@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path as Folder
 
 from ..values.errors import CofioError
+from .journal import JournalError
 from .layout import STATE, Path, written
 from .sync import Said, Synced, Syncing
 from .writer import Stamp
@@ -105,7 +105,7 @@ class Watcher:
         if due and not self._vault.detachment:
             try:
                 synced = self._syncing.look(due, is_due=self._is_due)
-            except (CofioError, OSError, sqlite3.Error):
+            except (CofioError, OSError, JournalError):
                 self._missing.clear()  # as of what changed: it is looked at again by the next start
                 raise
             self._tell(self._track(synced, due))
@@ -138,7 +138,7 @@ class Watcher:
     def _tried(self, does: Callable[[], None]) -> None:
         try:
             does()
-        except (CofioError, OSError, sqlite3.Error) as error:
+        except (CofioError, OSError, JournalError) as error:
             if not self._stop.is_set():
                 # It is looked at again when it changes again, or by the next start.
                 _log.warning("the vault could not be looked at: %s", error)

@@ -110,4 +110,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "store.concurrent": ("issue", "many processes on one project lose nothing, and none fails"),
     "store.durable": ("issue", "what was acknowledged survives kill -9"),
     "host": ("spec 7", "a host that plays its part from the manifest to the exit finds all as it expects"),
+    "store.indexed": ("ours", "what many short processes put is indexed in the end"),
+    "scope.claimed": ("ours", "an id has one owner whoever claims it at once, and keeps it while something is there"),
+    "command.usage": ("ours", "wrong usage is told in one line"),
+    "docs": ("ours", "the page names all that there is, and its session prints what it says"),
 }

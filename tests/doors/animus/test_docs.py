@@ -8,12 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cofio.doors.animus.protocol import ERRORS, METHODS, VARIABLES, code_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "animus.md"
 _ID = re.compile(r'"record_id":"\w{26}"')
 
 
+@pytest.mark.requirement("docs")
 def test_the_page_names_all_that_there_is() -> None:
     text = PAGE.read_text()
     for name in (*METHODS, *ERRORS, *VARIABLES, "--manifest", "--error-codes"):
@@ -27,6 +30,7 @@ def test_the_page_names_all_that_there_is() -> None:
             assert f"`{name}` ({code_of(name, 'seed')})" in text
 
 
+@pytest.mark.requirement("docs")
 def test_the_session_by_hand_prints_what_the_page_says(root: Path, tmp_path: Path) -> None:
     for name, module in (("animus-memory-cofio", "cofio.doors.animus"), ("cofio", "cofio")):
         command = tmp_path / "bin" / name

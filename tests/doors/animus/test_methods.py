@@ -95,6 +95,7 @@ def test_an_id_comes_back_as_it_was(host: Inside, given: object, method: str, mo
     check_answer(method, answer)
 
 
+@pytest.mark.requirement("frames.id")
 def test_several_requests_may_have_one_id(host: Inside) -> None:
     host.put(scope(), "k", 1)
     get = {"jsonrpc": "2.0", "id": None, "method": "memory/get", "params": {"scope": scope(), "key": "k"}}
@@ -371,6 +372,7 @@ def test_a_value_comes_back_as_it_was(host: Inside) -> None:
         assert host.get(scope(), "k") == {"found": True, "value": value}
 
 
+@pytest.mark.requirement("get.found")
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(key=TEXT.filter(bool), value=JSON)
 def test_any_key_and_any_value_come_back(host: Inside, key: str, value: Any) -> None:

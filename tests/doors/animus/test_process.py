@@ -131,6 +131,7 @@ def test_without_a_host_it_says_so_in_one_line(which: str) -> None:
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.requirement("command.usage")
 @pytest.mark.parametrize(
     ("arguments", "variables"),
     [(["--nope"], {}), (["x"], {}), (["--error-codes"], {}), (["--error-codes", "zep"], {}), (["--error-codes="], {}),
@@ -467,6 +468,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(root: Path, start: Start) ->
         assert again.query(scope(), f"unique{number}") == [f"k{number}"]
 
 
+@pytest.mark.requirement("store.indexed")
 def test_what_many_short_processes_put_is_indexed_in_the_end(default_store: StoreAddress, root: Path) -> None:
     host = Inside()
     host.initialize(root)

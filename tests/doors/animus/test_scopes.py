@@ -50,6 +50,7 @@ def test_an_id_is_made_of_the_normalised_names(place: Place, expected: str) -> N
     assert place.id == expected
 
 
+@pytest.mark.requirement("normalize")
 @given(st.text())
 def test_a_normalised_name_is_short_and_plain_and_stays_as_it_is(segment: str) -> None:
     plain = normalize(segment)
@@ -103,6 +104,7 @@ def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Place, s
         assert sorted(map(str, owners.listed(engine, None))) == sorted(str(each.data) for each in model.values)
 
 
+@pytest.mark.requirement("scope.claimed")
 def test_an_entry_that_another_process_makes_first_is_looked_at_again(
     memory: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_an_entry_that_another_process_makes_first_is_looked_at_again(
         owners.claim(memory, Place("p"))
 
 
+@pytest.mark.requirement("scope.claimed")
 def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
     memory: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +138,7 @@ def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
     assert list(owners.listed(memory, None)) == [{"project_id": "p"}]
 
 
+@pytest.mark.requirement("scope.claimed")
 def test_two_threads_that_claim_one_id_get_one_owner(memory: Engine) -> None:
     places = [Place("P"), Place("p")] * 4
     winners: list[Place] = []
@@ -175,6 +179,7 @@ def test_a_name_that_cannot_be_kept_is_refused(host: Inside, name: str) -> None:
     assert host.scopes() == []
 
 
+@pytest.mark.requirement("scope.limits")
 def test_a_place_knows_its_limit() -> None:
     with pytest.raises(LimitExceeded):
         _ = Place("x" * 257).scope

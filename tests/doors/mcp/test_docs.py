@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "mcp.md").read_text()
 
 
+@pytest.mark.requirement("docs")
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_tool_is_documented_with_its_parameters(name: str) -> None:
     row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
@@ -23,12 +24,14 @@ def test_every_tool_is_documented_with_its_parameters(name: str) -> None:
         assert f"`{parameter}`" in row
 
 
+@pytest.mark.requirement("docs")
 def test_the_snippet_is_the_one_that_is_shipped() -> None:
     snippet = (ROOT / "src" / "cofio" / "doors" / "mcp" / "snippet.md").read_text().strip()
     assert len(snippet.splitlines()) == 10
     assert f"```\n{snippet}\n```" in PAGE
 
 
+@pytest.mark.requirement("docs")
 def test_the_commands_of_the_page_are_commands() -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     commands = [line.partition("#")[0] for block in blocks for line in block.splitlines() if line.startswith("cofio ")]
@@ -37,6 +40,7 @@ def test_the_commands_of_the_page_are_commands() -> None:
         assert parser().parse_args(shlex.split(command)[1:]).command
 
 
+@pytest.mark.requirement("docs")
 def test_every_client_is_named() -> None:
     for client in CLIENTS:
         assert client in PAGE

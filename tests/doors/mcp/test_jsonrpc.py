@@ -25,6 +25,7 @@ PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 PONG = {"jsonrpc": "2.0", "id": "p", "result": {}}
 
 
+@pytest.mark.requirement("rpc.lines")
 def test_an_answer_is_one_line_to_every_reader(pipes: Pipes) -> None:
     told = "one\u2028two\u2029three\x85four\x0bfive"
     pipes.ask("initialize", protocolVersion=HANDSHAKE[-1], capabilities={}, clientInfo={"name": "x", "version": "1"})
@@ -38,6 +39,7 @@ def test_an_answer_is_one_line_to_every_reader(pipes: Pipes) -> None:
     assert told in answer["result"]["content"][0]["text"]
 
 
+@pytest.mark.requirement("rpc.errors")
 @pytest.mark.parametrize(
     ("frame", "given", "code"),
     [
@@ -79,6 +81,7 @@ def test_a_bad_message_is_answered_with_its_error_and_the_next_one_is_served(
     assert answer["error"]["message"]
 
 
+@pytest.mark.requirement("rpc.notifications")
 @pytest.mark.parametrize(
     "frame",
     [
@@ -96,6 +99,7 @@ def test_what_wants_no_answer_gets_none(pipes: Pipes, frame: bytes) -> None:
     assert pipes.next() == PONG
 
 
+@pytest.mark.requirement("rpc.bounded")
 def test_a_huge_message_is_refused_without_being_held(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonrpc, "MAX_FRAME", 100_000)
     pipes.send(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 1_000_000 + b'"}', PING)
@@ -115,6 +119,7 @@ def test_a_huge_message_is_refused_without_being_held(pipes: Pipes, monkeypatch:
     assert pipes.next()["id"] == 2
 
 
+@pytest.mark.requirement("rpc.bounded")
 def test_a_message_of_very_many_values_is_refused_before_it_is_parsed(pipes: Pipes) -> None:
     for start, known in ((b'{"jsonrpc":"2.0","id":1,"method":"ping","params":', 1), (b"", None)):
         pipes.send(start + b"[" + b"[]," * 700_000, PING)  # no JSON to the end
@@ -124,6 +129,7 @@ def test_a_message_of_very_many_values_is_refused_before_it_is_parsed(pipes: Pip
         assert "more than 2,000,000 values" in answers[0]["error"]["message"]
 
 
+@pytest.mark.requirement("rpc.lines")
 def test_carriage_returns_are_white_space_and_the_last_line_needs_no_end(memory: Memory) -> None:
     client = Pipes(memory)
     client.writes.write(b"\xef\xbb\xbf" + json.dumps(PING).encode() + b"\r\n" + json.dumps(PING | {"id": 2}).encode())
@@ -134,6 +140,7 @@ def test_carriage_returns_are_white_space_and_the_last_line_needs_no_end(memory:
     client.close()
 
 
+@pytest.mark.requirement("rpc.lines")
 def test_a_line_cut_off_in_the_middle_does_nothing(memory: Memory) -> None:
     client = Pipes(memory)
     whole = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -143,6 +150,7 @@ def test_a_line_cut_off_in_the_middle_does_nothing(memory: Memory) -> None:
     assert memory.engine.count() == 0
 
 
+@pytest.mark.requirement("rpc.errors")
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(frames=st.lists(st.binary(max_size=300), max_size=8))
 def test_no_bytes_end_the_loop(pipes: Pipes, frames: list[bytes]) -> None:
@@ -172,6 +180,7 @@ _params = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.requirement("rpc.errors")
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(calls=st.lists(st.tuples(_method, _params), max_size=6))
 def test_every_request_gets_one_answer_whatever_it_holds(pipes: Pipes, calls: list[tuple[str, Any]]) -> None:
@@ -183,6 +192,7 @@ def test_every_request_gets_one_answer_whatever_it_holds(pipes: Pipes, calls: li
         assert answer.get("error", {}).get("code") != -32603, answer
 
 
+@pytest.mark.requirement("rpc.unicode")
 def test_half_a_surrogate_pair_is_given_back_as_it_came(pipes: Pipes) -> None:
     pipes.send(b'{"jsonrpc":"2.0","id":"\\ud800","method":"ping"}')
     assert pipes.next() == {"jsonrpc": "2.0", "id": "\ud800", "result": {}}
@@ -193,6 +203,7 @@ def test_half_a_surrogate_pair_is_given_back_as_it_came(pipes: Pipes) -> None:
 # Eras and revisions.
 
 
+@pytest.mark.requirement("rpc.revisions")
 @pytest.mark.parametrize("version", HANDSHAKE)
 def test_a_handshake_agrees_on_the_revision_that_the_client_asks_for(pipes: Pipes, version: str) -> None:
     result = pipes.ask("initialize", protocolVersion=version, capabilities={}, clientInfo={})["result"]
@@ -205,11 +216,13 @@ def test_a_handshake_agrees_on_the_revision_that_the_client_asks_for(pipes: Pipe
     assert pipes.ask("tools/list", _meta=ENVELOPE)["error"]["code"] == -32600
 
 
+@pytest.mark.requirement("rpc.revisions")
 def test_an_unknown_revision_is_answered_with_the_newest_that_has_a_handshake(pipes: Pipes) -> None:
     for asked in ("1999-01-01", STATELESS, "2030-01-01"):
         assert pipes.ask("initialize", protocolVersion=asked)["result"]["protocolVersion"] == HANDSHAKE[-1]
 
 
+@pytest.mark.requirement("rpc.revisions")
 def test_the_stateless_era_has_no_handshake_and_says_more_in_each_result(pipes: Pipes) -> None:
     found = pipes.ask("server/discover", _meta=ENVELOPE)["result"]
     assert found["supportedVersions"] == [STATELESS]
@@ -229,6 +242,7 @@ def test_the_stateless_era_has_no_handshake_and_says_more_in_each_result(pipes: 
     assert pipes.ask("tools/list", _meta=ENVELOPE | {version: 5})["error"]["code"] == -32602
 
 
+@pytest.mark.requirement("rpc.revisions")
 def test_a_client_of_a_later_revision_is_told_ours_and_may_still_shake_hands(pipes: Pipes) -> None:
     later = ENVELOPE | {"io.modelcontextprotocol/protocolVersion": "2031-01-01"}
     error = pipes.ask("server/discover", _meta=later)["error"]
@@ -237,6 +251,7 @@ def test_a_client_of_a_later_revision_is_told_ours_and_may_still_shake_hands(pip
     assert pipes.ask("initialize", protocolVersion="2025-11-25")["result"]["protocolVersion"] == "2025-11-25"
 
 
+@pytest.mark.requirement("rpc.batches")
 def test_batches_are_answered_in_the_one_revision_that_has_them(pipes: Pipes) -> None:
     pipes.ask("initialize", protocolVersion="2025-03-26")
     write = {"name": "write_context", "arguments": {"topic": "T", "content": "zebra"}}
@@ -326,6 +341,7 @@ def wire(stuck: Stuck) -> Iterator[Wire]:
     client.close()
 
 
+@pytest.mark.requirement("rpc.concurrent")
 def test_a_slow_call_does_not_hold_up_a_ping_or_another_look(stuck: Stuck, wire: Wire) -> None:
     wire.call("look", "slow")
     assert stuck.event(stuck.begun, "slow").wait(20)
@@ -338,6 +354,7 @@ def test_a_slow_call_does_not_hold_up_a_ping_or_another_look(stuck: Stuck, wire:
     assert wire.next()["id"] == "slow"
 
 
+@pytest.mark.requirement("rpc.order")
 def test_changes_are_made_in_order_and_looks_see_those_before_them(stuck: Stuck, wire: Wire) -> None:
     for method, name in [("change", "c1"), ("look", "l1"), ("change", "c2"), ("look", "l2"), ("look", "l3")]:
         wire.call(method, name)
@@ -356,6 +373,7 @@ def test_changes_are_made_in_order_and_looks_see_those_before_them(stuck: Stuck,
     assert stuck.order.index("c2") < min(stuck.order.index("l2"), stuck.order.index("l3"))
 
 
+@pytest.mark.requirement("rpc.cancelled")
 def test_a_cancelled_call_is_not_answered_and_one_that_waits_is_not_run(stuck: Stuck, wire: Wire) -> None:
     wire.call("change", "first")
     wire.call("change", "second")
@@ -371,6 +389,7 @@ def test_a_cancelled_call_is_not_answered_and_one_that_waits_is_not_run(stuck: S
     assert stuck.order == ["first", "third"]
 
 
+@pytest.mark.requirement("rpc.concurrent")
 def test_many_calls_sent_in_one_breath_are_all_answered(stuck: Stuck, wire: Wire) -> None:
     names = [f"n{number}" for number in range(500)]
     for name in names:
@@ -386,6 +405,7 @@ def test_many_calls_sent_in_one_breath_are_all_answered(stuck: Stuck, wire: Wire
     sending.join(20)
 
 
+@pytest.mark.requirement("rpc.concurrent")
 def test_with_too_many_slow_calls_a_further_one_is_told_so_and_a_ping_is_answered(
     stuck: Stuck, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,6 +425,7 @@ def test_with_too_many_slow_calls_a_further_one_is_told_so_and_a_ping_is_answere
     assert sorted(stuck.order) == names[:4]
 
 
+@pytest.mark.requirement("rpc.concurrent")
 def test_after_slow_calls_one_thread_is_left_to_read(stuck: Stuck, wire: Wire) -> None:
     def readers() -> int:
         return sum(thread.name == "cofio-reading" for thread in threading.enumerate())
@@ -427,6 +448,7 @@ def test_after_slow_calls_one_thread_is_left_to_read(stuck: Stuck, wire: Wire) -
         assert wire.next()["id"] == "again"
 
 
+@pytest.mark.requirement("rpc.end")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_fault_of_the_loop_itself_ends_the_connection_and_nothing_hangs(stuck: Stuck, wire: Wire) -> None:
     def broken(method: str, params: Params) -> Lane:
@@ -441,6 +463,7 @@ def test_a_fault_of_the_loop_itself_ends_the_connection_and_nothing_hangs(stuck:
             thread.join(20)
 
 
+@pytest.mark.requirement("rpc.errors")
 def test_a_fault_of_ours_is_an_answer_and_not_the_end(stuck: Stuck, wire: Wire) -> None:
     wire.call("fault", "f")
     assert wire.next()["error"]["code"] == -32603
@@ -450,6 +473,7 @@ def test_a_fault_of_ours_is_an_answer_and_not_the_end(stuck: Stuck, wire: Wire) 
     assert wire.next()["id"] == "p"
 
 
+@pytest.mark.requirement("rpc.end")
 def test_calls_that_the_client_sent_before_it_went_are_answered(memory: Memory) -> None:
     client = Pipes(memory)
     for number in range(20):
@@ -462,6 +486,7 @@ def test_calls_that_the_client_sent_before_it_went_are_answered(memory: Memory) 
     assert memory.engine.count() == 20
 
 
+@pytest.mark.requirement("rpc.end")
 def test_a_client_that_stops_reading_does_not_end_the_loop_with_a_fault(memory: Memory) -> None:
     client = Pipes(memory)
     assert client.ask("ping")["result"] == {}
@@ -470,6 +495,7 @@ def test_a_client_that_stops_reading_does_not_end_the_loop_with_a_fault(memory: 
     client.close()
 
 
+@pytest.mark.requirement("rpc.order")
 def test_a_write_is_seen_by_every_search_that_was_sent_after_it(pipes: Pipes) -> None:
     def call(number: int, name: str, **arguments: object) -> dict[str, object]:
         return {
@@ -489,6 +515,7 @@ def test_a_write_is_seen_by_every_search_that_was_sent_after_it(pipes: Pipes) ->
         assert f"] T{number}\n" in answers[number + 1]["result"]["content"][0]["text"]
 
 
+@pytest.mark.requirement("process.start")
 def test_the_memory_is_not_opened_for_a_handshake(pipes: Pipes, folder: Any) -> None:
     pipes.ask("initialize", protocolVersion="2025-11-25")
     assert not (folder / ".cofio").exists()

@@ -83,6 +83,7 @@ def started(folder: Path) -> Iterator[list[Process]]:
                 stream.close()
 
 
+@pytest.mark.requirement("process.durable")
 def test_a_session_from_nothing_to_a_memory_that_lasts(folder: Path, started: list[Process]) -> None:
     first = Process(folder)
     started.append(first)
@@ -102,6 +103,7 @@ def children(process: int) -> list[str]:
     return Path(f"/proc/{process}/task/{process}/children").read_text().split()
 
 
+@pytest.mark.requirement("process.end")
 @pytest.mark.parametrize("work", ["nothing", "handshake", "search", "writes"])
 def test_it_is_gone_within_a_second_of_stdin_closing(folder: Path, started: list[Process], work: str) -> None:
     server = Process(folder, COFIO_EMBEDDER="minilm")
@@ -122,6 +124,7 @@ def test_it_is_gone_within_a_second_of_stdin_closing(folder: Path, started: list
     assert server.process.returncode == 0
 
 
+@pytest.mark.requirement("process.end")
 def test_it_ends_though_an_endpoint_never_answers(folder: Path, started: list[Process]) -> None:
     released = threading.Event()
 
@@ -152,6 +155,7 @@ def test_it_ends_though_an_endpoint_never_answers(folder: Path, started: list[Pr
     endpoint.server_close()
 
 
+@pytest.mark.requirement("process.stdout")
 def test_nothing_but_the_protocol_is_on_stdout(folder: Path, started: list[Process]) -> None:
     noisy = folder / "sitecustomize.py"
     noisy.write_text(
@@ -177,6 +181,7 @@ def test_nothing_but_the_protocol_is_on_stdout(folder: Path, started: list[Proce
     assert b"from a library" in err
 
 
+@pytest.mark.requirement("process.durable")
 def test_kill_9_loses_nothing_that_was_acknowledged(folder: Path, started: list[Process]) -> None:
     server = Process(folder, COFIO_SYNC="full")
     started.append(server)
@@ -219,6 +224,7 @@ def test_several_servers_on_one_store_lose_nothing_and_are_never_locked_out(
         assert server.end()[0] == 0
 
 
+@pytest.mark.requirement("store.path")
 def test_the_setting_of_agent_memory_store_is_honoured(folder: Path, started: list[Process]) -> None:
     shared = folder / "shared memory"
     server = Process(folder, AGENT_STORE_PATH=str(shared))
@@ -252,6 +258,7 @@ def older(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.requirement("process.takes-over")
 @pytest.mark.parametrize("named", [True, False])
 def test_the_first_start_takes_over_an_older_memory_by_itself(
     folder: Path, started: list[Process], named: bool
@@ -279,6 +286,7 @@ def test_the_first_start_takes_over_an_older_memory_by_itself(
     assert again.end()[2] == b""
 
 
+@pytest.mark.requirement("process.faults")
 def test_a_store_of_a_later_version_or_a_bad_setting_is_told_in_one_line(folder: Path, started: list[Process]) -> None:
     wrong = Process(folder, COFIO_FLOOR="high")
     started.append(wrong)
@@ -287,6 +295,7 @@ def test_a_store_of_a_later_version_or_a_bad_setting_is_told_in_one_line(folder:
     assert err == b"cofio: floor: 'high' is not a number (COFIO_FLOOR)\n"
 
 
+@pytest.mark.requirement("store.shared")
 def test_what_the_command_line_writes_is_found_through_the_door(
     default_store: StoreAddress, folder: Path, started: list[Process]
 ) -> None:
@@ -297,6 +306,7 @@ def test_what_the_command_line_writes_is_found_through_the_door(
     assert "] From a person\n" in server.call("search_context", query="zebra")
 
 
+@pytest.mark.requirement("process.start")
 @pytest.mark.parametrize("client", ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode"])
 def test_the_command_that_a_client_is_told_starts_a_server(folder: Path, client: str) -> None:
     told = subprocess.run(
@@ -311,6 +321,7 @@ def test_the_command_that_a_client_is_told_starts_a_server(folder: Path, client:
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.requirement("process.faults")
 def test_a_store_that_is_deleted_under_a_server_is_told_and_not_made_anew(folder: Path, started: list[Process]) -> None:
     server = Process(folder)
     started.append(server)

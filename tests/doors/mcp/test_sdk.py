@@ -80,6 +80,7 @@ async def work(target: Any, mode: Literal["auto", "legacy"], version: str) -> No
 ERAS = [("auto", "2026-07-28"), ("legacy", "2025-11-25")]
 
 
+@pytest.mark.requirement("clients.sdk")
 @pytest.mark.parametrize(("mode", "version"), ERAS)
 def test_the_sdks_client_works_on_stdio(folder: Path, mode: Literal["auto", "legacy"], version: str) -> None:
     target = mcp.StdioServerParameters(
@@ -91,6 +92,7 @@ def test_the_sdks_client_works_on_stdio(folder: Path, mode: Literal["auto", "leg
     assert (folder / "memory" / "memory.db").exists()
 
 
+@pytest.mark.requirement("clients.sdk")
 @pytest.mark.parametrize(("mode", "version"), ERAS)
 def test_the_sdks_client_works_over_http(address: str, mode: Literal["auto", "legacy"], version: str) -> None:
     anyio.run(work, address, mode, version)

@@ -76,6 +76,7 @@ def test_no_hits_are_said_in_one_sentence(tools: Tools) -> None:
         assert tools.search_context(query=query, search_mode="bm25").text == NOTHING, query
 
 
+@pytest.mark.requirement("search.nothing")
 def test_what_came_nearest_is_named_when_nothing_is_near_enough(tools: Tools) -> None:
     runs, sleeps = tools.write("Animals", "the zebra runs"), tools.write("More animals", "a zebra sleeps")
     for number in range(2):
@@ -251,18 +252,21 @@ def test_any_punctuation_can_be_searched(tools: Tools) -> None:
     assert found(tools, "What's next?", search_mode="bm25")
 
 
+@pytest.mark.requirement("search.any-text")
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(query=st.text(max_size=200))
 def test_no_query_ever_fails(pipes: Pipes, query: str) -> None:
     assert not Tools(pipes).search_context(query=query).error
 
 
+@pytest.mark.requirement("search.any-text")
 def test_a_huge_query_and_one_that_is_not_text_are_answered(tools: Tools) -> None:
     tools.write("Here", "zebra")
     assert found(tools, "zebra " * 100_000, search_mode="bm25") == ["Here"]
     assert found(tools, "zebra\0 \0", search_mode="bm25") == ["Here"]
 
 
+@pytest.mark.requirement("search.any-text")
 def test_half_a_surrogate_pair_in_a_query_is_passed_over(pipes: Pipes) -> None:
     assert Tools(pipes).search_context(query="zebra \ud800").text == NOTHING
 
@@ -402,6 +406,7 @@ def other(default_store: StoreAddress) -> Iterator[Engine]:
         yield engine
 
 
+@pytest.mark.requirement("store.shared")
 def test_what_the_command_line_adds_is_found_here(tools: Tools, other: Engine) -> None:
     assert tools.search_context(query="zebra").text == NOTHING
     other.write(Scope("mcp"), text="the zebra of the command line", title="From a person")

@@ -64,6 +64,7 @@ def test_a_chunk_reads_back_as_it_was_written(tools: Tools) -> None:
     )
 
 
+@pytest.mark.requirement("write.either")
 def test_a_topic_alone_or_a_content_alone_is_enough(tools: Tools) -> None:
     assert tools.write_context(topic="Only a topic", content="").text.startswith("Chunk saved: ")
     assert tools.write_context(topic="", content="Only a content").text.startswith("Chunk saved: ")
@@ -233,6 +234,7 @@ def test_setting_a_state_replaces_it(tools: Tools) -> None:
     assert tools.engine.count(Scope("mcp"), kinds=(Kind.STATE,)) == 1
 
 
+@pytest.mark.requirement("errors.empty")
 def test_what_agents_leave_empty_counts_as_left_out(tools: Tools) -> None:
     said = tools.write_context(topic="t", content="zebra", replaces="", tags=[])
     assert not said.error
@@ -555,6 +557,7 @@ def test_chunks_can_be_read_as_resources(client: Client) -> None:
         assert answer["error"]["code"] in (-32002, -32602), missing
 
 
+@pytest.mark.requirement("resources")
 def test_resources_come_in_pages(client: Client) -> None:
     engine = client.memory.engine
     for number in range(150):
@@ -622,6 +625,7 @@ def test_a_memory_is_where_the_variables_say(folder: Path, monkeypatch: pytest.M
     assert find_store(folder / "asked").folder == folder / "asked"
 
 
+@pytest.mark.requirement("process.faults")
 def test_a_store_that_cannot_be_used_is_said_to_the_agent_and_works_once_mended(folder: Path) -> None:
     (folder / "taken").write_text("a file, not a folder")
     said: list[str] = []

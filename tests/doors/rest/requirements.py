@@ -311,4 +311,5 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "knowledge.memory": ("issue", "what documents say is found through the other doors"),
     "knowledge.together": ("issue", "documents that come in at once are all there, each whole"),
     "knowledge.forget": ("issue", "forgetting everything of a project forgets its documents"),
+    "knowledge.spool": ("ours", "a file that is being sent has no name on the disk, and ends with its server"),
 }

@@ -449,6 +449,7 @@ def test_a_server_that_is_stopped_waits_for_no_model(start: Start, how: signal.S
             assert document["title"] == "A plan"
 
 
+@pytest.mark.requirement("knowledge.spool")
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux says which files a process has open")
 def test_a_file_that_is_sent_waits_in_the_store_without_a_name_and_ends_with_a_killed_server(
     start: Start, tmp_path: Path

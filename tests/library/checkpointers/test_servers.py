@@ -11,18 +11,21 @@ import pytest
 from . import servers
 
 
+@pytest.mark.requirement("servers")
 def test_a_missing_server_skips_its_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COFIO_TEST_SERVERS", raising=False)
     with pytest.raises(pytest.skip.Exception, match="thing is not installed"):
         servers.missing("thing")
 
 
+@pytest.mark.requirement("servers")
 def test_a_missing_server_that_was_promised_fails_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COFIO_TEST_SERVERS", "1")
     with pytest.raises(pytest.fail.Exception, match="thing is not installed, and COFIO_TEST_SERVERS=1"):
         servers.missing("thing")
 
 
+@pytest.mark.requirement("servers")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has to start PostgreSQL as somebody else")
 def test_postgresql_runs_from_a_folder_that_only_root_may_enter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

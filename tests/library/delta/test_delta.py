@@ -107,6 +107,7 @@ def test_a_new_id_is_a_hex_number() -> None:
     assert len(run(made.list_checkpoints("t"))) == 2
 
 
+@pytest.mark.requirement("delta.refused")
 @pytest.mark.parametrize(("thread", "checkpoint"), [("", None), (None, None), ("t", 5), ("t", 0), ("t", b"c")])
 def test_bad_ids_are_refused_and_nothing_is_stored(thread: Any, checkpoint: Any) -> None:
     made = DeltaCheckpointer()
@@ -223,6 +224,7 @@ class Failing(InMemoryDeltaStorage):
             raise OSError("no more")
 
 
+@pytest.mark.requirement("delta.whole")
 @pytest.mark.parametrize("changes", range(5))
 def test_a_delete_that_breaks_off_loses_no_state(changes: int) -> None:
     storage = Failing()
@@ -286,6 +288,7 @@ def test_the_order_is_that_of_the_saves_also_where_the_clock_goes_back(
     assert run(made.list_checkpoints("t")) == ["c3", "c7", "c6", "c5", "c4", "c2", "c1"]
 
 
+@pytest.mark.requirement("delta.whole")
 def test_an_id_is_saved_to_again_and_is_the_newest_then() -> None:
     made = filled(12)
     run(made.save(chat(2), "t", "c0"))
@@ -355,6 +358,7 @@ def test_a_large_state_does_not_hold_up_the_event_loop(monkeypatch: pytest.Monke
     assert "_dump" in beside
 
 
+@pytest.mark.requirement("delta.refused")
 def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def deep(_: object) -> bytes:
         raise RecursionError
@@ -366,6 +370,7 @@ def test_a_state_that_is_too_deep_is_refused_and_nothing_is_stored(monkeypatch: 
     assert run(made.list_checkpoints("t")) == []
 
 
+@pytest.mark.requirement("delta.refused")
 def test_a_missing_parent_is_said_to_be_missing() -> None:
     made = filled(6)
     run(made.storage.delete("t", "c0"))
@@ -408,10 +413,12 @@ async def crowd(made: DeltaCheckpointer) -> None:
         assert await afresh.load("t", f"c{turn}") == chat(turn + 2 if again else turn + 1)
 
 
+@pytest.mark.requirement("delta.whole")
 def test_saves_and_deletes_at_once_lose_nothing() -> None:
     run(crowd(filled(20, storage=Slow())))
 
 
+@pytest.mark.requirement("delta.whole")
 def test_without_the_lock_they_would() -> None:
     class Open:
         async def __aenter__(self) -> None: ...

@@ -25,7 +25,7 @@ _FOR_SAVE = (
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
 _PENDING = "task, at, path, channel, type, value"
-# ?1 is the time. The store's own (`store_time.steady`) is read only for what may have expired.
+# ?1 is the time. The store's own (`compute_store_time`) is read only for what may have expired.
 _TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement

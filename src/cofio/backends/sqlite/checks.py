@@ -9,13 +9,13 @@ from pathlib import Path
 
 import apsw
 
-from ..interface import Progress
+from ...values.progress import Progress
 from .database import Database, fetch
 from .store_time import moment
 from .word_index import Damaged, State, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
-LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep, at which it is told
+LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep in use, from which on it is reported
 
 
 def check(
@@ -23,8 +23,8 @@ def check(
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
     parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
-    found = [sentence for sentence in [held_log(database)] if sentence]
-    with database.fresh() as connection:
+    found = [sentence for sentence in [find_stuck_log(database)] if sentence]
+    with database.open_fresh() as connection:
         for number, part in enumerate(parts):
             found.extend(part(connection))
             if progress:
@@ -38,7 +38,7 @@ def check(
     return found
 
 
-def miscounted(connection: apsw.Connection) -> bool:
+def is_miscounted(connection: apsw.Connection) -> bool:
     """Whether the counters or the tags do not follow from the records."""
     orphans = "SELECT 1 FROM vector WHERE no NOT IN (SELECT no FROM record) LIMIT 1"
     return any(True for part in (_counters, _tags) for _ in part(connection)) or bool(connection.execute(orphans).get)
@@ -57,13 +57,13 @@ def recount(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM vector WHERE no NOT IN (SELECT no FROM record)")
 
 
-def held_log(database: Database) -> str | None:
-    """Move the log into the database; if much of it cannot be, because somebody still reads what was, a sentence."""
-    held = database.checkpoint()
-    if held < LARGE_LOG:
-        return None
+def find_stuck_log(database: Database) -> str:
+    """Move the log into the database; a sentence if much of it cannot be, because some program still reads it."""
+    size = database.checkpoint()
+    if size < LARGE_LOG:
+        return ""
     log = f"{database.path.name}-wal"
-    return f"{log} grows, {held >> 20} MiB by now: some program has been reading for long and does not end; stop it"
+    return f"{log} grows, {size >> 20} MiB by now: some program has been reading for long and does not end; stop it"
 
 
 def _integrity(connection: apsw.Connection) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _tags(connection: apsw.Connection) -> Iterator[str]:
 
 
 def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
-    """Derived work that nobody does: fine for a moment, a fault when the store has long been in use since."""
+    """Find derived work that no process does: fine for a moment, a fault when the store has long been in use since."""
     state = State.read(connection)
     works = [("the word index", state.indexed_seq, state.indexed_at)]
     works += fetch(connection, "SELECT 'vectors', seen_seq, seen_at FROM embedder WHERE name = ?", (embedder,))
@@ -109,7 +109,7 @@ def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
 
 def _index(database: Database, words: WordIndex) -> Iterator[str]:
     """The word index and the tail together must hold exactly the records, each once and as it is now."""
-    with database.borrowed() as connection:
+    with database.borrow() as connection:
         state, loaded, tail = words.open_snapshot(connection)
         try:
             entries = loaded.entries() if loaded else []
@@ -125,9 +125,9 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
         )
         gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
     waiting = {(seq, *tail.versions[seq][:2]) for seq in tail.records(b"", False, state.seq)}
-    held = dict(entries)
-    missing = sum(1 for no, seq in truth.items() if held.get(no) != seq and seq <= state.tail_seq)
-    extra = sum(1 for no in held if no not in truth and no not in gone) + len(entries) - len(held)
+    indexed = dict(entries)
+    missing = sum(1 for no, seq in truth.items() if indexed.get(no) != seq and seq <= state.tail_seq)
+    extra = sum(1 for no in indexed if no not in truth and no not in gone) + len(entries) - len(indexed)
     if torn:
         yield f"the word index is damaged: {', '.join(torn)}"
     if missing:
@@ -140,7 +140,7 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
 
 def _codes(database: Database, folder: Path) -> Iterator[str]:
     """Each file of vector codes must hold what its vectors give; numpy is loaded only if there are any."""
-    with database.reading() as connection:
+    with database.snapshot() as connection:
         segments = fetch(connection, "SELECT embedder, low, high, name FROM segment")
         orphans = connection.execute("SELECT count(*) FROM vector WHERE no NOT IN (SELECT no FROM record)").get
         if orphans:

@@ -1,4 +1,4 @@
-"""A copy of a store while it is being made: until it is whole it has no memory.db, so nobody takes it for a memory."""
+"""A copy of a store while it is being made: until it is whole it has no memory.db, so no process opens it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...values.errors import Invalid, Unavailable
 _PARTS = frozenset({"index", "vectors", "lease", "cofio.toml"})
 
 
-class Copy:
+class CopyTarget:
     """A folder that a copy is made in, for its `with` block; what the block does not complete is removed again.
 
     A process that is killed leaves what it has made so far. The next copy into the folder removes that.
@@ -30,63 +30,63 @@ class Copy:
         """
         self.folder = folder
         self.database = folder / UNFINISHED
-        self._made = not folder.exists()
-        self._whole = False
-        if not self._made and not _is_free(folder):
+        self._is_new = not folder.exists()
+        self._is_complete = False
+        if not self._is_new and not _is_free(folder):
             raise Invalid("target", f"{folder} exists and is not an empty folder")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lease = os.open(folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
+        self._lock_handle = os.open(folder / "lease", os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            self._begin()
+            self._lock()
         except BaseException:
-            os.close(self._lease)
+            os.close(self._lock_handle)
             raise
 
-    def _begin(self) -> None:
-        """Have the folder to oneself, and clear it."""
-        if not try_lock(self._lease):
+    def _lock(self) -> None:
+        """Lock the folder, and clear it."""
+        if not try_lock(self._lock_handle):
             raise Unavailable(f"another copy is being made in {self.folder} at the moment")
-        if not _is_free(self.folder):  # somebody has just completed one
+        if not _is_free(self.folder):  # another process has just completed one
             raise Invalid("target", f"{self.folder} exists and is not an empty folder")
         self._clear()
         self.database.touch(0o600)  # before the rest: it tells what this folder is, should this process be killed
         for name in ("index", "vectors"):
             (self.folder / name).mkdir(mode=0o700)
 
-    def __enter__(self) -> Copy:
+    def __enter__(self) -> CopyTarget:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        failed = not self._whole and not (self.folder / "memory.db").exists()
+        failed = not self._is_complete and not (self.folder / "memory.db").exists()
         if failed:
-            with suppress(OSError):  # what has failed is told, and is why this does
+            with suppress(OSError):  # the first failure is the one to report
                 self._clear()
-                self._end()
-        os.close(self._lease)
+                self._remove()
+        os.close(self._lock_handle)
         if failed and keeps_open_files():  # elsewhere it may be the next one's by now, who has just begun
             with suppress(OSError):
-                self._end()
+                self._remove()
 
-    def _end(self) -> None:
+    def _remove(self) -> None:
         (self.folder / "lease").unlink()
-        if self._made:
+        if self._is_new:
             self.folder.rmdir()
 
     def complete(self) -> None:
         """Force all of it to the disk, and then give the database its name."""
-        for place, _, files in os.walk(self.folder):
+        for folder, _, files in os.walk(self.folder):
             for name in files:
-                sync_path(Path(place, name))
-            sync_path(place)
-        self._name()
-        self._whole = True
+                sync_path(Path(folder, name))
+            sync_path(folder)
+        self._rename_database()
+        self._is_complete = True
         sync_path(self.folder)
         sync_path(self.folder.absolute().parent)
 
-    def _name(self) -> None:
-        """Give the database its name, unless somebody has begun a memory here meanwhile."""
+    def _rename_database(self) -> None:
+        """Give the database its name, unless another process has begun a memory here meanwhile."""
         name = self.folder / "memory.db"
         try:
             os.link(self.database, name)
@@ -98,7 +98,7 @@ class Copy:
             self.database.unlink()
 
     def _clear(self) -> None:
-        """Remove all but the lease, and last what tells that it is an unfinished copy."""
+        """Remove all but the lock file, and last the mark of an unfinished copy."""
         for file in sorted(self.folder.iterdir(), key=lambda file: file.name == UNFINISHED):
             if file.is_dir() and not file.is_symlink():
                 shutil.rmtree(file)

@@ -1,4 +1,4 @@
-"""How the database file is opened, shared and kept: connections, transactions, group commit, migrations."""
+"""The database file: its connections, transactions, group commit and migrations."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ APPLICATION = 0x636F6669  # "cofi": marks a file as ours
 NEEDED_SCHEMA = 3
 """What every store is brought to when it is opened. Later steps are made with the first record that needs them, so that
 programs that know no more can use a store as long as there is nothing in it that they would fail at."""
-PATIENCE = 60.0  # seconds that a caller waits for another process before it is told so
+PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
 CACHE_KIB = 8000
-IDLE_READERS = 8  # connections that are kept for the next readers
+IDLE_READERS = 8  # idle connections kept for the next readers
 _log = logging.getLogger("cofio.store")
 
 
@@ -53,26 +53,26 @@ class Database:
     def __init__(self, path: Path, *, sync: str = "full", vfs: str | None = None) -> None:
         self.path = path
         # SQLite is to follow no link, on the way there either; where the folder itself lies is the user's choice.
-        self._file = os.path.join(os.path.realpath(path.parent), path.name)
+        self._real_path = os.path.join(os.path.realpath(path.parent), path.name)
         self._sync = sync
         self._vfs = vfs
         self._queue: deque[_Job[object]] = deque()
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._readers: list[apsw.Connection] = []
         self._closed = False
-        self._torn = False
-        self._gone = False
+        self._is_commit_uncertain = False
+        self._is_gone = False
         self._files = self._written_files = OpenFiles()
-        with translated(path):
+        with translate_errors(path):
             self._access: Access = find_access(path)
             if not path.exists():
                 os.close(open_file(path, os.O_CREAT | os.O_RDWR))
             self._writer = self._connect()
             try:
                 if self.read_only:
-                    _check_schema(self._writer, path, migrations()[-1][0])
+                    _check_schema(self._writer, path, load_migrations()[-1][0])
                 else:
-                    migrate(self._writer, path, migrations(), upto=NEEDED_SCHEMA)
+                    migrate(self._writer, path, load_migrations(), upto=NEEDED_SCHEMA)
                 log = path.with_name(f"{path.name}-wal")
                 if self._access == "immutable":
                     self._files = OpenFiles([path, log], unchanged=True)
@@ -89,7 +89,7 @@ class Database:
         return self._access != "write"
 
     def verify(self) -> None:
-        """See that the database that was opened is the one that whoever opens the store next will find.
+        """Verify that the database that was opened is the one that the next process to open the store will find.
 
         Raises:
             Unavailable: it was deleted, moved or replaced, now or before: nothing is right until the next start.
@@ -98,31 +98,31 @@ class Database:
 
     def _verify_files(self, files: OpenFiles) -> None:
         try:
-            there = not self._gone and files.are_there()
+            there = not self._is_gone and files.are_there()
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be looked at ({error.strerror or error}); check the disk") from error
         if not there:
-            self._give_up()
+            self._fail_as_gone()
 
-    def _give_up(self) -> NoReturn:
-        """Say that the files are gone, and never use them again."""
+    def _fail_as_gone(self) -> NoReturn:
+        """Raise an error that the files are gone, and never use them again."""
         if self._closed:  # which has just removed the log
             raise Unavailable("the memory is closed")
-        said = f"the memory in {self.path.parent} was deleted, moved or replaced while it was open"
+        message = f"the memory in {self.path.parent} was deleted, moved or replaced while it was open"
         if self._access == "immutable":
-            said = f"{self.path} was changed by another program while it was read as a read-only memory"
-        error = Unavailable(f"{said}; start this program again", public=GONE)
-        if not self._gone:
-            self._gone = True
+            message = f"{self.path} was changed by another program while it was read as a read-only memory"
+        error = Unavailable(f"{message}; start this program again", public=GONE)
+        if not self._is_gone:
+            self._is_gone = True
             _log.error("%s", error)
         raise error
 
     def _verify_connection(self, connection: apsw.Connection) -> None:
-        """See that the files are there, and that a connection that was made just now is to these very files."""
+        """Verify that the files are there, and that a new connection is to these very files."""
         moved = ctypes.c_int()
         connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         if moved.value:
-            self._give_up()
+            self._fail_as_gone()
         self.verify()
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
@@ -134,7 +134,7 @@ class Database:
         job = _Job(work)
         self._queue.append(job)  # type: ignore[arg-type]  # the queue holds jobs of any result
         while not job.done:
-            with self._writing:
+            with self._write_lock:
                 if not job.done:
                     self._commit([self._queue.popleft() for _ in range(min(GROUP, len(self._queue)))])
         if job.error is not None:
@@ -150,32 +150,32 @@ class Database:
             )
 
     @contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
-        """A connection with a read transaction open: all its reads see the same moment."""
-        connection = self._reader()
+    def snapshot(self) -> Iterator[apsw.Connection]:
+        """Lend a connection with a read transaction open: all its reads see the same moment."""
+        connection = self._take_reader()
         try:
-            with translated(self.path):
-                begin(connection)
+            with translate_errors(self.path):
+                begin_read(connection)
                 yield connection
                 self._verify_unchanged()
         finally:
-            self._give_back(connection)
+            self._return_reader(connection)
 
     @contextmanager
-    def borrowed(self) -> Iterator[apsw.Connection]:
-        """A reader connection with no transaction open."""
-        connection = self._reader()
+    def borrow(self) -> Iterator[apsw.Connection]:
+        """Lend a reader connection with no transaction open."""
+        connection = self._take_reader()
         try:
-            with translated(self.path):
+            with translate_errors(self.path):
                 yield connection
                 self._verify_unchanged()
         finally:
-            self._give_back(connection)
+            self._return_reader(connection)
 
     @contextmanager
-    def fresh(self) -> Iterator[apsw.Connection]:
-        """A new connection with a read transaction, for checks: one in use believes the pages that it has cached."""
-        with translated(self.path):
+    def open_fresh(self) -> Iterator[apsw.Connection]:
+        """Open a new connection with a read transaction, for checks: one in use believes the pages it has cached."""
+        with translate_errors(self.path):
             connection = self._reconnect()
             try:
                 connection.execute("BEGIN")
@@ -187,7 +187,7 @@ class Database:
         """Move what the write-ahead log holds into the database; how many bytes of it readers keep from that."""
         if self.read_only:
             return 0
-        with self.borrowed() as connection:
+        with self.borrow() as connection:
             try:
                 logged, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             except (apsw.BusyError, apsw.LockedError):
@@ -197,18 +197,18 @@ class Database:
     def truncate_log(self) -> bool:
         """Empty the write-ahead log, which holds what was deleted since; False when others are in the way, now.
 
-        Nobody waits for it longer than for a commit: what the log holds should be in the database already.
+        Others wait no longer for it than for a commit: what the log holds should be in the database already.
         """
         if self.read_only or not self._log_size():  # to empty it again would be a change for all who watch the file
             return True
-        with self.borrowed() as connection:
+        with self.borrow() as connection:
             connection.set_busy_handler(None)
             try:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             except (apsw.BusyError, apsw.LockedError):
                 return False
             finally:
-                connection.set_busy_handler(_Patience())
+                connection.set_busy_handler(_BusyHandler())
         return True
 
     def _log_size(self) -> int:
@@ -218,36 +218,36 @@ class Database:
             return 0
 
     def vacuum(self, *, in_memory: bool) -> None:
-        """Write the database anew. The pages that SQLite rearranges keep copies of what lay there, deleted or not.
+        """Rewrite the database. The pages that SQLite rearranges keep copies of what lay there, deleted or not.
 
-        Other writers wait meanwhile. What is written is gathered in memory, or in a temporary file.
+        Other writers wait meanwhile. The new database is gathered in memory, or in a temporary file.
         """
         self.check_writable()
         self.verify()
-        with self._writing, translated(self.path):
+        with self._write_lock, translate_errors(self.path):
             if not self._closed:
                 self._writer.pragma("temp_store", "MEMORY" if in_memory else "DEFAULT")
-                patiently(lambda: self._writer.execute("VACUUM").get)
+                retry_while_busy(lambda: self._writer.execute("VACUUM").get)
 
     def close(self) -> None:
         """Close every connection; the last process to close leaves a database without a log."""
-        with self._writing:
+        with self._write_lock:
             if self._closed:
                 return
             self._closed = True
-            self._clear_up()
-            with translated(self.path), ExitStack() as closing:
+            self._recover()
+            with translate_errors(self.path), ExitStack() as closing:
                 closing.callback(self._disconnect, self._writer)
-                for connection in self._idle():
+                for connection in self._pop_idle():
                     closing.callback(self._disconnect, connection)
 
     def _connect(self) -> apsw.Connection:
-        name, flags = self._file, apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_NOFOLLOW
+        name, flags = self._real_path, apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_NOFOLLOW
         flags |= apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         if self._access == "immutable":
             name, flags = make_immutable_uri(Path(name)), flags | apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(name, flags=flags, vfs=self._vfs)
-        connection.set_busy_handler(_Patience())
+        connection.set_busy_handler(_BusyHandler())
         connection.execute(
             f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'};"
             f"PRAGMA cache_size = -{CACHE_KIB};"
@@ -259,7 +259,7 @@ class Database:
         return connection
 
     def _reconnect(self) -> apsw.Connection:
-        """Another connection to the files that were opened first."""
+        """Open another connection to the files that were opened first."""
         self.verify()
         connection = self._connect()
         try:
@@ -280,22 +280,22 @@ class Database:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(not ours))
         connection.close()
 
-    def _reader(self) -> apsw.Connection:
+    def _take_reader(self) -> apsw.Connection:
         if self._closed:
             raise Unavailable("the memory is closed")
         self.verify()
         try:
             return self._readers.pop()
         except IndexError:
-            with translated(self.path):
+            with translate_errors(self.path):
                 return self._reconnect()
 
     def _verify_unchanged(self) -> None:
-        """See that what has been read stood still meanwhile, where nothing else makes sure of it."""
+        """Verify that nothing changed while it was read, where no lock ensures it."""
         if self._access == "immutable":
             self.verify()
 
-    def _give_back(self, connection: apsw.Connection) -> None:
+    def _return_reader(self, connection: apsw.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if self._closed or len(self._readers) >= IDLE_READERS:
@@ -303,11 +303,11 @@ class Database:
         else:
             self._readers.append(connection)
             if self._closed:  # just now, by another thread
-                for idle in self._idle():
+                for idle in self._pop_idle():
                     self._disconnect(idle)
 
-    def _idle(self) -> Iterator[apsw.Connection]:
-        """Take each idle reader connection out, whatever other threads do to them meanwhile."""
+    def _pop_idle(self) -> Iterator[apsw.Connection]:
+        """Take each idle reader connection out of the pool, while other threads may do the same."""
         with suppress(IndexError):
             while True:
                 yield self._readers.pop()
@@ -318,24 +318,24 @@ class Database:
             if self._closed:
                 raise Unavailable("the memory is closed")
             self.verify()
-            with translated(self.path):
-                patiently(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+            with translate_errors(self.path):
+                retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
                 for job in jobs:
                     self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):
                     self._writer.execute("ROLLBACK")
                 else:
-                    self._torn = True
+                    self._is_commit_uncertain = True
                     self._writer.execute("COMMIT")
-                    self._torn = False
-                    self._verify_files(self._written_files)  # what nobody will find is not acknowledged
+                    self._is_commit_uncertain = False
+                    self._verify_files(self._written_files)  # a lost write is not acknowledged
         except BaseException as error:
             # Ctrl-C in the thread that commits is not the other threads' own, though it ends their writes too.
             shared = error if isinstance(error, CofioError) else Unavailable("the write was broken off; try again")
             for job in jobs:
                 job.error = job.error or shared
             if not self._closed:
-                self._clear_up()
+                self._recover()
             if not isinstance(error, CofioError):
                 raise
         finally:
@@ -358,23 +358,23 @@ class Database:
         if not alone:
             self._writer.execute("RELEASE job")
 
-    def _clear_up(self) -> None:
-        """End what a failure left open, and write over what a failed commit may have left in the log: whoever
-        recovers the log after a crash would take it for one that was acknowledged.
+    def _recover(self) -> None:
+        """Roll back what a failure left open, and overwrite what a failed commit may have left in the log: a process
+        that recovers the log after a crash would take it for a commit that was acknowledged.
         """
         try:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            if self._torn:
+            if self._is_commit_uncertain:
                 # A value that is new each time: SQLite does not write a page that stays the same.
                 self._writer.execute("BEGIN IMMEDIATE; UPDATE state SET mended = mended + 1; COMMIT")
-                self._torn = False
+                self._is_commit_uncertain = False
         except apsw.Error:  # the disk still fails; the next failure or success, or closing, sees to it
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
 
-class _Patience:
+class _BusyHandler:
     """A busy handler with short sleeps: it waits up to PATIENCE for the other process."""
 
     def __init__(self) -> None:
@@ -388,14 +388,14 @@ class _Patience:
         return now < self._until
 
 
-def begin(connection: apsw.Connection) -> None:
-    """Open a read transaction. It starts at its first read: until then there is no moment to hold on to."""
+def begin_read(connection: apsw.Connection) -> None:
+    """Open a read transaction with a first read, which fixes the moment that it sees."""
     connection.execute("BEGIN")
-    patiently(lambda: connection.execute("SELECT 1 FROM state").get)
+    retry_while_busy(lambda: connection.execute("SELECT 1 FROM state").get)
 
 
-def patiently(work: Callable[[], T]) -> T:
-    """Run `work` again while another process is in its way in a manner that no busy handler hears of."""
+def retry_while_busy(work: Callable[[], T]) -> T:
+    """Run `work` again while another process blocks it in a way that SQLite calls no busy handler for."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -407,12 +407,12 @@ def patiently(work: Callable[[], T]) -> T:
 
 
 def fetch(connection: apsw.Connection, sql: str, values: apsw.Bindings = ()) -> list[Any]:
-    """Every row of a query. The schema vouches for the rows' types, which no checker can see."""
+    """Fetch every row of a query. The schema vouches for the rows' types, which no checker can see."""
     return connection.execute(sql, values).fetchall()
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn the database's errors into Unavailable, with a sentence on what would help."""
     try:
         yield
@@ -425,7 +425,7 @@ def translated(path: Path) -> Iterator[None]:
             f"{path} is damaged ({error}); restore a backup, or save what `cofio export` can still read"
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError) as error:
-        reason = _reason(error)
+        reason = _describe_error(error)
         raise Unavailable(f"{path} cannot be opened for writing ({reason}); check its folder's permissions") from error
     except (apsw.IOError, apsw.NoMemError, OSError) as error:
         if _is_full(error):
@@ -433,11 +433,11 @@ def translated(path: Path) -> Iterator[None]:
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             missing = error.filename if error.filename not in (None, str(path)) else path.parent
             raise Unavailable(f"{path} cannot be reached: there is no folder {missing}; make it first") from error
-        raise Unavailable(f"reading or writing {path} failed ({_reason(error)}); check the disk") from error
+        raise Unavailable(f"reading or writing {path} failed ({_describe_error(error)}); check the disk") from error
 
 
-def _reason(error: Exception) -> str:
-    """Why it failed, without the path that is told anyway."""
+def _describe_error(error: Exception) -> str:
+    """Describe why it failed, without the path, which is in the message anyway."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
@@ -448,8 +448,8 @@ def _is_full(error: Exception) -> bool:
     return vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE
 
 
-def migrations() -> list[tuple[int, str]]:
-    """The numbered SQL files, in order."""
+def load_migrations() -> list[tuple[int, str]]:
+    """Load the numbered SQL files, in order."""
     folder = Path(__file__).parent.parent / "schema" / "sqlite"
     return [(int(file.name.split("_")[0]), file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.sql"))]
 
@@ -463,15 +463,15 @@ def migrate(
     """
     newest = steps[-1][0]
     wanted = newest if upto is None else upto
-    found = patiently(lambda: _schema(connection, path, newest))
-    patiently(lambda: connection.execute("PRAGMA journal_mode = WAL").get)
+    found = retry_while_busy(lambda: _read_schema_number(connection, path, newest))
+    retry_while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL").get)
     if found >= wanted:
         return
     for number, sql in steps[:wanted]:
-        patiently(lambda: connection.execute("BEGIN IMMEDIATE"))
+        retry_while_busy(lambda: connection.execute("BEGIN IMMEDIATE"))
         try:
             # Asked again inside the transaction: another process may have done the step meanwhile.
-            if _schema(connection, path, newest) < number:
+            if _read_schema_number(connection, path, newest) < number:
                 _make_step(connection, number, sql)
             connection.execute("COMMIT")
         except BaseException:
@@ -483,7 +483,7 @@ def migrate(
 def raise_schema(connection: apsw.Connection, number: int) -> None:
     """Make the steps up to a number that are not made yet, as part of the transaction that the connection is in."""
     found = int(connection.pragma("user_version"))
-    for step, sql in migrations()[found:number] if found < number else ():
+    for step, sql in load_migrations()[found:number] if found < number else ():
         _make_step(connection, step, sql)
 
 
@@ -493,8 +493,8 @@ def _make_step(connection: apsw.Connection, number: int, sql: str) -> None:
 
 
 def _check_schema(connection: apsw.Connection, path: Path, newest: int) -> None:
-    """See that a database that can only be read has all that is needed; raises Unavailable when it has not."""
-    number = patiently(lambda: _schema(connection, path, newest))
+    """Check that a database that can only be read has the schema that is needed; raises Unavailable otherwise."""
+    number = retry_while_busy(lambda: _read_schema_number(connection, path, newest))
     if number < NEEDED_SCHEMA:
         raise Unavailable(
             f"{path} was written by an older cofio (schema {number}, this one needs {NEEDED_SCHEMA}) and is read-only:"
@@ -502,8 +502,8 @@ def _check_schema(connection: apsw.Connection, path: Path, newest: int) -> None:
         )
 
 
-def _schema(connection: apsw.Connection, path: Path, newest: int) -> int:
-    """The schema number of the database; raises Unavailable for a newer or a foreign one."""
+def _read_schema_number(connection: apsw.Connection, path: Path, newest: int) -> int:
+    """Read the schema number of the database; raises Unavailable for a newer or a foreign one."""
     # In this order: what another process is making meanwhile gets its tables and its mark at once.
     used = connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").get
     number = int(connection.pragma("user_version"))

@@ -1,7 +1,8 @@
 """What the file system says of a store's files: may they be written, and are they still the ones that were opened?
 
 SQLite keeps the file that it has opened, wherever it goes, and opens the log that belongs to it by its name. So a
-program whose database was deleted, moved or replaced would go on writing where nobody reads, or into a stranger.
+program whose database was deleted, moved or replaced would go on writing where no other process reads, or into
+another file.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from ...values.errors import Unavailable
 
 Access = Literal["write", "read", "immutable"]
-"""How a database is opened: immutable, when nothing beside it can be made and nobody else is at it."""
+"""How a database is opened: immutable, when no file can be made beside it and no other process has it open."""
 
 GONE = "The memory was deleted, moved or replaced while it was open: start the program that serves it again"
 READ_ONLY = "The memory is read-only here: it can be searched and read, not changed"
@@ -46,7 +47,7 @@ def _may_write(path: Path) -> bool:
 
 
 def make_immutable_uri(path: Path) -> str:
-    """The name by which SQLite opens a file that nobody changes: it makes no log beside it, and locks nothing."""
+    """Return the URI by which SQLite opens a file that does not change: without a log beside it, and without locks."""
     # A drive of Windows' needs the slash; its names of other machines need the two that they begin with besides.
     name = path.absolute().as_posix()
     return f"file://{'' if name.startswith('/') else '/'}{quote(name)}?immutable=1"

@@ -9,22 +9,28 @@ from pathlib import Path
 
 import apsw
 
-from ..interface import Progress
+from ...values.progress import Progress
+from ...values.stats import Stats
 from . import checks
 from .conditions import micros
-from .copy_target import Copy
-from .database import Database, fetch, translated
-from .store_time import moment, steady
+from .copy_target import CopyTarget
+from .database import Database, fetch, translate_errors
+from .erasure import Erasure
+from .store_time import compute_store_time, moment
+from .vector_rows import count_waiting
 from .word_index import State, WordIndex
 
 
 class SqliteMaintenance:
     """The checks, copies and numbers of one store."""
 
-    def __init__(self, folder: Path, database: Database, words: WordIndex, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, folder: Path, database: Database, words: WordIndex, erasure: Erasure, clock: Callable[[], datetime]
+    ) -> None:
         self._folder = folder
         self._database = database
         self._words = words
+        self.count_remains = erasure.count_remains
         self._clock = clock
 
     def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
@@ -34,7 +40,7 @@ class SqliteMaintenance:
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store into a new folder while others go on writing."""
         folder = Path(target)
-        with translated(folder), Copy(folder) as copy:
+        with translate_errors(folder), CopyTarget(folder) as copy:
             _copy_database(self._database, copy.database, progress)
             settings = self._folder / "cofio.toml"
             if settings.is_file() and not settings.is_symlink():
@@ -47,9 +53,44 @@ class SqliteMaintenance:
                 database.close()
             copy.complete()
 
-    def stats(self) -> dict[str, int | str]:
-        """Numbers about the store for people."""
-        return _stats(self._database, self._folder, micros(self._clock()))
+    def stats(self, embedder: str | None) -> Stats:
+        """Numbers about the store, among them how many records wait for a vector of this embedder."""
+        folder = self._folder
+        with self._database.snapshot() as connection:
+            state = State.read(connection)
+            vectors: list[tuple[str, int]] = fetch(
+                connection,
+                "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
+            )
+            waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
+            expiring, expired = connection.execute(
+                "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
+                (compute_store_time(micros(self._clock()), state.updated),),
+            ).get
+            checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
+            schema = connection.pragma("user_version")
+            waiting_for_vectors = count_waiting(connection, embedder) if embedder is not None else 0
+        return Stats(
+            store=str(folder),
+            records=state.records - expired,
+            words=state.words,
+            changes=state.seq,
+            expiring=expiring - expired,
+            expired=expired,
+            waiting_for_index=waiting,
+            checkpoints=checkpoints,
+            threads=threads,
+            schema=int(schema),
+            software=("sqlite", apsw.sqlite_lib_version()),
+            bytes_database=sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
+            bytes_log=_size(folder / "memory.db-wal"),
+            bytes_index=sum(_size(file) for file in (folder / "index").rglob("*")),
+            bytes_vectors=sum(_size(file) for file in (folder / "vectors").rglob("*")),
+            background_fault=state.fault,
+            updated=moment(state.updated).isoformat() if state.updated else "",
+            vectors=dict(vectors),
+            waiting_for_vectors=waiting_for_vectors,
+        )
 
 
 def _copy_database(database: Database, target: Path, progress: Progress | None) -> None:
@@ -58,7 +99,7 @@ def _copy_database(database: Database, target: Path, progress: Progress | None) 
     try:
         target.chmod(0o600)
         # A source with a snapshot of its own: else every write of another process would start the copy over.
-        with database.reading() as source, connection.backup("main", source, "main") as work:
+        with database.snapshot() as source, connection.backup("main", source, "main") as work:
             while not work.done:
                 work.step(2000)
                 if progress:
@@ -67,43 +108,6 @@ def _copy_database(database: Database, target: Path, progress: Progress | None) 
         connection.execute("UPDATE state SET index_name = '', indexed_seq = 0; DELETE FROM segment")
     finally:
         connection.close()
-
-
-def _stats(database: Database, folder: Path, now: int) -> dict[str, int | str]:
-    """Numbers about the store for people."""
-    with database.reading() as connection:
-        state = State.read(connection)
-        vectors = fetch(
-            connection,
-            "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
-        )
-        waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
-        expiring, expired = connection.execute(
-            "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
-            (steady(now, state.updated),),
-        ).get
-        checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
-        schema = connection.pragma("user_version")
-    numbers: dict[str, int | str] = {
-        "store": str(folder),
-        "records": state.records - expired,
-        "words": state.words,
-        "changes": state.seq,
-        "expiring": expiring - expired,
-        "expired": expired,
-        "waiting_for_index": waiting,
-        "checkpoints": checkpoints,
-        "threads": threads,
-        "schema": schema,
-        "sqlite": apsw.sqlite_lib_version(),
-        "bytes_database": sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
-        "bytes_log": _size(folder / "memory.db-wal"),
-        "bytes_index": sum(_size(file) for file in (folder / "index").rglob("*")),
-        "bytes_vectors": sum(_size(file) for file in (folder / "vectors").rglob("*")),
-        "background_fault": state.fault,
-        "updated": moment(state.updated).isoformat() if state.updated else "",
-    }
-    return numbers | {f"vectors:{name}": count for name, count in vectors}
 
 
 def _size(file: Path) -> int:

@@ -19,7 +19,7 @@ from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from .checkpoint_rows import SqliteCheckpoints
 from .conditions import micros, within
 from .database import fetch, raise_schema
-from .store_time import correct_time, moment, steady
+from .store_time import compute_store_time, correct_time, moment
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -115,7 +115,7 @@ class RecordRows:
         self._connection = connection
         self._do = connection.execute
         self._clock = now
-        self._at = steady(micros(now), updated)
+        self._at = compute_store_time(micros(now), updated)
         self.now = moment(self._at)
 
     @cached_property

@@ -27,7 +27,7 @@ from .conditions import micros, within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, record_of
-from .store_time import steady
+from .store_time import compute_store_time
 from .word_index import Damaged, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class SearchIndexes:
             try:
                 with self._try_lock() as is_locked:
                     if is_locked:
-                        self._words.take_in(1)
+                        self._words.index_changes(1)
             except Unavailable:
                 break
             if not is_locked:
@@ -119,11 +119,9 @@ class SqliteSearcher:
             search = self._search_on(self._indexes.reopen_after_damage(self._connection, snapshot))
             return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
 
-    def around(
-        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
-    ) -> Surroundings:
+    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for known candidates."""
-        return self._opened().around(candidates, reach, vector, embedder)
+        return self._opened().around(candidates, reach)
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""
@@ -139,7 +137,7 @@ class SqliteSearcher:
         return self._search
 
     def _search_on(self, snapshot: IndexSnapshot) -> SnapshotSearch:
-        at = steady(micros(self._clock()), snapshot.state.updated)
+        at = compute_store_time(micros(self._clock()), snapshot.state.updated)
         self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes.vectors)
         return self._search
 
@@ -191,55 +189,48 @@ class SnapshotSearch:
         self._text_change: dict[int, int] = {}
         self._returned: set[int] = set()
         self._passing: list[int] | None = None
+        self._facts = _NO_FACTS
+        self._vector: Vector | None = None
         self._codes: list[Codes] = []
+        self._cosines: dict[int, float] = {}
+        """What was computed from the vectors themselves, whether or not they are of the present text."""
 
     def candidates(
         self, words: Sequence[str], vector: Vector | None, embedder: str | None, *, depth: int, flat_depth: int
     ) -> Candidates:
         """Return the best records by words, and as many by vector."""
-        facts = self._read_facts(embedder) if embedder or depth != flat_depth else _NO_FACTS
-        word_depth = depth if facts.has_parents else flat_depth
+        if embedder or depth != flat_depth:
+            self._facts = self._read_facts(embedder)
+        word_depth = depth if self._facts.has_parents else flat_depth
         by_words: WordSearch | None = None
         hits: list[IndexHit] = []
         if words:
             with translate_damage():
                 by_words = WordSearch(self._snapshot, words, self._bounds, self._find_few())
                 hits = by_words.search_index(word_depth)
-        pieces: Iterator[Nearest] = iter(())
-        if vector is not None and embedder:
-            pieces = self._scan_vectors(vector, embedder, facts)
+        pieces = self._scan_vectors(vector, embedder) if vector is not None and embedder else iter(())
         first = next(pieces, None)
+        near = first.row[:depth].tolist() if first is not None else []
         # What follows needs most of these rows: one statement reads them all.
-        self._load(
-            chain(
-                (row for row, _, _ in by_words.tail[:word_depth]) if by_words else (),
-                (hit.row for hit in hits),
-                first.row[:depth].tolist() if first is not None else (),
-            )
-        )
+        in_tail = (row for row, _, _ in by_words.tail[:word_depth]) if by_words else ()
+        self._load(chain(in_tail, (hit.row for hit in hits), near), near[:EXACT])
         keyword = self._pick_by_words(by_words, hits, word_depth) if by_words else {}
-        semantic: dict[int, float] = {}
-        if vector is not None and first is not None:
-            semantic = self._pick_by_vector(vector, facts.embedder, chain([first], pieces), depth)
-        near = len(semantic) if vector is not None else None
+        semantic = self._pick_by_vector(chain([first], pieces), depth) if first is not None else {}
         found = {row: self._candidates[row] for row in chain(keyword, semantic)}
         self._returned.update(found)
-        if vector is not None:
-            semantic |= self._estimate_cosines(vector, [row for row in keyword if row not in semantic])
         return Candidates(
-            keyword=keyword, semantic=semantic, nearest=near, rows=found, backlog=self._find_backlog(embedder, facts)
+            keyword=keyword,
+            semantic=semantic | self._estimate_cosines([row for row in keyword if row not in semantic]),
+            nearest=None if vector is None else len(semantic),
+            rows=found,
+            backlog=self._find_backlog(embedder),
         )
 
-    def around(
-        self, candidates: Sequence[Candidate], reach: int, vector: Vector | None, embedder: str | None
-    ) -> Surroundings:
+    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for known candidates."""
         seeds = _bind_numbers(candidate.row for candidate in candidates)
         near = [row for row in self._fetch(_AROUND, seeds, reach, reach) if row not in self._returned]
-        return Surroundings(
-            rows={row: self._candidates[row] for row in near},
-            semantic=self._estimate_cosines(vector, near) if vector is not None and embedder else {},
-        )
+        return Surroundings(rows={row: self._candidates[row] for row in near}, semantic=self._estimate_cosines(near))
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""
@@ -285,29 +276,32 @@ class SnapshotSearch:
         ).get
         return _StoreFacts(bool(has_parents), number, newest, seen, json.loads(segments))
 
-    def _load(self, rows: Iterable[int]) -> None:
-        """Hold rows against the bounds, and remember what ranking needs of those within."""
+    def _load(self, rows: Iterable[int], near: Sequence[int] = ()) -> None:
+        """Hold rows against the bounds; remember what ranking needs of those within, and the cosines of the `near`."""
         unknown = set(rows) - self._checked
         if unknown:
             self._checked |= unknown
-            self._fetch(_AMONG, _bind_numbers(unknown))
+            self._fetch(_AMONG, _bind_numbers(unknown), near=near)
 
-    def _fetch(self, where: str, *values: object) -> list[int]:
-        """Load the rows within bounds of which `where` holds."""
-        found, lengths, last_changes, text_changes = map(
-            json.loads,
-            self._connection.execute(
-                f"SELECT json_group_array(json_array({_CANDIDATE})), json_group_array(words), json_group_array(seq),"
-                f" json_group_array(text_seq) FROM record WHERE {where} AND {self._condition.sql}",
-                (*values, *self._condition.values),
-            ).get,
-        )
-        rows = [candidate[0] for candidate in found]
-        self._candidates.update(zip(rows, map(Candidate._make, found), strict=True))
-        self._lengths.update(zip(rows, lengths, strict=True))
-        self._last_change.update(zip(rows, last_changes, strict=True))
-        self._text_change.update(zip(rows, text_changes, strict=True))
-        return rows
+    def _fetch(self, where: str, *values: object, near: Sequence[int] = ()) -> list[int]:
+        """Load the rows within bounds of which `where` holds, and the cosines of those `near`, in any case."""
+        *rows, compared, data = self._connection.execute(
+            f"SELECT * FROM (SELECT json_group_array(json_array({_CANDIDATE})), json_group_array(words),"
+            f" json_group_array(seq), json_group_array(text_seq) FROM record WHERE {where} AND {self._condition.sql}),"
+            # Blobs are joined as if they were text, byte by byte.
+            " (SELECT json_group_array(no), CAST(group_concat(data, '') AS BLOB) FROM vector"
+            f" WHERE embedder = ? AND {_AMONG})",
+            (*values, *self._condition.values, self._facts.embedder, _bind_numbers(near)),
+        ).get
+        if data:
+            self._compute_cosines(json.loads(compared), data)
+        found, lengths, last_changes, text_changes = map(json.loads, rows)
+        numbers = [candidate[0] for candidate in found]
+        self._candidates.update(zip(numbers, map(Candidate._make, found), strict=True))
+        self._lengths.update(zip(numbers, lengths, strict=True))
+        self._last_change.update(zip(numbers, last_changes, strict=True))
+        self._text_change.update(zip(numbers, text_changes, strict=True))
+        return numbers
 
     def _find_passing(self) -> list[int] | None:
         """Return the rows that pass a filter, when there are few enough to be worth knowing before the search."""
@@ -326,9 +320,9 @@ class SnapshotSearch:
         passing = self._find_passing()
         return passing if passing is not None and len(passing) <= FEW else None
 
-    def _find_backlog(self, embedder: str | None, facts: _StoreFacts) -> Backlog:
+    def _find_backlog(self, embedder: str | None) -> Backlog:
         """Return what a search within these bounds cannot see yet."""
-        vectors, many = 0, False
+        vectors, many, facts = 0, False, self._facts
         if embedder and facts.seen < self._snapshot.state.seq:
             condition = within_scope(self._bounds)
             counted, vectors = self._connection.execute(
@@ -371,16 +365,16 @@ class SnapshotSearch:
 
     # Candidates by vector.
 
-    def _scan_vectors(self, vector: Vector, embedder: str, facts: _StoreFacts) -> Iterator[Nearest]:
+    def _scan_vectors(self, vector: Vector, embedder: str) -> Iterator[Nearest]:
         """Return what is nearest to the vector by its code, in growing pieces."""
-        index = self._vectors(embedder)
+        index, facts, self._vector = self._vectors(embedder), self._facts, vector
         if facts.embedder:
             self._codes = index.load(
                 self._connection, facts.embedder, facts.newest_vector, facts.segments, dimensions=len(vector)
             )
         return index.nearest(self._connection, self._codes, vector, self._bounds, self._find_passing())
 
-    def _pick_by_vector(self, vector: Vector, embedder: int, pieces: Iterable[Nearest], limit: int) -> dict[int, float]:
+    def _pick_by_vector(self, pieces: Iterable[Nearest], limit: int) -> dict[int, float]:
         """Return the nearest that are within bounds, the best of them with their exact cosine."""
         found: dict[int, float] = {}
         for near in pieces:
@@ -393,20 +387,22 @@ class SnapshotSearch:
             if len(found) >= limit:
                 break
         best = sorted(found, key=lambda row: -found[row])
-        found |= self._compute_cosines(vector, embedder, best[:EXACT])
+        if missing := [row for row in best[:EXACT] if row not in self._cosines]:
+            self._fetch("0", near=missing)
+        found |= {row: self._cosines[row] for row in best[:EXACT] if row in self._cosines}
         return {row: found[row] for row in sorted(best[:limit], key=lambda row: (-found[row], -row))}
 
-    def _estimate_cosines(self, vector: Vector, rows: Sequence[int]) -> dict[int, float]:
+    def _estimate_cosines(self, rows: Sequence[int]) -> dict[int, float]:
         """Return the cosine of each of these rows that has a vector, as near as its code comes to it."""
+        if self._vector is None or not rows or not self._codes:
+            return {}
         import numpy as np
 
         from .vector_codes import Nearest
 
-        if not rows or not self._codes:
-            return {}
         wanted = np.unique(np.array(rows, np.int64))
         picked = [part.find_rows(wanted) for part in self._codes]
-        return self._select_current(Nearest.of(self._codes, picked, vector))
+        return self._select_current(Nearest.of(self._codes, picked, self._vector))
 
     def _select_current(self, near: Nearest) -> dict[int, float]:
         """Return the scores of those that are within bounds and of the record's present text."""
@@ -414,20 +410,13 @@ class SnapshotSearch:
         rows = zip(near.row.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
         return {row: score for row, text_seq, score in rows if known.get(row) == text_seq}
 
-    def _compute_cosines(self, vector: Vector, embedder: int, rows: Sequence[int]) -> dict[int, float]:
-        """Return the exact cosine of each of these rows, whose vectors are of their present text."""
+    def _compute_cosines(self, rows: Sequence[int], data: bytes) -> None:
+        """Remember the exact cosine of each of these rows, whose vectors are joined in `data`."""
         import numpy as np
 
-        if not rows:
-            return {}
-        # Blobs are joined as if they were text, byte by byte.
-        found, data = self._connection.execute(
-            "SELECT json_group_array(no), CAST(group_concat(data, '') AS BLOB) FROM vector"
-            f" WHERE embedder = ? AND {_AMONG}",
-            (embedder, _bind_numbers(rows)),
-        ).get
-        stored = np.frombuffer(data, "<f2").astype(np.float32).reshape(-1, len(vector))
-        return dict(zip(json.loads(found), (stored @ vector).tolist(), strict=True))
+        assert self._vector is not None
+        stored = np.frombuffer(data, "<f2").astype(np.float32).reshape(len(rows), -1)
+        self._cosines.update(zip(rows, (stored @ self._vector).tolist(), strict=True))
 
 
 def _compare(

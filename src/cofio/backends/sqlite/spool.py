@@ -1,4 +1,4 @@
-"""Rows put aside: whoever takes them may take their time, and keeps no transaction open meanwhile."""
+"""Rows spooled to memory or a file, so that a slow consumer keeps no transaction open."""
 
 from __future__ import annotations
 

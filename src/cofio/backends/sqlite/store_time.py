@@ -12,18 +12,20 @@ SLACK = 300_000_000  # microseconds: a clock that is set back by more than these
 
 
 def moment(value: int) -> datetime:
-    """A time from its stored form."""
+    """Decode a time from its stored form."""
     return EPOCH + timedelta(microseconds=value)
 
 
-def steady(now: int, updated: int) -> int:
-    """The store's time: a clock that was set back by some minutes does not take the store back with it, so nothing that
-    has expired comes to life again. When it was set back by more, it had been wrong, and what it said is forgotten.
+def compute_store_time(now: int, updated: int) -> int:
+    """Compute the store's time from the machine's clock and the time of the newest change.
+
+    A clock that was set back by some minutes does not take the store's time back with it, so nothing that has expired
+    becomes visible again. One that was set back by more had been wrong before, and the time of that change is ignored.
     """
     return updated if now < updated <= now + SLACK else now
 
 
 def correct_time(connection: apsw.Connection, now: int) -> None:
-    """Take back the store's time, and what was measured by it, when a clock that was ahead has been put right."""
+    """Set back the store's time, and what was measured by it, when a clock that was ahead has been corrected."""
     connection.execute("UPDATE state SET updated = ?1, indexed_at = min(indexed_at, ?1)", (now,))
     connection.execute("UPDATE embedder SET seen_at = min(seen_at, ?)", (now,))

@@ -1,9 +1,8 @@
-"""The derived work on a store: its word index, its vector codes, and what deleted and expired records leave behind."""
+"""The derived work on a store, which one process at a time does: its tasks, its batches to embed, a rebuild."""
 
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,20 +12,17 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ...values.errors import Unavailable
-from ..interface import EmbedBatch, Progress
+from ...values.progress import Progress
+from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
 from . import checks
-from .checkpoint_rows import deleted_words, merge_words
-from .conditions import micros
-from .database import Database, fetch, translated
-from .record_rows import RecordTransaction
-from .store_time import correct_time, steady
+from .database import Database, fetch, translate_errors
+from .erasure import Erasure
+from .expiry import Expiry
 from .upkeep_lock import UpkeepLock
-from .vector_rows import count_waiting, drop_vectors, fetch_batch, store_batch
-from .word_index import State, WordIndex
+from .vector_rows import SqliteEmbedBatch, count_waiting, drop_vectors, fetch_batch
+from .word_index import WordIndex
 
 if TYPE_CHECKING:
-    from ...values.changes import Vector
     from .vector_codes import VectorIndex
 
 TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
@@ -37,160 +33,70 @@ class DerivedWork:
     """All work on a store that nothing a caller is promised depends on."""
 
     def __init__(self, folder: Path, database: Database, words: WordIndex, clock: Callable[[], datetime]) -> None:
-        self.folder = folder
+        self._folder = folder
         self._database = database
         self._words = words
-        self._clock = clock
-        self._lock = UpkeepLock(folder, database)
         self._vectors: dict[str, VectorIndex] = {}
-        self._log_is_held = False
+        self.lock = UpkeepLock(folder, database, on_release=words.release_writer)
+        self.expiry = Expiry(database, clock)
+        self.erasure = Erasure(folder, database, words, self.index_words, self.open_vectors, self.lock)
+        self._log_is_stuck = False
         self._truncated = time.monotonic()
 
+    def run(self, task: Task) -> Upkeep:
+        """Do one task, as far as it is due."""
+        match task:
+            case Index():
+                return self._index(task)
+            case Tidy():
+                return self._tidy()
+            case Purge():
+                done, before = self.expiry.purge()
+                return Upkeep(done=done, expired_before=before)
+            case Erase():
+                return Upkeep(more=bool(self.erasure.erase(task.seconds)))
+            case ReportFault():
+                return self._report(task.fault)
+
     @contextmanager
-    def lease(self) -> Iterator[bool]:
-        """Hold the lock on the derived work for the block; False when another process holds it."""
-        with self._lock.try_acquire() as locked:
-            try:
-                yield locked
-            finally:
-                if locked:
-                    self._words.release_writer()
+    def claim(self, embedder: str, limit: int) -> Iterator[SqliteEmbedBatch | None]:
+        """Hold the next records that need a vector of an embedder; None when none does or another process is at it."""
+        with self.lock.try_acquire() as locked:
+            yield fetch_batch(self._database, embedder, limit) if locked else None
 
-    def index_words(self, limit: int) -> int:
-        """Take changed records into the word index."""
-        with translated(self.folder / "index"):
-            return self._words.take_in(limit)
-
-    def to_embed(self, embedder: str, limit: int) -> EmbedBatch | None:
-        """The next records that need a vector."""
-        with self._database.reading() as connection:
-            return fetch_batch(connection, embedder, limit)
-
-    def store_vectors(self, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
-        """Keep the vectors of a batch, but for records whose text changed meanwhile."""
-        self._database.write(lambda connection: store_batch(connection, embedder, batch, vectors))
-
-    def index_vectors(self, embedder: str) -> int:
-        """Bring the vector codes up to date when enough has gathered."""
-        with translated(self.folder / "vectors"):
-            return self.vectors(embedder).bring_up()
-
-    def vectors(self, embedder: str) -> VectorIndex:
-        """The vector codes of an embedder. numpy is loaded here, and not before it is needed."""
+    def open_vectors(self, embedder: str) -> VectorIndex:
+        """Return the vector codes of an embedder. numpy is loaded here, and not before it is needed."""
         from .vector_codes import VectorIndex
 
         if embedder not in self._vectors:
-            self._vectors[embedder] = VectorIndex(self.folder / "vectors", self._database, embedder)
+            self._vectors[embedder] = VectorIndex(self._folder / "vectors", self._database, embedder)
         return self._vectors[embedder]
 
-    def purge(self, before: datetime) -> int:
-        """Remove the records that expired before then."""
-        with self._database.reading() as connection:
-            if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (micros(before),)).get:
-                return 0
-        return self._database.write(lambda connection: RecordTransaction(connection, before).purge(micros(before)))
+    def index_words(self, limit: int) -> int:
+        """Take changed records into the word index; how many, or at least `limit` if there are more. Needs the lock."""
+        self.erasure.start()
+        with translate_errors(self._folder / "index"):
+            taken = self._words.index_changes(limit)
+        if taken:
+            self.erasure.note_change()
+        return taken
 
-    def waiting(self, embedder: str) -> int:
-        """How many records have no vector of their present text."""
-        with self._database.reading() as connection:
-            return count_waiting(connection, embedder)
+    def index_vectors(self, embedder: str) -> int:
+        """Code the vectors that are in no file, when enough have gathered; how many. Needs the lock."""
+        with translate_errors(self._folder / "vectors"):
+            return self.open_vectors(embedder).write_codes()
 
-    def tidy(self) -> None:
-        """Move the write-ahead log into the database, and the store's time past what has expired.
-
-        Raises:
-            Unavailable: somebody who reads, and does not go on, has kept the log for long.
-        """
-        held = checks.held_log(self._database)
-        if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
-            self._truncated = time.monotonic()
-        at = micros(self._clock())
-        with self._database.reading() as connection:
-            updated = State.read(connection).updated
-            ahead = steady(at, updated) < updated
-            ended = any(
-                connection.execute(
-                    f"SELECT 1 FROM {table} WHERE expires_at > ? AND expires_at <= ? LIMIT 1", (updated, at)
-                ).get
-                for table in ("record", "checkpoint")
-            )
-        if ahead:
-            self._database.write(lambda connection: correct_time(connection, at))
-        elif ended:
-            sql = "UPDATE state SET updated = max(updated, ?)"
-            self._database.write(lambda connection: connection.execute(sql, (at,)).get)
-        if held is None:
-            self._log_is_held = False
-            return
-        if not self._log_is_held:
-            self._log_is_held = True
-            _log.warning("%s", held)
-        raise Unavailable(held)
-
-    def scrub(self, limit: int) -> int:
-        """Write anew a piece of what still holds deleted records; how many are left in such files. Needs the lease."""
-        with self._database.reading() as connection:
-            words_left = deleted_words(connection)
-        if words_left:
-            self._database.write(merge_words)
-        codes = self.folder / "vectors"
-        with translated(self.folder):
-            left = self._words.rewrite(limit) + sum(self.vectors(name).rewrite() for name in self._coded())
-            if any(codes.glob("*.codes*")):
-                from .vector_codes import sweep
-
-                sweep(codes, self._database)
-        return left + int(words_left)
-
-    def remains(self) -> dict[str, int]:
-        """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
-        with self._database.reading() as connection:
-            found = {"words of checkpoints": int(deleted_words(connection))}
-        found["words of records"] = self._words.remains()
-        found["vectors"] = sum(self.vectors(name).remains() for name in self._coded())
-        return found
-
-    def removals(self) -> int:
-        """A number that rises whenever this process sees that something was deleted or replaced."""
-        with self._database.reading() as connection:
-            return self._words.removals + int(connection.execute("SELECT no FROM checkpoint_gone").get)
-
-    def compact(self, largest: int | None = None) -> bool:
-        """Write the database anew and empty its log, unless it is larger than so many bytes; whether it was done."""
-        size = self._database.path.stat().st_size
-        room = shutil.disk_usage(self.folder).free >= 3 * size  # the log grows by as much, and so may a copy
-        if largest is not None and (size > largest or not room):
-            return False
-        if not room:
-            raise Unavailable(f"there is not room enough to write {self._database.path} anew; free some space")
-        self._database.vacuum(in_memory=largest is not None)
-        self._database.checkpoint()
-        self._database.truncate_log()
-        return True
-
-    def _coded(self) -> list[str]:
-        """The embedders that have files of codes."""
-        with self._database.reading() as connection:
-            sql = "SELECT DISTINCT embedder.name FROM segment JOIN embedder ON embedder.no = segment.embedder"
-            return [name for (name,) in fetch(connection, sql)]
-
-    def note_fault(self, fault: str) -> None:
-        """Keep why background work failed, or that it does not."""
-        with self._database.reading() as connection:
-            known = connection.execute("SELECT fault FROM state").get
-        if known != fault:
-            sql = "UPDATE state SET fault = ?"
-            self._database.write(lambda connection: connection.execute(sql, (fault,)).get)
-
-    def rebuild(self, embedder: str | None, progress: Progress | None = None) -> None:
-        """Make everything derived anew; what has expired goes, as do the vectors of any other embedder."""
-        self.purge(self._clock())
-        with self._lock.acquire(), translated(self.folder):
-            with self._database.reading() as connection:
-                miscounted = checks.miscounted(connection)
+    def rebuild(self, embedder: str | None, progress: Progress | None, *, vectors: bool) -> None:
+        """Rebuild everything derived, without what has expired and the vectors of any other embedder."""
+        if vectors:
+            self._database.write(lambda connection: drop_vectors(connection, "1"))
+        self.expiry.purge()
+        with self.lock.acquire(), translate_errors(self._folder):
+            with self._database.snapshot() as connection:
+                is_miscounted = checks.is_miscounted(connection)
 
             def reset(connection: apsw.Connection) -> None:
-                if miscounted:
+                if is_miscounted:
                     checks.recount(connection)
                 connection.execute("DELETE FROM segment")
                 if embedder is not None:
@@ -198,13 +104,43 @@ class DerivedWork:
 
             self._database.write(reset)
             self._words.rebuild(progress)
-            with self._database.reading() as connection:
+            with self._database.snapshot() as connection:
                 names = [name for (name,) in fetch(connection, "SELECT name FROM embedder")]
             for number, name in enumerate(names):
-                self.vectors(name).bring_up()
+                self.open_vectors(name).write_codes()
                 if progress:
                     progress("vectors", number + 1, len(names))
 
-    def forget_vectors(self) -> None:
-        """Drop every vector, so that all records are embedded again."""
-        self._database.write(lambda connection: drop_vectors(connection, "1"))
+    def _index(self, task: Index) -> Upkeep:
+        waiting = 0
+        if task.count and task.embedder is not None:
+            with self._database.snapshot() as connection:
+                waiting = count_waiting(connection, task.embedder)
+        with self.lock.try_acquire() as locked:
+            if not locked:
+                return Upkeep(busy=True, more=True, waiting=waiting)
+            taken = self.index_words(task.limit)
+            if taken < task.limit and task.embedder is not None:
+                self.index_vectors(task.embedder)  # also if none is new: a file may have been lost
+        return Upkeep(done=taken, more=taken >= task.limit, waiting=waiting)
+
+    def _tidy(self) -> Upkeep:
+        self.erasure.start()
+        before = self.expiry.purge_proven()
+        problem = checks.find_stuck_log(self._database)
+        if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
+            self._truncated = time.monotonic()
+        self.expiry.keep_time()
+        if problem and not self._log_is_stuck:
+            _log.warning("%s", problem)
+        self._log_is_stuck = bool(problem)
+        again_in = None if problem else self.erasure.tidy()  # which would make a log that cannot be emptied longer
+        return Upkeep(more=again_in is not None, again_in=again_in, expired_before=before, problem=problem)
+
+    def _report(self, fault: str) -> Upkeep:
+        with self._database.snapshot() as connection:
+            stored = connection.execute("SELECT fault FROM state").get
+        if stored != fault:
+            sql = "UPDATE state SET fault = ?"
+            self._database.write(lambda connection: connection.execute(sql, (fault,)).get)
+        return Upkeep()

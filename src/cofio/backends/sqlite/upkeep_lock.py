@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ...system.locks import try_lock
 from ...system.processes import run_after_fork
 from ...system.safe_files import open_file
 from ...values.errors import Unavailable
-from .database import Database, translated
+from .database import Database, translate_errors
 
 _open_handles: set[int] = set()
 
@@ -30,9 +30,10 @@ run_after_fork(_close_handles)
 class UpkeepLock:
     """A lock on a file in the store's folder: the kernel releases it when the process dies, however it dies."""
 
-    def __init__(self, folder: Path, database: Database) -> None:
+    def __init__(self, folder: Path, database: Database, *, on_release: Callable[[], None]) -> None:
         self._folder = folder
         self._database = database
+        self._on_release = on_release
 
     @contextmanager
     def try_acquire(self) -> Iterator[bool]:
@@ -41,11 +42,17 @@ class UpkeepLock:
             yield False
             return
         self._database.verify()  # else this would be the lock of another store, or a file where there is none any more
-        with translated(self._folder):
+        with translate_errors(self._folder):
             handle = open_file(self._folder / "lease", os.O_CREAT | os.O_RDWR)
         _open_handles.add(handle)
         try:
-            yield try_lock(handle)
+            if not try_lock(handle):
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                self._on_release()
         finally:
             _open_handles.discard(handle)
             os.close(handle)

@@ -116,7 +116,7 @@ class Codes:
         at: Ints = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return at if order is None else order[at]
 
-    def scores(self, at: Ints, query: Floats) -> Floats:
+    def scores(self, at: Ints | slice, query: Floats) -> Floats:
         """The cosine of these rows with the query, as near as int8 comes to it."""
         near: Floats = (self.values[at].astype(np.float32) @ query) * self.scale[at]
         return near
@@ -131,7 +131,7 @@ class Nearest(NamedTuple):
     vseq: Ints
 
     @classmethod
-    def of(cls, parts: Sequence[Codes], picked: Sequence[Ints], query: Floats) -> Nearest:
+    def of(cls, parts: Sequence[Codes], picked: Sequence[Ints | slice], query: Floats) -> Nearest:
         """The picked rows of each part."""
         chosen = list(zip(parts, picked, strict=True))
         return cls(
@@ -266,7 +266,8 @@ class VectorIndex:
             known, table = self._tables.pop(key, (0, np.zeros(0, np.bool_)))
         if known < highest:
             path, exact = key
-            newest = int(connection.execute("SELECT ifnull(max(no), 0) FROM scope").get)
+            # Scopes that were removed may have been the newest; codes of what was in them are left.
+            newest = max(known, int(connection.execute("SELECT ifnull(max(no), 0) FROM scope").get))
             inside = fetch(
                 connection,
                 "SELECT no FROM scope WHERE path >= ? AND path < ? AND no > ? AND no <= ?",
@@ -293,9 +294,9 @@ class VectorIndex:
 
     # Writing, by the holder of the lease.
 
-    def bring_up(self) -> int:
+    def write_codes(self) -> int:
         """Put vectors that are in no file into one, when there are at least TAIL of them; how many."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             row = connection.execute("SELECT no, vseq FROM embedder WHERE name = ?", (self._name,)).get
             if row is None:
                 return 0
@@ -319,13 +320,13 @@ class VectorIndex:
 
     def remains(self) -> int:
         """How many vectors are in the smallest file that also holds codes of deleted ones; 0 when none does."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             found = self._stale(connection)
         return max(1, found.rows) if found else 0
 
     def rewrite(self) -> int:
         """Write that file anew without them; how many vectors it has now, 0 when there is no such file."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             found = self._stale(connection)
             if found is None:
                 return 0
@@ -391,7 +392,7 @@ class VectorIndex:
 
 def sweep(folder: Path, database: Database) -> None:
     """Remove files of codes that the database no longer names; a reader that has one mapped keeps it."""
-    with database.reading() as connection:
+    with database.snapshot() as connection:
         kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
     for file in folder.glob("*.codes*"):
         if file.name not in kept:
@@ -527,10 +528,10 @@ def _hamming(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArr
 
 def _pick(
     parts: Sequence[Codes], pools: Sequence[Ints | None], distances: list[NDArray[np.uint16]] | None, depth: int
-) -> list[Ints]:
+) -> list[Ints | slice]:
     """The rows of each part that are among the `depth` nearest by sign bits (all of them, without distances)."""
     if distances is None:
-        return [np.arange(len(part)) if pool is None else pool for part, pool in zip(parts, pools, strict=True)]
+        return [slice(None) if pool is None else pool for pool in pools]
     counts = np.zeros(2**16, np.int64)
     for each in distances:
         found = np.bincount(each)
@@ -540,7 +541,7 @@ def _pick(
     return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
 
 
-def _ranked(parts: Sequence[Codes], picked: Sequence[Ints], query: Floats, given: Sequence[Nearest]) -> Nearest:
+def _ranked(parts: Sequence[Codes], picked: Sequence[Ints | slice], query: Floats, given: Sequence[Nearest]) -> Nearest:
     """The picked rows, best int8 score first, less those given before."""
     found = Nearest.of(parts, picked, query)
     if given:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import apsw
 
 from ...text.tokenizer import embed_text
 from ...values.records import NOT_SEARCHABLE
-from ..interface import EmbedBatch, ToEmbed
-from .database import fetch
+from .database import Database, fetch
 from .word_index import State
 
 if TYPE_CHECKING:
@@ -24,37 +23,57 @@ _TEXT_ROW = (
 _TextRow = tuple[int, int, int, str, str, str, str, str]
 
 
-def fetch_batch(connection: apsw.Connection, embedder: str, limit: int) -> EmbedBatch | None:
-    """Return the next records that need a vector, oldest change first; None when all have one."""
-    number, seen = _read_embedder(connection, embedder)
-    newest = State.read(connection).seq
-    if seen >= newest:
-        return None
-    rows: list[_TextRow] = fetch(
-        connection,
-        f"{_TEXT_ROW} WHERE seq > ? AND vector.text_seq IS NOT record.text_seq ORDER BY seq LIMIT ?",
-        (number, seen, limit),
-    )
-    upto = rows[-1][2] if len(rows) == limit else newest
-    return EmbedBatch(tuple(ToEmbed(row[0], row[1], _text(row)) for row in rows), upto, number)
+class SqliteEmbedBatch:
+    """The next records that need a vector, oldest change first: of what changed up to then, all others have one."""
+
+    def __init__(
+        self, database: Database, embedder: str, number: int, rows: Sequence[tuple[int, int, str]], upto: int
+    ) -> None:
+        self._database = database
+        self._embedder = embedder
+        self._number = number
+        """The embedder's number, 0 for a new one: it changes when its vectors are dropped."""
+        self._rows = [row for row in rows if row[2]]
+        self._upto = upto
+        self.texts = tuple(text for _, _, text in self._rows)
+        self.records = len(rows)
+
+    def store(self, vectors: Vector | None) -> None:
+        """Store the vectors, but not those of records whose text changed meanwhile."""
+        data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
+        width = 0 if vectors is None else vectors.shape[1]
+
+        def store(connection: apsw.Connection) -> None:
+            number, vseq, updated = _register(connection, self._embedder, width)
+            for (row, text_seq, _), blob in zip(self._rows, data, strict=True):
+                vseq += 1
+                connection.execute(
+                    "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+                    " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
+                    (number, vseq, blob, row, text_seq),
+                )
+            connection.execute(
+                "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
+                (vseq, self._upto if self._number in (0, number) else 0, updated, number),
+            )
+
+        self._database.write(store)
 
 
-def store_batch(connection: apsw.Connection, embedder: str, batch: EmbedBatch, vectors: Vector | None) -> None:
-    """Store the vectors of a batch, but not those of records whose text changed meanwhile."""
-    data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
-    width = 0 if vectors is None else vectors.shape[1]
-    number, vseq, updated = _register(connection, embedder, width)
-    for item, blob in zip(batch.items, data, strict=True):
-        vseq += 1
-        connection.execute(
-            "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
-            " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
-            (number, vseq, blob, item.no, item.text_seq),
+def fetch_batch(database: Database, embedder: str, limit: int) -> SqliteEmbedBatch | None:
+    """Return up to `limit` records that need a vector; None when all have one."""
+    with database.snapshot() as connection:
+        number, seen = _read_embedder(connection, embedder)
+        newest = State.read(connection).seq
+        if seen >= newest:
+            return None
+        rows: list[_TextRow] = fetch(
+            connection,
+            f"{_TEXT_ROW} WHERE seq > ? AND vector.text_seq IS NOT record.text_seq ORDER BY seq LIMIT ?",
+            (number, seen, limit),
         )
-    connection.execute(
-        "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
-        (vseq, batch.upto if batch.embedder in (0, number) else 0, updated, number),
-    )
+    upto = rows[-1][2] if len(rows) == limit else newest
+    return SqliteEmbedBatch(database, embedder, number, [(row[0], row[1], _text(row)) for row in rows], upto)
 
 
 def count_waiting(connection: apsw.Connection, embedder: str) -> int:

@@ -29,9 +29,9 @@ import tantivy
 
 from ...system.disk import leads_elsewhere, make_alias
 from ...values.errors import Unavailable
-from ..interface import Progress
+from ...values.progress import Progress
 from .checksums import Soundness
-from .database import Database, fetch, patiently
+from .database import Database, fetch, retry_while_busy
 from .record_rows import tags_of
 from .tail import Tail, row_words
 
@@ -170,7 +170,7 @@ _NO_WORDS = Tail(0)
 def open_wordless_snapshot(connection: apsw.Connection) -> IndexSnapshot:
     """Begin a snapshot of the database for a search that looks for no words."""
     connection.execute("BEGIN")
-    return IndexSnapshot(patiently(lambda: State.read(connection)), None, _NO_WORDS)
+    return IndexSnapshot(retry_while_busy(lambda: State.read(connection)), None, _NO_WORDS)
 
 
 class Damaged(Exception):
@@ -222,7 +222,7 @@ class WordIndex:
         usable, overtaken = True, 0
         for _ in range(100):
             connection.execute("BEGIN")
-            state = patiently(lambda: State.read(connection))  # the first read fixes the moment
+            state = retry_while_busy(lambda: State.read(connection))  # the first read fixes the moment
             if not usable or (self._database.read_only and not state.index):
                 # Where no index can be made, the tail is of all records, if these are few enough.
                 whole = self._database.read_only and state.records <= MOST_TAIL
@@ -264,16 +264,16 @@ class WordIndex:
 
         To be done before a process first writes: the changes to come are numbered like those that were lost.
         """
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             state = State.read(connection)
         if state.index:
             self._load(state)
 
-    def take_in(self, limit: int) -> int:
+    def index_changes(self, limit: int) -> int:
         """Index up to `limit` changed records, fewer if they are long, and publish; how many changes were taken, or
         at least `limit` when there are more.
         """
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             state = State.read(connection)
             with self._catching_up:
                 if self._tail.low < state.tail_seq:  # a process that searches no more must not keep it for ever
@@ -306,7 +306,7 @@ class WordIndex:
 
     def remains(self) -> int:
         """How many documents are in segments that also hold the words of deleted ones."""
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             state = State.read(connection)
         with suppress(Damaged):
             return sum(segment.size for segment in self._stale_segments(state)[1])
@@ -317,7 +317,7 @@ class WordIndex:
 
         A deleted document's words stay in its segment until all the others have left it: then its files are removed.
         """
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             state = State.read(connection)
         try:
             self._sweep(state.index)
@@ -371,7 +371,7 @@ class WordIndex:
             hits = opened.searcher.search(query, max(1, len(numbers)), count=False).hits
             places = [place for _, place in hits if place.segment_ord == segment.place]
             alive = [int(no or 0) for no in opened.searcher.fast_field_values("no", places)]
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             rows = fetch(
                 connection,
                 f"SELECT {_COLUMNS} FROM record WHERE no IN (SELECT value FROM json_each(?)) AND seq <= ?",
@@ -396,11 +396,11 @@ class WordIndex:
         """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
         self.release_writer()
         name, done = _new_name(), 0
-        with self._database.reading() as connection:
+        with self._database.snapshot() as connection:
             before = State.read(connection).index
         with self._undone_if_it_fails(before):
             writer = self._writer = _new_writer(self._folder / name)
-            with self._database.reading() as connection:
+            with self._database.snapshot() as connection:
                 state = State.read(connection)
                 for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
                     with translate_write_failure():
@@ -443,13 +443,13 @@ class WordIndex:
                     raise Damaged("older than the database")
             except Damaged:
                 self._loaded = None
-                with self._database.reading() as connection:
+                with self._database.snapshot() as connection:
                     replaced = State.read(connection).index != state.index
                 if not replaced:
                     self.forget(state.index)
             else:
                 self._loaded = loaded
-                with self._database.reading() as connection:
+                with self._database.snapshot() as connection:
                     now = State.read(connection)
                 if now.index == loaded.name and loaded.seq > now.seq:
                     self.forget(loaded.name)

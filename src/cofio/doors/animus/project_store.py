@@ -62,6 +62,6 @@ class Home:
             if self._engine is None:
                 return
             with suppress(CofioError):  # what was put is safe, and the next process tries again
-                if self.wrote and int(self._engine.stats()["waiting_for_index"]) >= GATHERED:
+                if self.wrote and self._engine.stats().waiting_for_index >= GATHERED:
                     self._engine.settle(limit=0)
             self._engine.close()

@@ -47,7 +47,7 @@ def open_memory(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
 
 def count_waiting(engine: Engine) -> int:
     """How many records wait for vectors that can be made here."""
-    return int(engine.stats()["waiting_for_vectors"]) if engine.embedder() is not None else 0
+    return engine.stats().waiting_for_vectors if engine.embedder() is not None else 0
 
 
 def settle(engine: Engine, *, limit: int | None = None) -> bool:

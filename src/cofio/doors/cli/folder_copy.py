@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...backends.interface import Progress
 from ...files import Tree
 from ...files.paths import ROOT, BadPath, canonical, parents
 from ...files.tree import path_of
@@ -21,9 +20,9 @@ from ...system.atomic_files import replace_file
 from ...system.folders import OpenFolder, descend, open_folder, walk
 from ...values.changes import Change
 from ...values.errors import Invalid
+from ...values.progress import Progress
 from ...values.records import MAX_TEXT, Record, check_text
 
-TRIES = 10
 MAX_CHANGES = 20_000  # changes that copy in files by one transaction: a few for each file, one for each folder above it
 BATCH_TEXT = 100_000_000  # characters, too
 LARGEST = 4 * MAX_TEXT  # bytes; a longer file has too many characters in any case

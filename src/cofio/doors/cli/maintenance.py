@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from ...values.errors import Invalid, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Kind, check_text
 from ...values.scopes import CONVERSATIONS
+from ...values.stats import Stats
 from ..web.tokens import Tokens
 from . import transfer, vault_commands
 from .context import MAX_PATH, count_waiting, load_settings, open_memory, settle
@@ -44,38 +44,33 @@ def stats(args: Namespace) -> int:
     return 0
 
 
-def _describe(numbers: Mapping[str, int | str], internal: int) -> dict[str, str]:
+def _describe(stats: Stats, internal: int) -> dict[str, str]:
     """The numbers as people read them: what is nothing and says nothing is left out."""
-
-    def count(name: str) -> int:
-        return int(numbers[name])
-
-    vectors = [f"{made:,} by {name.partition(':')[2]}" for name, made in numbers.items() if name.startswith("vectors:")]
-    index = f" and {size(count('bytes_index'))} of word index"
-    codes = f" and {size(count('bytes_vectors'))} of vector codes" if count("bytes_vectors") else ""
-    said = {
-        "store": str(numbers["store"]),
-        "records": _describe_records(numbers, internal),
-        "words": f"{count('words'):,}",
-        "that expire": f"{count('expiring'):,}" if count("expiring") else "",
-        "checkpoints": f"{count('checkpoints'):,} of {_number(count('threads'), 'thread')}" if count("threads") else "",
-        "vectors": ", ".join(vectors) or "none",
-        "waiting": _describe_backlog(count("waiting_for_index"), count("waiting_for_vectors")),
-        "meaning": str(numbers["meaning"]),
-        "size": f"{size(count('bytes_database'))} of database{index}{codes}",
-        "unmerged log": f"{size(count('bytes_log'))} of the database" if count("bytes_log") else "",
-        "fault": str(numbers["background_fault"]),
-        "last change": str(numbers["updated"])[:19].replace("T", " ") + " UTC" if numbers["updated"] else "never",
-        "versions": f"schema {numbers['schema']}, SQLite {numbers['sqlite']}",
+    index = f" and {size(stats.bytes_index)} of word index"
+    codes = f" and {size(stats.bytes_vectors)} of vector codes" if stats.bytes_vectors else ""
+    described = {
+        "store": stats.store,
+        "records": _describe_records(stats, internal),
+        "words": f"{stats.words:,}",
+        "that expire": f"{stats.expiring:,}" if stats.expiring else "",
+        "checkpoints": f"{stats.checkpoints:,} of {_number(stats.threads, 'thread')}" if stats.threads else "",
+        "vectors": ", ".join(f"{count:,} by {name}" for name, count in stats.vectors.items()) or "none",
+        "waiting": _describe_backlog(stats.waiting_for_index, stats.waiting_for_vectors),
+        "meaning": stats.meaning,
+        "size": f"{size(stats.bytes_database)} of database{index}{codes}",
+        "unmerged log": f"{size(stats.bytes_log)} of the database" if stats.bytes_log else "",
+        "fault": stats.background_fault,
+        "last change": stats.updated[:19].replace("T", " ") + " UTC" if stats.updated else "never",
+        "versions": f"schema {stats.schema}, SQLite {stats.software[1]}",
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in described.items() if value}
 
 
-def _describe_records(numbers: Mapping[str, int | str], internal: int) -> str:
+def _describe_records(stats: Stats, internal: int) -> str:
     """How many records there are, and what of them nobody is shown unasked."""
     own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
-    expired = f"; {int(numbers['expired']):,} have expired, and go with time" if numbers["expired"] else ""
-    return f"{int(numbers['records']) - internal:,}{own}{expired}"
+    expired = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
+    return f"{stats.records - internal:,}{own}{expired}"
 
 
 def _describe_backlog(words: int, vectors: int) -> str:
@@ -135,12 +130,12 @@ def doctor(args: Namespace) -> int:
             if settings.llm_base_url:
                 facts["llm"] = _llm(engine, settings)
         facts["records"] = _describe_records(numbers, internal)
-        facts["database"] = size(int(numbers["bytes_database"]))
-        waits = f"{counted(int(numbers['waiting_for_vectors']))} waiting for a vector"
-        facts["embedder"] = f"{numbers['embedder']}, {waits}"
+        facts["database"] = size(numbers.bytes_database)
+        waits = f"{counted(numbers.waiting_for_vectors)} waiting for a vector"
+        facts["embedder"] = f"{numbers.embedder}, {waits}"
         facts["deleted"] = deleted
-        if settings.embedder != "none" and numbers["meaning"] != "on":
-            warnings.append(f"meaning is {numbers['meaning']}; until then records are found by their words only")
+        if settings.embedder != "none" and numbers.meaning != "on":
+            warnings.append(f"meaning is {numbers.meaning}; until then records are found by their words only")
     except Unavailable as error:
         if not exists(address):
             raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -49,6 +48,7 @@ def vault(args: Namespace) -> int:
 @contextmanager
 def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
     from ...conversations.conversations import Conversations
+    from ...vault.journal import JournalError
     from ...vault.lifecycle import vaulted
 
     address, settings = load_settings(args)
@@ -57,7 +57,7 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
             raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
             yield vault, Conversations(engine, zone=settings.zone, mirror=vault)
-        except sqlite3.Error as error:
+        except JournalError as error:
             raise Unavailable(f"the vault in {vault.folder} cannot be used: {error}") from error
 
 
@@ -66,6 +66,7 @@ def followed(
     args: Namespace, engine: Engine, left: str = "what is forgotten may still be in the files of the vault"
 ) -> Iterator[Vault | None]:
     """The vault that is to follow a command; None where there is none that could, and then what is `left` is told."""
+    from ...vault.journal import JournalError
     from ...vault.lifecycle import open_vault
     from ...vault.vault import FOLDER
 
@@ -75,7 +76,7 @@ def followed(
         try:
             vault = open_vault(engine, address.home, settings)
             why = vault.detachment if vault is not None else ""
-        except (Unavailable, sqlite3.Error) as error:
+        except (Unavailable, JournalError) as error:
             why = str(error)
     if why:
         note(f"{left}: {why}")
@@ -88,11 +89,12 @@ def followed(
 
 def find_faults(engine: Engine, store: Path) -> list[str]:
     """What is wrong between a memory and its vault, if it has one."""
+    from ...vault.journal import JournalError
     from ...vault.lifecycle import find_detachment
 
     try:
         why = find_detachment(engine, store)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, JournalError) as error:
         return [f"the vault cannot be looked at: {error}"]
     except Unavailable as error:
         return [str(error)]

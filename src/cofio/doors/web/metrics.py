@@ -89,14 +89,15 @@ class _Store(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         try:
-            numbers = self._engine().stats()
+            stats = self._engine().stats()
         except Unavailable:  # then there is nothing to be said of it
             return
-        for name, told in (
-            ("records", "Records in the store."),
-            ("waiting_for_vectors", "Records that have no vector of their present text yet."),
-        ):
-            yield GaugeMetricFamily(f"cofio_store_{name}", told, value=float(numbers[name]))
+        yield GaugeMetricFamily("cofio_store_records", "Records in the store.", value=stats.records)
+        yield GaugeMetricFamily(
+            "cofio_store_waiting_for_vectors",
+            "Records that have no vector of their present text yet.",
+            value=stats.waiting_for_vectors,
+        )
 
 
 class _Spent(Collector):

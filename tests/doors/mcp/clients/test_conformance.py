@@ -31,6 +31,7 @@ def _results(printed: str) -> dict[str, bool | None]:
     }
 
 
+@pytest.mark.requirement("clients.conformance")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_every_required_scenario_passes(npm: Npm, with_fixtures: str, revision: str) -> None:
     # There is no list of expected failures: none is expected. But some scenarios go by the clock, and on a machine
@@ -49,6 +50,7 @@ def test_every_required_scenario_passes(npm: Npm, with_fixtures: str, revision: 
     assert left == set()
 
 
+@pytest.mark.requirement("clients.conformance")
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_the_server_as_it_is_passes_what_needs_no_fixture(npm: Npm, serve: str, revision: str) -> None:
     ran = npm("conformance", "server", "--url", serve, "--requirements", revision)

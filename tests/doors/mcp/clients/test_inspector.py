@@ -76,6 +76,7 @@ def inspector(request: pytest.FixtureRequest, npm: Npm, way: list[str]) -> Inspe
     return Inspector(lambda *options: npm("mcp-inspector", "--cli", *way, *era, *options))
 
 
+@pytest.mark.requirement("clients.inspector")
 def test_strict_finds_no_error_in_the_tools_and_only_the_warnings_that_we_accept(inspector: Inspector) -> None:
     ran = inspector.ask("tools/list", "--strict")
     assert ran.returncode == 0, ran.stderr
@@ -84,6 +85,7 @@ def test_strict_finds_no_error_in_the_tools_and_only_the_warnings_that_we_accept
     assert {f"{tool} {path}" for tool, path in WARNING.findall(ran.stderr)} == NULLABLE | ANY_JSON
 
 
+@pytest.mark.requirement("clients.inspector")
 def test_every_tool_does_its_work(inspector: Inspector) -> None:
     content = "Sessions are out: the gateway verifies **JWT** by itself."
     written = inspector.call("write_context", topic="Auth: JWT, no sessions", content=content, tags=["auth"])
@@ -101,6 +103,7 @@ def test_every_tool_does_its_work(inspector: Inspector) -> None:
     assert inspector.called == {tool["name"] for tool in inspector.result("tools/list")["tools"]}
 
 
+@pytest.mark.requirement("clients.inspector")
 def test_a_bad_argument_is_an_error_that_the_agent_sees(inspector: Inspector) -> None:
     ran = inspector.ask("tools/call", "--tool-name", "search_context", "--tool-args-json", '{"query": 7}')
     assert ran.returncode == IS_ERROR
@@ -109,6 +112,7 @@ def test_a_bad_argument_is_an_error_that_the_agent_sees(inspector: Inspector) ->
     assert "Invalid arguments for tool search_context" in result["content"][0]["text"]
 
 
+@pytest.mark.requirement("clients.inspector")
 def test_resources_can_be_listed_and_read(inspector: Inspector) -> None:
     written = inspector.call("write_context", topic="Deploys", content="On Tuesdays only.")
     uri = f"cofio://note/{written['id']}"
@@ -122,6 +126,7 @@ def test_resources_can_be_listed_and_read(inspector: Inspector) -> None:
     assert "there is no cofio://note/0000000000" in ran.stderr
 
 
+@pytest.mark.requirement("clients.inspector")
 def test_the_prompt_can_be_listed_and_fetched(inspector: Inspector) -> None:
     assert [prompt["name"] for prompt in inspector.result("prompts/list")["prompts"]] == ["agent-memory"]
     [message] = inspector.result("prompts/get", "--prompt-name", "agent-memory")["messages"]

@@ -1,0 +1,155 @@
+"""What does a search cost while other threads compute? Each step of a SQL statement lets go of the interpreter lock.
+
+usage: python -m benchmarks.threads [--rows 1000,10000] [--rounds 60] [--label after] [--write]
+
+To compare two versions, run it once with each on PYTHONPATH, with another --label; --write puts a section of that label
+into the results and leaves the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from cofio import Draft, Engine, Query, Settings
+from cofio.embed.hashed import HashedEmbedder
+from cofio.values.query import Mode
+
+from . import corpus
+from .__main__ import RESULTS, machine
+
+BESIDE = (0, 1, 3)
+MODES: tuple[Mode, ...] = ("keyword", "hybrid")
+SESSION = 40  # turns
+
+
+def drafts(count: int) -> list[Draft]:
+    """Records of which the second half are turns of conversations."""
+    made = corpus.drafts(count)
+    turns = [
+        replace(draft, parent=f"session {number // SESSION}", position=number % SESSION)
+        for number, draft in enumerate(made[count // 2 :])
+    ]
+    return made[: count // 2] + turns
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many threads that compute in Python all the while."""
+    ended = threading.Event()
+
+    def compute() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+
+    threads = [threading.Thread(target=compute, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def count_steps(connections: list[apsw.Connection], work: Callable[[], object]) -> Counter[str]:
+    """How many statements a call runs, and how many rows they return."""
+    counted: Counter[str] = Counter()
+
+    def note(event: dict[str, Any]) -> None:
+        counted["statements" if event["code"] == apsw.SQLITE_TRACE_STMT else "rows"] += 1
+
+    for connection in connections:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT | apsw.SQLITE_TRACE_ROW, note)
+    work()
+    for connection in connections:
+        connection.trace_v2(0, None)
+    return counted
+
+
+def time_calls(works: list[Callable[[], object]]) -> tuple[float, float]:
+    """The median and the mean time of the calls in milliseconds."""
+    taken = []
+    for work in works:
+        start = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - start) * 1000)
+    return statistics.median(taken), statistics.fmean(taken)
+
+
+def measure(size: int, rounds: int) -> Iterator[str]:
+    """A line of the table for each kind of search in a store of a size."""
+    connections: list[apsw.Connection] = []
+    apsw.connection_hooks.append(connections.append)
+    records = drafts(size)
+    questions = corpus.questions(records, rounds)
+    settings = Settings(background=False, embedder="none", sync="normal")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Engine.open(Path(folder), settings=settings, embedder=HashedEmbedder()) as memory,
+    ):
+        for start in range(0, size, 1000):
+            memory.write_many(records[start : start + 1000])
+        memory.settle()
+        cases: dict[str, list[Callable[[], object]]] = {
+            mode: [partial(memory.search, Query(question, mode=mode)) for question in questions] for mode in MODES
+        }
+        cases["list of 100"] = [partial(memory.list, limit=100)] * (rounds // 3)
+        for name, works in cases.items():
+            works[0]()
+            steps = count_steps(connections, works[0])
+            times = []
+            for count in BESIDE:
+                with busy(count):
+                    times.append(time_calls(works))
+            cells = " | ".join(f"{median:.2f} / {mean:.2f}" for median, mean in times)
+            yield f"| {name}, {size:,} | {steps['statements']} | {steps['rows']} | {cells} |"
+    apsw.connection_hooks.remove(connections.append)
+
+
+def write(path: Path, label: str, lines: list[str]) -> None:
+    """Put a section into the results, in place of an earlier one of that label."""
+    text = path.read_text() if path.exists() else "# Beside other threads\n"
+    section = "\n".join([f"## {label}", "", machine(), "", *lines, ""])
+    old = re.compile(rf"^## {re.escape(label)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    path.write_text(old.sub(lambda _: section, text) if old.search(text) else f"{text}\n{section}")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
+    parser.add_argument("--rows", default="1000,10000")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--label", default="now")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS / 'threads.md'}")
+    chosen = parser.parse_args()
+    lines = [
+        "Milliseconds, median / mean, with so many threads beside it that compute in Python:",
+        "",
+        "| search | statements | rows | alone | one | three |",
+        "|---|---|---|---|---|---|",
+    ]
+    for size in chosen.rows.split(","):
+        lines += measure(int(size), chosen.rounds)
+    print("\n".join(lines))
+    if chosen.write:
+        write(RESULTS / "threads.md", chosen.label, lines)
+
+
+if __name__ == "__main__":
+    main()

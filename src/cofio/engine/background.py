@@ -1,0 +1,145 @@
+"""The background work: words into the index, vectors for what has none, expired and deleted records out.
+
+Any process may do it; nothing that a caller is promised depends on its being done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+from ..backends.interface import Backend
+from ..backends.upkeep_interface import Erase, Index, ReportFault, Tidy
+from ..embed import Embedder
+from ..system.processes import lower_priority
+from ..values.errors import CofioError, Unavailable
+from ..values.progress import Progress
+
+PAUSE = 0.5  # seconds that new work is left to gather
+ROUND = 5.0  # seconds between two rounds, in which work that other processes left is found
+WORDS_BATCH = 2000
+EMBED_BATCH = 16  # a quarter of a second's work: then other processes may claim some, or the end may have come
+PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
+BUSY_PATIENCE = 60.0  # seconds that settling waits for another process that is at this work and does not end
+NICE = 10  # no caller waits for this work, and one may wait for the processor
+
+
+class BackgroundWork:
+    """Does a store's derived work, in a thread of its own or when asked."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        embedder: Callable[[], Embedder | None],
+        purge_checkpoints: Callable[[datetime], int],
+    ) -> None:
+        self._backend = backend
+        self._embedder = embedder
+        self._purge_checkpoints = purge_checkpoints
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._tidied = time.monotonic()
+        self._next_tidy = self._tidied + ROUND
+
+    def start(self) -> None:
+        """Work in the background from now on."""
+        self._thread = threading.Thread(target=self._run, name="cofio-indexing", daemon=True)
+        self._thread.start()
+
+    def notice(self) -> None:
+        """Wake up, as there may be work."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Finish the piece of work at hand and do no more."""
+        self._stop.set()
+        self._wake.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(PATIENCE)
+            self._thread = None
+
+    def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
+        """Do the work that there is by now, waiting for other processes that are at it; how many records were embedded.
+
+        With a `limit`, make about that many vectors at most, and leave it all to another process that is at it.
+        """
+        embedded = self._settle(progress, limit, wait=limit is None)
+        self._backend.upkeep(ReportFault(""))
+        return embedded
+
+    def erase(self, seconds: float | None = None) -> bool:
+        """Make unreadable what was deleted, now; whether all of it is. It ends after about `seconds`."""
+        return not self._backend.upkeep(Erase(seconds=seconds)).more
+
+    def _settle(self, progress: Progress | None, limit: int | None, *, wait: bool) -> int:
+        embedder = self._embedder()
+        indexed, embedded, left, is_counted = 0, 0, limit, False
+        until = time.monotonic() + BUSY_PATIENCE
+        while not self._stop.is_set():
+            task = Index(limit=WORDS_BATCH, embedder=embedder.id if embedder else None, count=not is_counted)
+            done, made = self._backend.upkeep(task), 0
+            if left is None or not is_counted:
+                # No further than what there is to begin with: a store that is written to all the time has no end.
+                left = embedded + done.waiting if left is None else min(left, embedded + done.waiting)
+                is_counted = True
+            if embedder is not None and embedded < left and not done.busy and not done.more:
+                made = self._embed(embedder)
+                is_counted = made > 0  # else others have embedded the rest, or are at it
+            indexed, embedded = indexed + done.done, embedded + made
+            if done.busy or not is_counted:
+                if not wait or time.monotonic() > until or self._stop.wait(0.05):
+                    break
+                continue
+            until = time.monotonic() + BUSY_PATIENCE
+            if progress:
+                progress(*("words", indexed, 0) if done.more or not left else ("vectors", embedded, left))
+            if not done.more and not made:
+                break
+        return embedded
+
+    def _embed(self, embedder: Embedder) -> int:
+        """Make the next few vectors; how many records were seen to, 0 when none could be claimed."""
+        with self._backend.claim(embedder.id, EMBED_BATCH) as batch:
+            if batch is None:
+                return 0
+            batch.store(embedder.embed(batch.texts) if batch.texts else None)
+            return max(1, batch.records)
+
+    def _run(self) -> None:
+        with suppress(OSError):  # a system that does not let it
+            lower_priority(NICE)
+        while not self._stop.is_set():
+            self._wake.wait(min(ROUND, max(0.0, self._next_tidy - time.monotonic())))
+            self._wake.clear()
+            if self._stop.wait(PAUSE):
+                return
+            try:
+                try:
+                    self._settle(self._tidy_meanwhile, None, wait=False)
+                finally:
+                    self._tidy()  # also where an embedder fails
+                self._backend.upkeep(ReportFault(""))
+            except Exception as error:  # whatever an embedder raises: a thread that ended would do no more work
+                # The work stays to be done and the next round tries again; `doctor` and `stats` report it.
+                if not self._stop.is_set():
+                    with suppress(CofioError):
+                        self._backend.upkeep(ReportFault(f"{type(error).__name__}: {error}"))
+
+    def _tidy_meanwhile(self, _stage: str, _done: int, _total: int) -> None:
+        """Tidy also while there is no end of records to embed."""
+        if time.monotonic() - self._tidied >= ROUND:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Do what keeps the store small and rid of what was deleted or has expired."""
+        self._tidied = time.monotonic()
+        done = self._backend.upkeep(Tidy())
+        self._next_tidy = time.monotonic() + (ROUND if done.again_in is None else done.again_in)
+        if done.expired_before is not None:
+            self._purge_checkpoints(done.expired_before)
+        if done.problem:
+            raise Unavailable(done.problem)
