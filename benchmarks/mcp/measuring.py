@@ -157,7 +157,7 @@ def layers(folder: Path, size: int, rounds: int, scratch: Path) -> dict[str, dic
         for number in range(STATES):
             given: Arguments = {"key": f"state-{number}", "value": {"n": number}}
             client.call("set_state", given)
-            tools.call(lambda: engine, "set_state", given)
+            tools.call_tool(lambda: engine, "set_state", given)
         settled(folder)
         settled(copy)
         for _ in range(count):
@@ -180,7 +180,7 @@ def layers(folder: Path, size: int, rounds: int, scratch: Path) -> dict[str, dic
 
 
 def _tool(engine: Engine, name: str, given: Arguments) -> dict[str, Json]:
-    return tools.call(lambda: engine, name, given).result()
+    return tools.call_tool(lambda: engine, name, given).render()
 
 
 def _layered(engine: Engine, held: Sequence[Chunk], fresh: Sequence[Chunk], count: int) -> list[Layered]:

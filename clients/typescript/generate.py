@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cofio.doors.rest.openapi import document
+from cofio.doors.rest.openapi import build_document
 
 TARGET = Path(__file__).parent / "src" / "schema.ts"
 WIDTH = 110
@@ -189,7 +189,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 if the file is out of date")
     given = parser.parse_args()
-    made = render(document())
+    made = render(build_document())
     if given.check:
         if TARGET.read_text(encoding="utf-8") == made:
             return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tests.waiting import wait_until
 
 from cofio import Conflict, Draft, Engine, Kind, Query, Scope, Settings
 from cofio.backends.interface import Backend
-from cofio.backends.upkeep_interface import Index
+from cofio.backends.upkeep_interface import Index, Purge, ReportFault
 from cofio.embed.hashed import HashedEmbedder
 
 DEMO = Scope("demo")
@@ -165,3 +166,37 @@ def test_the_background_work_is_done_without_being_asked(memory: Engine, reopen:
     assert memory.search(Query("walrus colony", mode="semantic"))[0].record == record
     worker.close()
     assert memory.stats()["waiting_for_index"] == 0
+
+
+def test_a_purge_removes_what_expired_before_the_moment_that_it_names(
+    memory: Engine, backend: Backend, advance: Callable[[float], None], clock: Callable[[], datetime]
+) -> None:
+    memory.write(DEMO, text="mortal", ttl=60)
+    assert (backend.upkeep(Purge()).done, memory.count()) == (0, 1)
+    advance(60)
+    purged = backend.upkeep(Purge())
+    assert (purged.done, purged.expired_before) == (1, clock())
+    assert memory.stats().expired == 0
+
+
+def test_a_fault_is_reported_until_there_is_none(memory: Engine, backend: Backend) -> None:
+    backend.upkeep(ReportFault("the endpoint is down"))
+    assert memory.stats().background_fault == "the endpoint is down"
+    assert memory.check() == ["background work fails: the endpoint is down"]
+    backend.upkeep(ReportFault(""))
+    assert (memory.stats().background_fault, memory.check()) == ("", [])
+
+
+def test_a_store_s_numbers_have_attributes_and_the_names_that_are_printed(memory: Engine) -> None:
+    memory.write(DEMO, text="walrus colony")
+    memory.settle()
+    stats = memory.stats()
+    assert list(stats) == [
+        "store", "records", "words", "changes", "expiring", "expired", "waiting_for_index", "checkpoints", "threads",
+        "schema", stats.software[0], "bytes_database", "bytes_log", "bytes_index", "bytes_vectors", "background_fault",
+        "updated", "vectors:hashed-384", "embedder", "meaning", "waiting_for_vectors",
+    ]  # fmt: skip
+    assert (stats["records"], stats["meaning"], stats["vectors:hashed-384"]) == (stats.records, stats.meaning, 1)
+    assert (stats.records, stats.meaning, stats.vectors) == (1, "on", {"hashed-384": 1})
+    assert dict(stats) == stats
+    assert "no such number" not in stats

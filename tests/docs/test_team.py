@@ -21,7 +21,7 @@ import pytest
 
 from cofio import Engine, Scope, Settings
 from cofio.config.address import StoreAddress
-from cofio.doors.cli.parser import parser
+from cofio.doors.cli.command_line import build_parser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "team.md").read_text()
 NAME = "memory.example.com"
@@ -190,7 +190,7 @@ def test_the_backup_keeps_the_last_fourteen(environ: dict[str, str], tmp_path: P
 def test_the_commands_of_the_page_are_commands() -> None:
     assert len(read_commands()) >= 7
     for command in read_commands():
-        assert parser().parse_args(shlex.split(command)[1:]).command
+        assert build_parser().parse_args(shlex.split(command)[1:]).command
 
 
 def test_every_metric_is_one_that_is_served() -> None:

@@ -23,15 +23,15 @@ from cofio.doors.animus.protocol import PROTOCOL
 from cofio.doors.cli import main
 from cofio.doors.jsonrpc import RpcError
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.mcp.tools import call
+from cofio.doors.mcp.tools import call_tool
 from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.rest import http as rest
-from cofio.doors.web.server import app
+from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
 from cofio.secrets.policy import POLICY, Door, SecretAction, admit
-from cofio.vault.lifecycle import Beside
+from cofio.vault.lifecycle import AttachedVault
 
 from ..importing.everos import make
 from ..importing.peer import Peer
@@ -72,10 +72,11 @@ def served(store: Path) -> Iterator[TestClient]:
     """The application, as `cofio serve` puts it together."""
     settings = Settings.load(store)
     memory = Memory(StoreAddress(folder=store), settings, say=lambda _: None)
-    vault = Beside(store, settings)
+    vault = AttachedVault(store, settings)
     door = rest.Door.open(memory.engine, UTC, mirror=vault.mirror(memory.engine))
-    whole = app(
-        server(Handlers(Surface(memory))), routes=memory_tool.routes(lambda: memory.engine), calls=door.routes(),
+    whole = make_app(
+        make_server(Handlers(Surface(memory))),
+        routes=memory_tool.make_routes(lambda: memory.engine), calls=door.routes(),
         under={threads.PREFIX: threads.Door(lambda: memory.engine, UTC)}, hosts={"localhost"},
         tokens=Tokens(store), strict=False,
     )  # fmt: skip
@@ -94,7 +95,7 @@ def send_mcp(store: Path, text: str) -> str:
     with Engine.open(store) as engine:
         allow = engine.settings.allow_secrets
         given: dict[str, Any] = {"topic": "t", "content": text}
-        answer = call(lambda: engine, "write_context", given, allow_secrets=allow)
+        answer = call_tool(lambda: engine, "write_context", given, allow_secrets=allow)
     return answer.text if answer.is_error else ""
 
 
@@ -107,15 +108,15 @@ def send_memory_tool(store: Path, text: str) -> str:
 
 def send_animus(store: Path, text: str) -> str:
     plugin = Server(store=str(store))
-    plugin.request("initialize", {"protocol_version": PROTOCOL, "project_root": str(store.parent)})
+    plugin.run_request("initialize", {"protocol_version": PROTOCOL, "project_root": str(store.parent)})
     put: dict[str, Json] = {"scope": {"project_id": "p"}, "key": "k", "value": {"note": [text]}}
     try:
-        plugin.request("memory/put", put)
+        plugin.run_request("memory/put", put)
     except RpcError as refused:
         return str(refused)
     finally:
-        assert plugin.home is not None
-        plugin.home.close()
+        assert plugin.project is not None
+        plugin.project.close()
     return ""
 
 

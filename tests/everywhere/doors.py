@@ -63,7 +63,7 @@ class Doors:
             stack.callback(pipes.close)
             self.mcp = Tools(pipes)
             self.api, _ = stack.enter_context(serving(self.store, embedder=HashedEmbedder()))
-            tool = Starlette(routes=memory_tool.routes(lambda: self.api.engine))
+            tool = Starlette(routes=memory_tool.make_routes(lambda: self.api.engine))
             self._files = stack.enter_context(TestClient(tool, base_url="http://localhost"))
             self.animus = Inside()
             stack.callback(self.animus.close)

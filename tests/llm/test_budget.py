@@ -38,9 +38,9 @@ def test_what_is_no_budget_is_refused_with_an_example(text: str) -> None:
 
 def test_what_is_spent_is_no_longer_left() -> None:
     budget = Budget(calls=3, tokens=100)
-    assert budget.left(Usage()) == Remainder(calls=3, tokens=100)
-    assert budget.left(Usage(calls=1, tokens=150)) == Remainder(calls=2, tokens=0)
-    assert Budget().left(Usage(calls=9, tokens=9)) == Remainder(calls=None, tokens=None)
+    assert budget.find_remainder(Usage()) == Remainder(calls=3, tokens=100)
+    assert budget.find_remainder(Usage(calls=1, tokens=150)) == Remainder(calls=2, tokens=0)
+    assert Budget().find_remainder(Usage(calls=9, tokens=9)) == Remainder(calls=None, tokens=None)
 
 
 def test_a_spent_budget_says_which_of_its_parts_is_spent() -> None:
@@ -57,10 +57,10 @@ def test_what_is_left_never_grows_and_never_falls_below_nothing(
     calls: int, tokens: int, costs: list[tuple[int, int]]
 ) -> None:
     budget, spent = Budget(calls=calls, tokens=tokens), Usage()
-    before = budget.left(spent)
+    before = budget.find_remainder(spent)
     for cost in costs:
         spent = spent.plus(*cost)
-        after = budget.left(spent)
+        after = budget.find_remainder(spent)
         assert 0 <= (after.calls or 0) <= (before.calls or 0)
         assert 0 <= (after.tokens or 0) <= (before.tokens or 0)
         before = after

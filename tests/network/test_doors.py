@@ -19,7 +19,7 @@ import pytest
 from tests.waiting import wait_until
 
 import mcp
-from cofio.doors.cli.parser import parser
+from cofio.doors.cli.command_line import build_parser
 
 from .tracing import LONGEST, Sandbox
 
@@ -173,7 +173,9 @@ COMMANDS = {
 
 
 def test_every_command_reaches_nothing(sandbox: Sandbox) -> None:
-    known = next(set(action.choices) for action in parser()._actions if action.dest == "command" and action.choices)
+    known = next(
+        set(action.choices) for action in build_parser()._actions if action.dest == "command" and action.choices
+    )
     assert known - {command.split()[0] for command in COMMANDS} == {"serve"}  # which has a test of its own
     (sandbox.work / "chat.txt").write_text("Ada: I live in Oslo.\nBob: And I in Bergen.\n")
     (sandbox.work / "notes.md").write_text("# Notes\n\nWe meet at noon.\n")

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from cofio.config.settings import Settings
-from cofio.doors.cli.parser import parser
+from cofio.doors.cli.command_line import build_parser
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -56,7 +56,7 @@ def test_every_command_is_one_that_there_is() -> None:
     found = [*commands()]
     assert {words[0] for words in found} >= {"serve", "token", "model", "doctor"}
     for words in found:
-        parser().parse_args(words)
+        build_parser().parse_args(words)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

@@ -14,7 +14,7 @@ from cofio.system import disk, folders
 from cofio.system.folders import DescriptorFolder, OpenFolder, PathFolder, open_folder, walk
 from cofio.system.safe_files import open_file
 from cofio.values.errors import Invalid, Unavailable
-from cofio.vault.writer import Moved, Tree
+from cofio.vault.writer import FileChanged, Tree
 
 Opened = Callable[[Path], OpenFolder]
 
@@ -177,10 +177,10 @@ def test_the_vault_keeps_its_promises_on_either(tmp_path: Path, opened: Opened) 
     held = tree.read(path)
     assert held is not None
     assert held == (b"line one\nline two\n", first)
-    with pytest.raises(Moved):
+    with pytest.raises(FileChanged):
         tree.write(path, [b"somebody else's"], None)
     second = tree.write(path, [b"changed\n"], first)
-    with pytest.raises(Moved):
+    with pytest.raises(FileChanged):
         tree.write(path, [b"late"], first)
     assert tree.stamp(path) == second
     tree.force(path)

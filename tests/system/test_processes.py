@@ -18,7 +18,7 @@ import pytest
 from tests.waiting import wait_until
 
 from cofio.system import processes
-from cofio.vault.journal import State
+from cofio.vault.journal import Journal
 from cofio.vault.writer import Stamp
 
 ENDED, RUNNING, HIDDEN, NONE = 1, 2, 3, 4
@@ -166,11 +166,11 @@ def test_a_start_of_the_machine_that_cannot_be_told_from_another_counts_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def reopened() -> list[str]:
-        state = State(tmp_path)
+        state = Journal(tmp_path)
         try:
-            with state.locked():
-                state.keep(state.file("a.md"), {}, Stamp(1, 2, 3))
-            with_boot = State(tmp_path)
+            with state.lock():
+                state.store_file(state.file("a.md"), {}, Stamp(1, 2, 3))
+            with_boot = Journal(tmp_path)
             known = list(with_boot.files())
             with_boot.close()
             return known

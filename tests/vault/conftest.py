@@ -14,7 +14,7 @@ from cofio import Engine, Settings
 from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Call, Message
 from cofio.values.records import Kind, Record
-from cofio.vault.sync import Synced, Syncing
+from cofio.vault.sync import SyncResult, VaultSync
 from cofio.vault.vault import Vault
 
 T = datetime(2026, 5, 28, 11, 30, tzinfo=UTC)
@@ -33,11 +33,11 @@ class Kept:
     place: Project
 
     @property
-    def syncing(self) -> Syncing:
+    def syncing(self) -> VaultSync:
         """What takes people's doings in."""
-        return Syncing(self.vault, self.conversations)
+        return VaultSync(self.vault, self.conversations)
 
-    def sync(self, *, force: bool = False) -> Synced:
+    def sync(self, *, force: bool = False) -> SyncResult:
         """Look at everything."""
         return self.syncing.sync(force=force)
 

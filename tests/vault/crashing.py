@@ -22,7 +22,7 @@ from cofio.extract.extractor import Message
 from cofio.values.changes import Edit
 from cofio.values.records import Kind, Scope
 from cofio.vault.layout import SHOWN
-from cofio.vault.sync import Syncing
+from cofio.vault.sync import VaultSync
 from cofio.vault.vault import Vault
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
@@ -78,14 +78,14 @@ def recover(store: Path) -> dict[str, Any]:
     with Engine.open(store, settings=SETTINGS) as engine:
         records = engine.count(Scope("rest"), kinds=SHOWN)
         vault = Vault(engine, store / "vault")
-        syncing = Syncing(vault, Conversations(engine, mirror=vault))
+        syncing = VaultSync(vault, Conversations(engine, mirror=vault))
         vault.complete()
         first = syncing.sync() if vault.stale else syncing.look()
         made = contents(store / "vault")
         then = syncing.sync()
         found = {
             "records": records,
-            "entries": vault.state.total(),
+            "entries": vault.journal.total(),
             "left": engine.count(Scope("rest"), kinds=SHOWN),
             "taken": len(first.edited) + len(first.deleted) + len(then.edited) + len(then.deleted),
             "problems": first.problems + then.problems,
@@ -111,9 +111,9 @@ def vanish(store: Path, line: int) -> None:
         (store / "before.json").write_text(json.dumps(records(engine)))
         file.unlink()
         sys.settrace(death(line))
-        Syncing(vault, conversations).sync()
+        VaultSync(vault, conversations).sync()
         put_back(store)
-        Syncing(vault, conversations).sync()
+        VaultSync(vault, conversations).sync()
         sys.settrace(None)
         vault.close()
 
@@ -129,7 +129,7 @@ def recall(store: Path) -> dict[str, Any]:
     """Start again, put the file back, and look at everything."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
-        syncing = Syncing(vault, Conversations(engine, mirror=vault))
+        syncing = VaultSync(vault, Conversations(engine, mirror=vault))
         vault.complete()
         put_back(store)
         first, then = syncing.sync(), syncing.sync()

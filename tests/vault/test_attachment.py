@@ -162,7 +162,7 @@ def test_the_copy_of_a_memory_is_refused_on_the_folder_of_the_first(tmp_path: Pa
         with opened(tmp_path / "two") as kept:
             assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detachment
             assert is_left_alone(kept, before)
-            assert bool(kept.vault.state.about("detached")) == detached
+            assert bool(kept.vault.journal.get_about("detached")) == detached
     with opened(tmp_path / "one") as kept:
         assert kept.vault.detachment == ""
         assert kept.sync().problems == 0
@@ -214,7 +214,7 @@ def test_a_vault_that_does_not_say_whose_it_is_goes_by_its_entries(tmp_path: Pat
     store = tmp_path / "store"
     before = fill(store)
     with opened(store) as kept:
-        kept.vault.state._database.execute("DELETE FROM about WHERE name IN ('store', 'seq', 'home')")
+        kept.vault.journal._database.execute("DELETE FROM about WHERE name IN ('store', 'seq', 'home')")
     if state == "lost":
         shutil.rmtree(store / "vault" / ".state")
     if lost:
@@ -240,9 +240,9 @@ def test_what_a_call_deleted_before_a_crash_goes_from_the_files_at_the_next_star
     fill(store)
     with opened(store) as kept:
         home = kept.place.owner("user", "alice")
-        kept.vault.state.begin([VisibleRecord(home, None, "")])
+        kept.vault.journal.begin([VisibleRecord(home, None, "")])
         kept.engine.drop(home)
-        kept.vault.state._database.execute("UPDATE pending SET process = 0x7fffffff")
+        kept.vault.journal._database.execute("UPDATE pending SET process = 0x7fffffff")
     with opened(store) as kept:
         assert kept.vault.complete() == 1
         assert kept.tree() == {}
@@ -301,7 +301,7 @@ def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
         kept.work(1)
         kept.work(2)
         kept.vault.settle()
-        before = kept.vault.state.total()
+        before = kept.vault.journal.total()
         assert kept.records(Kind.SKILL, "fixer")
     lose(store, "removed")
     shutil.copy(tmp_path / "older.db", store / "memory.db")
@@ -312,7 +312,7 @@ def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
         done = kept.sync()
         assert not any("bob" in name for name in kept.tree())
         trash = [*(kept.vault.folder / ".state" / "trash").iterdir()]
-        assert len(trash) == before - kept.vault.state.total() > 5
+        assert len(trash) == before - kept.vault.journal.total() > 5
         assert sum("Nessie" in item.read_text() for item in trash) >= 2
         assert all("its text is in the trash" in said.text for said in done.written if "bob" in said.path)
         assert "the trash has them for 7 days" in caplog.text
@@ -359,10 +359,10 @@ def test_what_another_process_is_still_taking_out_is_no_loss(kept: Kept, count: 
     for number in range(count):
         kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
     home = kept.place.owner("user", "alice")
-    number = kept.vault.state.begin([VisibleRecord(home, None, "")])
+    number = kept.vault.journal.begin([VisibleRecord(home, None, "")])
     kept.engine.drop(home)
     done = kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
     assert {said.text for said in done.written} == {"is forgotten, and is not here any more"}
     assert kept.vault.detachment == ""
     assert not (kept.vault.folder / ".state" / "trash").exists()
-    kept.vault.state.end(number)
+    kept.vault.journal.end(number)

@@ -12,7 +12,7 @@ from cofio import Engine
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
 from cofio.values.records import Kind
-from cofio.vault.journal import State
+from cofio.vault.journal import Journal
 from cofio.vault.vault import Vault
 
 from ..faults.scale import scaled
@@ -69,7 +69,7 @@ def test_after_a_power_cut_files_that_are_older_or_gone_are_written_again(store:
         older = kept.episodes.read_bytes()
         kept.vault.settle()
         kept.say(DOG, session="t")
-        kept.vault.state.tell(boot="another")
+        kept.vault.journal.set_about(boot="another")
         before = kept.tree()
         kept.episodes.write_bytes(older)
         kept.facts.write_bytes(b"")
@@ -88,8 +88,8 @@ def test_a_change_that_another_process_is_still_at_stays_taken_down(tmp_path: Pa
     with opened(tmp_path / "store") as kept:
         kept.say(OSLO)
         other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-        state = State(kept.vault.folder)
-        with state.locked():
+        state = Journal(kept.vault.folder)
+        with state.lock():
             state._database.execute("INSERT INTO pending (process, seen) VALUES (?, '[]')", (other.pid,))
         assert kept.vault.complete() == 0
         other.communicate(b"\n")

@@ -49,7 +49,7 @@ def test_folders_are_safe_and_two_owners_never_share_one(
 def test_a_path_leads_back_to_its_owner(app: str, owner: str) -> None:
     home = Project(app=app, name="p").owner("user", owner)
     path = LAYOUT.daily(home, Kind.EPISODE, "ep_20260528_00000001")
-    located = LAYOUT.located(path)
+    located = LAYOUT.locate(path)
     if any("%" in name and len(name) > LONGEST_NAME - 4 for name in path):
         assert located is None or located.home == home
     else:
@@ -140,7 +140,7 @@ def test_no_two_folders_differ_in_capitals_alone(owners: list[tuple[str, str]], 
     for owner, home in homes.items():
         assert layout.under(home) == paths[owner]
         assert all(len(name.encode()) <= 255 for name in paths[owner])
-        located = layout.located((*paths[owner], "user.md"))
+        located = layout.locate((*paths[owner], "user.md"))
         if not any("%" in name and len(name) > LONGEST_NAME - 4 for name in paths[owner]):
             assert located is not None
             assert located.home == home
@@ -180,10 +180,10 @@ def test_folders_that_are_there_keep_their_names(tmp_path: Path, state: str) -> 
         kept.say(OSLO, DOG, user="Carl", session="Carl")
         kept.file("users", "%41lice").rename(kept.file("users", "Alice"))
         kept.file("users", "Carl").rename(kept.file("users", "%43arl"))
-        kept.vault.state._database.execute("UPDATE file SET path = replace(path, '%41lice', 'Alice')")
-        kept.vault.state._database.execute("UPDATE file SET path = replace(path, 'Carl', '%43arl')")
-        kept.vault.state._database.execute("DELETE FROM folder")
-        kept.vault.state._database.execute("DELETE FROM about WHERE name = 'folders'")
+        kept.vault.journal._database.execute("UPDATE file SET path = replace(path, '%41lice', 'Alice')")
+        kept.vault.journal._database.execute("UPDATE file SET path = replace(path, 'Carl', '%43arl')")
+        kept.vault.journal._database.execute("DELETE FROM folder")
+        kept.vault.journal._database.execute("DELETE FROM about WHERE name = 'folders'")
         before = kept.tree()
     if state == "lost":
         shutil.rmtree(store / "vault" / ".state")

@@ -51,10 +51,10 @@ def test_a_file_is_as_it_was_left_once_an_edit_was_taken_in(kept: Kept) -> None:
     kept.say(OSLO, DOG)
     kept.facts.write_text(kept.facts.read_text().replace("Rex.", "Max."))
     assert len(kept.syncing.look().edited) == 1
-    assert kept.vault.state.files() == kept.vault.stamps()
+    assert kept.vault.journal.files() == kept.vault.stamps()
     kept.facts.write_text(kept.facts.read_text().replace("**session_id**: s\n", "**session_id**: t\n"))
     assert len(kept.sync().written) == 2
-    assert kept.vault.state.files() == kept.vault.stamps()
+    assert kept.vault.journal.files() == kept.vault.stamps()
 
 
 EVIL = "\x1b]0;OWNED\x07\x1b[2J red\u202eevil \x9b31m\u2066x and &#x1B; too"
@@ -109,8 +109,8 @@ def test_a_file_of_an_earlier_version_loses_its_control_characters_at_the_next_s
             file.write_text(unescape_controls(file.read_text()))
             assert "\x1b" in file.read_text()
             for key, text in find_entries(file.read_text(), ["ep_20260528_00000001", "af_20260528_00000001"]).items():
-                kept.vault.state._database.execute("UPDATE entry SET hash = ? WHERE id = ?", (digest(text), key))
-        kept.vault.state.tell(version="1")
+                kept.vault.journal._database.execute("UPDATE entry SET hash = ? WHERE id = ?", (digest(text), key))
+        kept.vault.journal.set_about(version="1")
     with opened(tmp_path / "store") as kept:
         assert kept.vault.stale
         assert kept.sync().problems == 0

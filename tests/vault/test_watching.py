@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cofio.values.records import Kind, Record
-from cofio.vault.sync import Synced
+from cofio.vault.sync import SyncResult
 from cofio.vault.watcher import ABSENT, Watcher
 
 from .conftest import DOG, OSLO, Kept, T
@@ -42,13 +42,13 @@ class Watched:
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept
-        self.told: queue.Queue[Synced] = queue.Queue()
+        self.told: queue.Queue[SyncResult] = queue.Queue()
         self.now = 0.0
         self.watcher = Watcher(kept.syncing, self.told.put, clock=lambda: self.now)
         self.watcher.start()
         self.told.get(timeout=PATIENCE)  # what it found at first
 
-    def next(self) -> Synced:
+    def next(self) -> SyncResult:
         """What comes of the next look."""
         return self.told.get(timeout=PATIENCE)
 
@@ -82,7 +82,7 @@ def test_an_edit_by_another_program_is_taken_in(watched: Watched, script: str) -
     assert (done.deleted, done.problems) == ([], 0)
     assert "Bergen" in kept.records(Kind.EPISODE)[0].text
     assert kept.vault.conflicts() == []
-    assert kept.vault.state.files() == kept.vault.stamps()  # `cofio vault status` has nothing to look at
+    assert kept.vault.journal.files() == kept.vault.stamps()  # `cofio vault status` has nothing to look at
 
 
 def test_a_removal_by_another_program_is_taken_in_after_a_minute(watched: Watched) -> None:
@@ -112,7 +112,7 @@ def test_a_days_file_that_is_away_for_a_while_costs_nothing(watched: Watched, tm
         assert done.problems == 0
     else:
         watched.now += ABSENT
-        assert watched.next() == Synced()
+        assert watched.next() == SyncResult()
     assert {record.id: without_versions(record) for record in kept.engine.export()} == {
         record.id: without_versions(record) for record in before
     }
@@ -149,7 +149,7 @@ def test_what_the_server_writes_itself_is_not_looked_at(watched: Watched) -> Non
 def test_what_was_done_while_nobody_watched_is_taken_in_at_first(kept: Kept) -> None:
     kept.say(OSLO)
     kept.episodes.write_text(kept.episodes.read_text().replace("Oslo", "Bergen"))
-    told: queue.Queue[Synced] = queue.Queue()
+    told: queue.Queue[SyncResult] = queue.Queue()
     watcher = Watcher(kept.syncing, told.put)
     watcher.start()
     assert len(told.get(timeout=PATIENCE).edited) == 1

@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_written_fails_no_call_and_is_told(kept: Kept, tmp
     kept.say(OSLO)
     assert len(kept.records(Kind.EPISODE)) == 1
     assert [*outside.iterdir()] == []
-    assert any("alice" in name for name in kept.vault.state.faults())
+    assert any("alice" in name for name in kept.vault.journal.faults())
     kept.file("users", "alice").unlink()
     assert kept.vault.complete() == 1
     assert kept.episodes.exists()

@@ -2,7 +2,7 @@
 
 The thread that reads a message answers it, for to hand it to another costs more than most calls take. If that takes
 long, another thread goes on reading, so that a slow call holds up no `ping`. Changes are made one after the other, in
-the order in which they were asked for; a call that only looks sees every change that was asked for before it, and waits
+the order in which they were asked for; a call that only reads sees every change that was asked for before it, and waits
 for no other look.
 """
 
@@ -35,12 +35,12 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 
 MAX_FRAME = 16 * 1024 * 1024  # bytes; a text at its limit, every character escaped, is within it
-LIMITS = JsonLimits(values=2_000_000, depth=1000, text=None)  # there is one client, which waits for nobody else
+LIMITS = JsonLimits(values=2_000_000, depth=1000, text=None)  # there is one client, so no other waits for it
 SLOW = 0.01  # seconds after which another thread goes on reading
-QUIET = 1.0  # seconds without a call after which nobody watches for slow ones
-BUSY = 64  # slow calls at once; whoever asks for more is told to come again
+QUIET = 1.0  # seconds without a call after which slow ones are not watched for
+BUSY = 64  # slow calls at once; more are refused for the moment
 GRACE = 0.5  # seconds that calls have to end after the client has gone
-CLOSING = 0.4  # seconds that letting go may take; with GRACE, less than a second from the client's end to ours
+CLOSING = 0.4  # seconds that closing may take; with GRACE, less than a second from the client's end to ours
 
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*[,}]')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*\}\s*$')
@@ -73,20 +73,20 @@ class Server(Protocol):
     """What answers the messages of one connection."""
 
     @property
-    def batches(self) -> bool:
+    def allows_batches(self) -> bool:
         """Whether the protocol, as agreed with the client, knows arrays of messages."""
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         """How this request is to be run."""
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         """The request's result.
 
         Raises:
-            Refused: it is answered with an error instead.
+            RpcError: it is answered with an error instead.
         """
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         """Take note of something that wants no answer; the id of the request that it takes back, if it does."""
 
 
@@ -113,20 +113,20 @@ class Connection:
         reads: BinaryIO,
         writes: BinaryIO,
         *,
-        dropped: Callable[[str], None] | None = None,
-        over: Callable[[], bool] = lambda: False,
+        on_malformed: Callable[[str], None] | None = None,
+        is_finished: Callable[[], bool] = lambda: False,
         grace: float = GRACE,
     ) -> None:
         """Nothing is read before `run`.
 
-        With `dropped`, whatever is no message gets no answer, and `dropped` is told why; and any JSON, null too, is the
-        id of a request. Without it, such a line is answered with an error, and an id is a string or a whole number.
-        `over` is asked before each message whether the client has said that it was the last. `grace` is how many
-        seconds calls have to end after the client has closed its end without a word.
+        With `on_malformed`, a line that is no message gets no answer: the function is called with the reason instead.
+        Any JSON, null too, is then the id of a request. Without it, such a line is answered with an error, and an id is
+        a string or a whole number. `is_finished` is asked before each message whether the client has announced that it
+        was the last. `grace` is how many seconds calls have to end after the client has closed its end unannounced.
         """
         self._server = server
-        self._dropped = dropped
-        self._over = over
+        self._on_malformed = on_malformed
+        self._is_finished = is_finished
         self._grace = grace
         self._reads = reads
         self._writes = writes
@@ -141,7 +141,7 @@ class Connection:
         self._watched = threading.Event()
         self._ended = threading.Event()
         self._calls: set[_Call] = set()
-        self._last_change: threading.Event | None = None
+        self._last_write: threading.Event | None = None
 
     def run(self) -> int:
         """Answer messages until the client closes its end; how many calls had not ended soon after."""
@@ -149,21 +149,21 @@ class Connection:
         threading.Thread(target=self._watch, name="cofio-watching", daemon=True).start()
         threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
         self._ended.wait()
-        until = time.monotonic() + (GRACE if self._over() else self._grace)
+        until = time.monotonic() + (GRACE if self._is_finished() else self._grace)
         return sum(not call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls))
 
     def _serve(self) -> None:
         """Read messages and answer them, until the client has gone or another thread does it."""
         try:
             self._answer_all()
-        except BaseException:  # whatever it is: with nobody left to read, the connection is over
+        except BaseException:  # whatever it is: without a reader the connection is over
             self._end()
             raise
 
     def _answer_all(self) -> None:
         while True:
             with self._turn:
-                calls = [] if self._ended.is_set() else self._next()
+                calls = [] if self._ended.is_set() else self._read_message()
             if not calls:
                 if self._ended.is_set():
                     return
@@ -198,9 +198,9 @@ class Connection:
             if stuck:
                 threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
 
-    def _next(self) -> list[_Call]:
+    def _read_message(self) -> list[_Call]:
         """Read a message, and answer it if that takes no time; the calls that it asks for otherwise."""
-        line = b"" if self._over() else self._reads.readline(MAX_FRAME + 1)
+        line = b"" if self._is_finished() else self._reads.readline(MAX_FRAME + 1)
         if not line:
             self._end()
         elif len(line) > MAX_FRAME:
@@ -208,7 +208,7 @@ class Connection:
             if known is None:
                 self._refuse(None, INVALID_REQUEST, problem, self._send)
             else:
-                self._send(_error(known, INVALID_REQUEST, problem))
+                self._send(_make_error(known, INVALID_REQUEST, problem))
         elif line.strip():
             return self._receive(line)
         return []
@@ -223,7 +223,7 @@ class Connection:
         while line and not line.endswith(b"\n"):
             line = self._reads.readline(1 << 16)
             end = (end + line)[-200:]
-        return _id_of(start, end)
+        return _find_id(start, end)
 
     def _receive(self, line: bytes) -> list[_Call]:
         calls: list[_Call] = []
@@ -231,12 +231,12 @@ class Connection:
             if len(line) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
                 LIMITS.check(line)
             message: Json = json.loads(
-                line.decode("utf-8-sig"), parse_constant=refuse_constant, parse_float=_finite, parse_int=_whole
+                line.decode("utf-8-sig"), parse_constant=refuse_constant, parse_float=_parse_float, parse_int=_parse_int
             )
         except (TooComplex, _TooLarge) as error:
-            known = _id_of(line[:200], line[-200:])
+            known = _find_id(line[:200], line[-200:])
             if known is not None:
-                self._send(_error(known, INVALID_PARAMS, str(error)))
+                self._send(_make_error(known, INVALID_PARAMS, str(error)))
                 return calls
             self._refuse(None, PARSE_ERROR, f"Parse error: {error}", self._send)
             return calls
@@ -246,23 +246,23 @@ class Connection:
             return calls
         if not isinstance(message, list):
             self._handle(message, self._send, calls)
-        elif not self._server.batches:
-            said = "this protocol knows no batches: send one message a line"
-            self._refuse(None, INVALID_REQUEST, said, self._send)
+        elif not self._server.allows_batches:
+            problem = "this protocol knows no batches: send one message a line"
+            self._refuse(None, INVALID_REQUEST, problem, self._send)
         elif not message:
-            self._send(_error(None, INVALID_REQUEST, "the batch is empty"))
+            self._send(_make_error(None, INVALID_REQUEST, "the batch is empty"))
         else:
-            gathered = _Gathered(len(message), self._send)
+            batch = _BatchAnswer(len(message), self._send)
             for each in message:
-                self._handle(each, gathered.answer, calls)
+                self._handle(each, batch.answer, calls)
         return calls
 
     def _refuse(self, known: Id | None, code: int, problem: str, answer: Callable[[Json], None]) -> None:
         """Answer what is no message with an error, or drop it where that is the custom."""
-        if self._dropped is None:
-            answer(_error(known, code, problem))
+        if self._on_malformed is None:
+            answer(_make_error(known, code, problem))
         else:
-            self._dropped(problem)
+            self._on_malformed(problem)
             answer(None)
 
     def _handle(self, message: Json, answer: Callable[[Json], None], calls: list[_Call]) -> None:
@@ -273,11 +273,11 @@ class Connection:
         if not isinstance(message, dict):
             self._refuse(None, INVALID_REQUEST, "a message is an object", answer)
             return
-        method, params, given = message.get("method"), message.get("params", {}), message.get("id")
+        method, params, request_id = message.get("method"), message.get("params", {}), message.get("id")
         if method is None and ("result" in message or "error" in message):
             answer(None)  # it answers a question that was never asked
             return
-        lenient, known = self._dropped is not None, parse_id(given)
+        lenient, known = self._on_malformed is not None, parse_id(request_id)
         params = {} if lenient and params is None else params
         if message.get("jsonrpc") != "2.0":
             self._refuse(known, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', answer)
@@ -286,49 +286,49 @@ class Connection:
         elif "id" not in message:
             # What wants no answer gets none, however wrong it is.
             if isinstance(params, dict):
-                self._note(method, params)
+                self._notify(method, params)
             answer(None)
         elif known is None and not lenient:
-            answer(_error(None, INVALID_REQUEST, "an id is a string or a whole number"))
+            answer(_make_error(None, INVALID_REQUEST, "an id is a string or a whole number"))
         elif not isinstance(params, dict):
-            answer(_error(given, INVALID_PARAMS, "params is an object"))
+            answer(_make_error(request_id, INVALID_PARAMS, "params is an object"))
         else:
-            lane = self._server.lane(method, params)
+            lane = self._server.choose_lane(method, params)
             if lane is Lane.INLINE:
-                answer(self._result(given, method, params))
+                answer(self._run_request(request_id, method, params))
             elif len(self._calls) >= BUSY:
-                answer(_error(given, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
+                answer(_make_error(request_id, INTERNAL_ERROR, f"{BUSY} calls are at work already: try again"))
             else:
-                calls.append(self._call(lane, _Call(given, method, params, answer, self._last_change)))
+                calls.append(self._register(lane, _Call(request_id, method, params, answer, self._last_write)))
 
-    def _call(self, lane: Lane, call: _Call) -> _Call:
+    def _register(self, lane: Lane, call: _Call) -> _Call:
         """The call, which those after it now know of."""
         self._calls.add(call)
         if lane is Lane.WRITE:
-            self._last_change = call.done
+            self._last_write = call.done
         return call
 
-    def _note(self, method: str, params: Params) -> None:
-        taken_back = self._server.notification(method, params)
-        if taken_back is not None:
+    def _notify(self, method: str, params: Params) -> None:
+        cancelled_id = self._server.receive_notification(method, params)
+        if cancelled_id is not None:
             for call in list(self._calls):
-                call.cancelled |= call.id == taken_back
+                call.cancelled |= call.id == cancelled_id
 
     def _run(self, call: _Call) -> None:
         if call.after is not None:
             call.after.wait()
-        answer = None if call.cancelled else self._result(call.id, call.method, call.params)
+        answer = None if call.cancelled else self._run_request(call.id, call.method, call.params)
         call.answer(None if call.cancelled else answer)
         self._calls.discard(call)
         call.done.set()
 
-    def _result(self, given: Json, method: str, params: Params) -> Json:
+    def _run_request(self, request_id: Json, method: str, params: Params) -> Json:
         try:
-            return {"jsonrpc": "2.0", "id": given, "result": self._server.request(method, params)}
+            return {"jsonrpc": "2.0", "id": request_id, "result": self._server.run_request(method, params)}
         except RpcError as error:
-            return _error(given, error.code, error.message, error.data)
+            return _make_error(request_id, error.code, error.message, error.data)
         except Exception as error:  # a fault of ours: the client gets an answer, and the connection lives on
-            return _error(given, INTERNAL_ERROR, f"cofio has a fault: {type(error).__name__}: {error}")
+            return _make_error(request_id, INTERNAL_ERROR, f"cofio has a fault: {type(error).__name__}: {error}")
 
     def _send(self, message: Json) -> None:
         if message is None:
@@ -346,7 +346,7 @@ class Connection:
             self._end()
 
 
-class _Gathered:
+class _BatchAnswer:
     """The answers to a batch, sent as one array once all are in."""
 
     def __init__(self, size: int, send: Callable[[Json], None]) -> None:
@@ -365,15 +365,15 @@ class _Gathered:
                 self._send(self._answers)
 
 
-def _error(given: Json, code: int, message: str, data: Json = None) -> Json:
+def _make_error(request_id: Json, code: int, message: str, data: Json = None) -> Json:
     error: dict[str, Json] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return {"jsonrpc": "2.0", "id": given, "error": error}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
 def claim_stdout() -> BinaryIO:
-    """The stream to the client, and to nobody else: what any library prints goes to stderr from now on."""
+    """Return the stream to the client, and make it private: what any library prints goes to stderr from now on."""
     sys.stdout.flush()
     mine = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -385,7 +385,7 @@ def shut_down(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
 
     def end() -> None:
         close()
-        with suppress(OSError):  # whoever read it has gone, perhaps in the middle of an answer
+        with suppress(OSError):  # the client has gone, perhaps in the middle of an answer
             writes.close()
 
     closing = threading.Thread(target=end, daemon=True)
@@ -407,20 +407,20 @@ class _TooLarge(ValueError):
     """A number that could be read, perhaps, but never be written again."""
 
 
-def _finite(written: str) -> float:
+def _parse_float(written: str) -> float:
     number = float(written)
     if not math.isfinite(number):
         raise _TooLarge(f"{written[:30]} is too large a number")
     return number
 
 
-def _whole(written: str) -> int:
+def _parse_int(written: str) -> int:
     if len(written) > MAX_DIGITS:
         raise _TooLarge(f"{written[:30]}… has more than {MAX_DIGITS:,} digits")
     return int(written)
 
 
-def _id_of(start: bytes, end: bytes) -> Id | None:
+def _find_id(start: bytes, end: bytes) -> Id | None:
     """The id of a message that cannot be read as a whole, if it stands where clients put it."""
     found = _ID_FIRST.match(start) or _ID_LAST.search(end)
     return parse_id(json.loads(found[1])) if found else None

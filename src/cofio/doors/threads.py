@@ -5,7 +5,7 @@ checkpoints that `CofioCheckpointer` keeps in the same store. A part of the path
 `a%2Fb` is `a/b`, and no two ids have the same address.
 
 `GET …?limit=N` lists the newest N, 10 unless told otherwise. More than 10,000 at once are refused (422) and not cut, so
-that nobody takes a part for the whole. Answers are ASCII: every other character is escaped, also half of a surrogate
+that a part is never taken for the whole. Answers are ASCII: every other character is escaped, also half of a surrogate
 pair, for which UTF-8 has no bytes.
 """
 
@@ -76,7 +76,7 @@ class Door:
             request = await _read_request(scope, receive)
         except ClientDisconnect:
             raise
-        except Exception as error:  # every failure has its envelope, also one that nobody thought of
+        except Exception as error:  # every failure has its envelope, also an unexpected one
             response = self._fail(scope, error)
         else:
             workers = self._workers if len(request.body) < LARGE else self._large_workers

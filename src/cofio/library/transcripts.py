@@ -38,7 +38,6 @@ from ..values.records import (
 T = TypeVar("T")
 Item: TypeAlias = dict[str, Json]
 
-TRIES = 200
 PART = 1_000_000
 LARGEST = 64 * PART
 SHOWN = 600

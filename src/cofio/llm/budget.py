@@ -57,7 +57,7 @@ class Budget:
             amounts[name] = int(number[1].replace("_", "")) * _TIMES[number[2].lower()]
         return cls(**amounts)
 
-    def left(self, spent: Usage) -> Remainder:
+    def find_remainder(self, spent: Usage) -> Remainder:
         """What remains after that."""
         return Remainder(
             calls=None if self.calls is None else max(0, self.calls - spent.calls),
@@ -66,7 +66,7 @@ class Budget:
 
     def refusal(self, spent: Usage) -> str | None:
         """Why nothing more may be asked today; None as long as something may."""
-        left = self.left(spent)
+        left = self.find_remainder(spent)
         if left.calls == 0:
             return f"today's budget of {self.calls:,} calls to the model is spent"
         if left.tokens == 0:

@@ -26,8 +26,8 @@ _LITERAL = re.compile(r"true|false|null|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 def strip_thoughts(answer: str) -> str:
     """An answer without what the model thought on the way; nothing if it never came to an end."""
-    said = _THOUGHT.sub("", answer[:READ])
-    return _THOUGHT_ON.sub("", _THOUGHT_BEFORE.sub("", said)).strip()
+    text = _THOUGHT.sub("", answer[:READ])
+    return _THOUGHT_ON.sub("", _THOUGHT_BEFORE.sub("", text)).strip()
 
 
 def find_objects(answer: str) -> Iterator[dict[str, Json]]:
@@ -35,11 +35,11 @@ def find_objects(answer: str) -> Iterator[dict[str, Json]]:
 
     Of several the last comes first: what stands before it was thinking aloud. What had to be mended comes at the end.
     """
-    said = strip_thoughts(answer)
-    pieces = [said, *reversed(_FENCE.findall(said))]
+    text = strip_thoughts(answer)
+    pieces = [text, *reversed(_FENCE.findall(text))]
     for piece in pieces:
         yield from _parse(piece)
-    yield from reversed(list(_find_within(said)))
+    yield from reversed(list(_find_within(text)))
     for piece in reversed(pieces):
         yield from _mend(piece)
 
@@ -99,16 +99,16 @@ def _parse_python(text: str) -> Iterator[dict[str, Json]]:
         return
     try:
         value = ast.literal_eval(text)
-        told = json.loads(json.dumps(value))
+        parsed = json.loads(json.dumps(value))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return
-    if isinstance(told, dict):
-        yield told
+    if isinstance(parsed, dict):
+        yield parsed
 
 
 def _close(text: str) -> str:
     """The object up to the last value that was complete, closed: half a text and half a number are dropped."""
-    kept, keep, open_ = 0, "", ""
+    end, keep, open_ = 0, "", ""
     expects_key = wants_value = False
     for found in islice(_PIECE.finditer(text), 200_000):
         piece = found[0]
@@ -117,10 +117,10 @@ def _close(text: str) -> str:
                 return ""
             open_ += piece
             expects_key, wants_value = piece == "{", False
-            kept, keep = found.end(), open_
+            end, keep = found.end(), open_
         elif piece in "}]":
             open_ = open_[:-1]
-            kept, keep = found.end(), open_
+            end, keep = found.end(), open_
             expects_key = wants_value = False
             if not open_:
                 break
@@ -132,10 +132,10 @@ def _close(text: str) -> str:
             expects_key = False
         elif _is_whole(piece, ended=found.end() == len(text)):
             wants_value = False
-            kept, keep = found.end(), open_
+            end, keep = found.end(), open_
         else:
             break
-    return _drop_trailing_commas(text[:kept] + "".join("}" if each == "{" else "]" for each in reversed(keep)))
+    return _drop_trailing_commas(text[:end] + "".join("}" if each == "{" else "]" for each in reversed(keep)))
 
 
 def _is_whole(piece: str, *, ended: bool) -> bool:

@@ -71,14 +71,14 @@ class ModelExtractor:
         if found.episode is None or not talk.sources:
             return replace(found, cases=self._cases(found.cases, messages, chances, MOST_CASES))
         prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
-        told = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
+        answer = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
         learned = dict(found.profiles)
         people = _find_people(talk, found)
         for user in people:
             learned[user] = self._profile(user, talk, profiles.get(user) or {}, chances)
         return Extraction(
-            episode=_make_episode(told),
-            facts=_make_facts(told["facts"], talk, zone, recalled) or found.facts,
+            episode=_make_episode(answer),
+            facts=_make_facts(answer["facts"], talk, zone, recalled) or found.facts,
             profiles={user: entries for user, entries in learned.items() if entries},
             cases=self._cases(found.cases, messages, chances, min(MOST_CASES, MOST_CALLS - 1 - len(people))),
         )
@@ -90,11 +90,11 @@ class ModelExtractor:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
         prompt = self._prompts.fill("skill", cases=fenced(render_cases(known)), current=fenced(render_skill(current)))
-        told = self._model.ask(*prompt, schema=SKILL, name="skill")
+        answer = self._model.ask(*prompt, schema=SKILL, name="skill")
         return Skill(
-            name=make_slug(told["name"], LONGEST_NAME) or found.name,
-            description=cut(_join_lines(mask_line(told["description"])), LONGEST_DESCRIPTION),
-            content=mask_line(told["content"])[:LONGEST_SKILL],
+            name=make_slug(answer["name"], LONGEST_NAME) or found.name,
+            description=cut(_join_lines(mask_line(answer["description"])), LONGEST_DESCRIPTION),
+            content=mask_line(answer["content"])[:LONGEST_SKILL],
             confidence=found.confidence,
             maturity=found.maturity,
         )
@@ -105,8 +105,8 @@ class ModelExtractor:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        told = self._search("sufficiency", SUFFICIENCY, query, texts)
-        return told["sufficient"], "" if told["sufficient"] else cut(told["missing"], LONGEST_QUERY)
+        answer = self._search("sufficiency", SUFFICIENCY, query, texts)
+        return answer["sufficient"], "" if answer["sufficient"] else cut(answer["missing"], LONGEST_QUERY)
 
     def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """Up to three other queries that may find what is missing, each different from the question.
@@ -114,9 +114,9 @@ class ModelExtractor:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        told = self._search("queries", QUERIES, query, texts, missing=fenced(trim(missing, _QUESTION)))
+        answer = self._search("queries", QUERIES, query, texts, missing=fenced(trim(missing, _QUESTION)))
         others = {_join_lines(query).casefold(): ""}
-        for each in told["queries"]:
+        for each in answer["queries"]:
             other = _join_lines(each)[:LONGEST_QUERY].strip()
             others.setdefault(other.casefold(), other)
         return [other for other in others.values() if other][:MOST_QUERIES]
@@ -132,11 +132,11 @@ class ModelExtractor:
         judged = items[:_RANKED]
         if not judged:
             return {}
-        told = self._search("rerank", RERANK, query, [text for _, text in judged])
-        most = max((each["score"] for each in told["ranked"]), default=1.0)
+        answer = self._search("rerank", RERANK, query, [text for _, text in judged])
+        most = max((each["score"] for each in answer["ranked"]), default=1.0)
         scale = next(scale for scale in (1.0, 10.0, 100.0, most) if most <= scale)  # some count to 10, or to 100
         scores: dict[str, float] = {}
-        for each in told["ranked"]:
+        for each in answer["ranked"]:
             if 1 <= each["item"] <= len(judged):
                 scores.setdefault(judged[each["item"] - 1][0], min(1.0, max(0.0, each["score"] / scale)))
         return dict(sorted(scores.items(), key=lambda scored: -scored[1]))
@@ -160,8 +160,8 @@ class ModelExtractor:
             person=json.dumps(get_name(said[0]), ensure_ascii=False),
             items=fenced(render_items(known)),
         )
-        told = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
-        return make_entries(told["operations"], known, said)
+        answer = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
+        return make_entries(answer["operations"], known, said)
 
     def _cases(
         self, found: Sequence[Case], messages: Sequence[Message], chances: Chances, most: int
@@ -170,17 +170,17 @@ class ModelExtractor:
 
     def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
         of_run = set(found.messages)
-        told = self._model.ask(
+        answer = self._model.ask(
             *self._prompts.fill("case", run=fenced(render_run([each for each in messages if each.id in of_run]))),
             schema=CASE, name="case", chances=chances,
         )  # fmt: skip
-        insight = cut(_join_lines(mask_line(told["insight"] or "")), LONGEST_INSIGHT)
+        insight = cut(_join_lines(mask_line(answer["insight"] or "")), LONGEST_INSIGHT)
         return replace(
             found,
-            intent=cut(_join_lines(mask_line(told["intent"])), LONGEST_INTENT),
-            approach=mask_line(told["approach"])[:LONGEST_APPROACH],
+            intent=cut(_join_lines(mask_line(answer["intent"])), LONGEST_INTENT),
+            approach=mask_line(answer["approach"])[:LONGEST_APPROACH],
             insight=insight or None,
-            quality=round(min(1.0, max(0.0, told["quality"])), 2),
+            quality=round(min(1.0, max(0.0, answer["quality"])), 2),
         )
 
 
@@ -202,20 +202,20 @@ def _join_lines(text: str) -> str:
     return " ".join(text.split())
 
 
-def _make_episode(told: Mapping[str, Any]) -> Episode:
+def _make_episode(answer: Mapping[str, Any]) -> Episode:
     return Episode(
-        subject=cut(_join_lines(told["title"]), LONGEST_TITLE),
-        summary=cut(_join_lines(told["summary"]), LONGEST_SUMMARY),
-        text=cut(told["content"], LONGEST_EPISODE),
+        subject=cut(_join_lines(answer["title"]), LONGEST_TITLE),
+        summary=cut(_join_lines(answer["summary"]), LONGEST_SUMMARY),
+        text=cut(answer["content"], LONGEST_EPISODE),
     )
 
 
 def _make_facts(
-    told: Sequence[Mapping[str, Any]], talk: ConversationText, zone: tzinfo, recalled: Recalled
+    answer: Sequence[Mapping[str, Any]], talk: ConversationText, zone: tzinfo, recalled: Recalled
 ) -> tuple[Fact, ...]:  # fmt: skip
     """The facts that name where they were said, each once."""
     facts: dict[str, Fact] = {}
-    for each in told:
+    for each in answer:
         sources = [talk.sources[number] for number in dict.fromkeys(each["sources"]) if number in talk.sources]
         if not sources:
             continue

@@ -63,7 +63,7 @@ def _make_entry(
     if not description:
         return None
     if each["action"] == "add" or item is None:
-        about = _new_topic(each["topic"], description, taken | {_get_topic(one) for one in known})
+        about = _make_new_topic(each["topic"], description, taken | {_get_topic(one) for one in known})
     else:
         about = _get_topic(item)
     category = " ".join(each["category"].split()) or (_get_text(item, "category") if item is not None else "")
@@ -78,7 +78,7 @@ def _make_entry(
     )
 
 
-def _new_topic(text: str, description: str, taken: set[str]) -> str:
+def _make_new_topic(text: str, description: str, taken: set[str]) -> str:
     """A topic for something new: it does not take the place of another thing, unless there can be only one."""
     about = make_topic(text, description)
     if about not in taken or about in SINGLE:

@@ -75,12 +75,12 @@ def render_run(messages: Sequence[Message]) -> str:
 
 def render_cases(known: Sequence[Case]) -> str:
     """Cases, oldest first."""
-    told = [
+    texts = [
         f"Case {number}, quality {case.quality:.2f}\nIntent: {case.intent}\nApproach:\n{case.approach}"
         + (f"\nInsight: {case.insight}" if case.insight else "")
         for number, case in enumerate(known, 1)
     ]
-    return "\n\n".join(fit([trim(_mask(each), _CASE) for each in told], MOST))
+    return "\n\n".join(fit([trim(_mask(each), _CASE) for each in texts], MOST))
 
 
 def render_skill(skill: Skill | None) -> str:

@@ -90,10 +90,10 @@ def conform(value: Json, schema: Schema, at: str = "the answer") -> Json:
     if kind == "string":
         return _string(value, schema, at)
     if kind == "boolean":
-        known = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
-        if not isinstance(known, bool):
+        truth_value = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
+        if not isinstance(truth_value, bool):
             raise Misshapen(f"{at} is not true or false")
-        return known
+        return truth_value
     return _number(value, at, whole=kind == "integer")
 
 

@@ -9,13 +9,13 @@ _HEAD = 0.7  # of what is kept of a text that is cut stands at its beginning
 
 
 def count_tokens(text: str) -> int:
-    """About as many tokens as a model counts: four letters of English, or one of another script."""
+    """Estimate the tokens that a model counts: one for four letters of English, or for one of another script."""
     plain = len(text.encode("ascii", "ignore"))
     return -(-plain // 4) + len(text) - plain
 
 
 def trim(text: str, most: int) -> str:
-    """The text in at most so many tokens: of a longer one, the beginning and the end."""
+    """Cut a text to at most `most` tokens: of a longer one, the beginning and the end are left."""
     if count_tokens(text) <= most:
         return text
     size = max(1, len(text) * most // count_tokens(text) - len(CUT))
@@ -28,7 +28,7 @@ def trim(text: str, most: int) -> str:
 
 
 def fit(texts: Sequence[str], most: int) -> list[str]:
-    """The texts in at most so many tokens together: only the longest are cut, all of them to the same length."""
+    """Cut texts to at most `most` tokens together: only the longest are cut, all of them to the same length."""
     costs = [count_tokens(text) for text in texts]
     if sum(costs) <= most:
         return list(texts)

@@ -7,12 +7,12 @@ was put back), or one that has no record of many entries, must not take its own 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path as Folder
+from pathlib import Path
 
 from ..config.address import StoreAddress
 from ..engine.engine import Engine
 from ..engine.opening import exists
-from .journal import State
+from .journal import Journal
 from .layout import Layout
 
 FEW, SHARE = 3, 0.5  # more entries than this, or more than this share of them, are not forgotten for want of a record
@@ -21,16 +21,16 @@ FEW, SHARE = 3, 0.5  # more entries than this, or more than this share of them, 
 class Attachment:
     """The bond between the files and a store."""
 
-    def __init__(self, engine: Engine, state: State, folder: Folder) -> None:
+    def __init__(self, engine: Engine, journal: Journal, folder: Path) -> None:
         self._engine = engine
-        self._state = state
+        self._journal = journal
         self._folder = folder
         self._home = str(folder.parent.resolve())
         self._seen = engine.identity()
 
     def find_trouble(self) -> str:
         """Why the files are not to be touched, and the ways out, in a sentence or two; empty when they are ours."""
-        facts, self._seen = self._state.read_about(), self._engine.identity()
+        facts, self._seen = self._journal.read_about(), self._engine.identity()
         store, why = facts.get("store", ""), facts.get("detached", "")
         if self.is_of_another():
             way = "give this memory a vault folder of its own"
@@ -46,19 +46,19 @@ class Attachment:
 
     def is_level(self) -> bool:
         """Whether this is the store that the files were written from, and as far as they are."""
-        facts, self._seen = self._state.read_about(), self._engine.identity()
+        facts, self._seen = self._journal.read_about(), self._engine.identity()
         is_it = facts.get("store") == self._seen.store and not self.is_of_another()
         return is_it and self._seen.position >= int(facts.get("seq") or 0)
 
     def is_of_another(self) -> bool:
         """Whether the files are those of a memory elsewhere that is still there; it may be a copy of this one."""
-        facts = self._state.read_about()
+        facts = self._journal.read_about()
         home, store = facts.get("home", ""), facts.get("store", "")
-        if not store or home in ("", self._home) or not exists(StoreAddress(folder=Folder(home))):
+        if not store or home in ("", self._home) or not exists(StoreAddress(folder=Path(home))):
             return False
-        return store != self._engine.identity().store or self._is_shared(Folder(home))
+        return store != self._engine.identity().store or self._is_shared(Path(home))
 
-    def _is_shared(self, home: Folder) -> bool:
+    def _is_shared(self, home: Path) -> bool:
         """Whether another memory there has the same files, and not a copy of them."""
         try:
             return (home / self._folder.name).samefile(self._folder) and not home.samefile(self._home)
@@ -73,27 +73,27 @@ class Attachment:
     def attach(self) -> None:
         """Have the files belong to this store from now on."""
         self._seen = self._engine.identity()
-        with self._state.locked():
-            self._state.tell(store=self._seen.store, home=self._home, detached="")
+        with self._journal.lock():
+            self._journal.set_about(store=self._seen.store, home=self._home, detached="")
             self.follow()
 
     def follow(self) -> None:
         """Take down how far the store had come when it was last looked for trouble: so far the files are now."""
-        self._state.tell(seq=str(self._seen.position))
+        self._journal.set_about(seq=str(self._seen.position))
 
     def note_home(self) -> None:
         """Take down where the store is, which may have been moved with its vault."""
-        if self._state.about("home") != self._home:
-            with self._state.locked():
-                self._state.tell(home=self._home)
+        if self._journal.get_about("home") != self._home:
+            with self._journal.lock():
+                self._journal.set_about(home=self._home)
 
     def recognise(self, layout: Layout, files: Iterable[tuple[str, str]]) -> None:
         """Attach a vault that does not say whose it is, and leave it alone if its entries mostly have no record here.
 
-        The entries are those that its state knows or, if it knows none, those of the `files`: each as the path of its
+        The entries are those that its journal knows or, if it knows none, those of the `files`: each as the path of its
         file and its id.
         """
-        found = {*self._state.entries()} or {*files}
+        found = {*self._journal.entries()} or {*files}
         lost = sum(not self._is_kept(layout, path, key) for path, key in found)
         if is_too_much(lost, len(found)):
             self.detach(lost, len(found))
@@ -101,12 +101,12 @@ class Attachment:
             self.attach()
 
     def _is_kept(self, layout: Layout, path: str, key: str) -> bool:
-        located = layout.located(tuple(path.split("/")))
+        located = layout.locate(tuple(path.split("/")))
         return located is not None and bool(key) and self._engine.get(located.home, key, kind=located.kind) is not None
 
     def _keep(self, why: str) -> None:
-        with self._state.locked():
-            self._state.tell(detached=why)
+        with self._journal.lock():
+            self._journal.set_about(detached=why)
 
     def _describe(self, why: str, way: str) -> str:
         return (

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path as Folder
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
@@ -51,7 +51,7 @@ _LEFT = (
 )
 
 
-class Known(NamedTuple):
+class WrittenEntry(NamedTuple):
     """An entry as it was last written: its hash, and the time that it tells, in milliseconds."""
 
     hash: bytes
@@ -69,25 +69,25 @@ NOTHING = Extent(0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class JournalFile:
     """What is known of a file: how we left it, what it holds, and the entries that were asked for."""
 
     path: str
     no: int | None = None
     stamp: Stamp | None = None
     extent: Extent = NOTHING
-    known: Mapping[str, Known] = field(default_factory=dict)
+    known: Mapping[str, WrittenEntry] = field(default_factory=dict)
 
 
-class State:
-    """The state of a vault, shared by the processes that write it. Its lock is the lock of the vault."""
+class Journal:
+    """What a vault knows of its files, shared by the processes that write it. Its lock is the lock of the vault."""
 
-    def __init__(self, vault: Folder) -> None:
+    def __init__(self, vault: Path) -> None:
         folder = vault / STATE
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError), (folder / ".gitignore").open("xb") as file:
             file.write(b"*\n")
-        self._place = folder / "state.db"
+        self._path = folder / "state.db"
         self._lock = threading.RLock()
         try:
             self._open()
@@ -98,23 +98,23 @@ class State:
             self._open()
 
     def _open(self) -> None:
-        self._database = apsw.Connection(str(self._place))
+        self._database = apsw.Connection(str(self._path))
         self._database.set_busy_timeout(PATIENCE)
         self._database.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = normal").fetchall()
-        os.chmod(self._place, 0o600)
-        with self.locked():
+        os.chmod(self._path, 0o600)
+        with self.lock():
             self._database.execute(_TABLES)
-            self._awake()
+            self._forget_lost_files()
 
-    def _awake(self) -> None:
+    def _forget_lost_files(self) -> None:
         """After a power cut, a file may be older than what is known of it: then that is no longer known."""
         boot = read_boot_id()
-        if not boot or self.about("boot") != boot:  # where nobody can tell, there may have been one
+        if not boot or self.get_about("boot") != boot:  # where nobody can tell, there may have been one
             self._database.execute("DELETE FROM entry WHERE file IN (SELECT no FROM file WHERE NOT forced)")
             self._database.execute("DELETE FROM file WHERE NOT forced")
-            self.tell(boot=boot, complete="")
-        if self.about("version") != VERSION:
-            self.tell(version=VERSION, complete="")
+            self.set_about(boot=boot, complete="")
+        if self.get_about("version") != VERSION:
+            self.set_about(version=VERSION, complete="")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -122,7 +122,7 @@ class State:
             self._database.close()
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Hold the vault: no other thread or process writes it meanwhile. What is told within is kept at the end."""
         with self._lock:
             if self._database.in_transaction:
@@ -138,20 +138,24 @@ class State:
 
     # Entries and files.
 
-    def file(self, path: str, ids: Sequence[str] | None = None) -> File:
+    def file(self, path: str, ids: Sequence[str] | None = None) -> JournalFile:
         """What is known of a file, with all of its entries or some of them."""
         found = self._all(_FILE, [path])
         if not found:
-            return File(path=path)
+            return JournalFile(path=path)
         no, inode, changed, size, entries, latest = found[0]
         query, values = "SELECT id, hash, at FROM entry WHERE file = ?", [no]
         if ids is not None and len(ids) <= 100:
             query += f" AND id IN ({', '.join('?' * len(ids))})"
             values += ids
-        known = {each: Known(*rest) for each, *rest in self._all(query, values)}
-        return File(path=path, no=no, stamp=Stamp(inode, changed, size), extent=Extent(entries, latest), known=known)
+        known = {each: WrittenEntry(*rest) for each, *rest in self._all(query, values)}
+        return JournalFile(
+            path=path, no=no, stamp=Stamp(inode, changed, size), extent=Extent(entries, latest), known=known
+        )
 
-    def keep(self, file: File, written: Mapping[str, Known | None], stamp: Stamp, extent: Extent | None = None) -> None:
+    def store_file(
+        self, file: JournalFile, written: Mapping[str, WrittenEntry | None], stamp: Stamp, extent: Extent | None = None
+    ) -> None:
         """Take down a file as we left it: its entries that were written, None for those that are not there any more."""
         no = file.no
         if no is None:
@@ -167,7 +171,7 @@ class State:
             extent = Extent(*self._all(counts, [no])[0])
         self._run(_LEFT, (no, file.path, *stamp, *extent))
 
-    def drop(self, file: File) -> None:
+    def drop(self, file: JournalFile) -> None:
         """Know nothing of a file any more."""
         if file.no is not None:
             self._run("DELETE FROM entry WHERE file = ?", (file.no,))
@@ -187,12 +191,12 @@ class State:
         found = self._all("SELECT path, inode, changed, size FROM file WHERE path >= ? AND path < ?", _range(prefix))
         return {path: Stamp(*stamp) for path, *stamp in found}
 
-    def unforced(self) -> dict[str, Stamp]:
+    def list_unforced(self) -> dict[str, Stamp]:
         """The files that a power cut could still take."""
         found = self._all("SELECT path, inode, changed, size FROM file WHERE NOT forced", [])
         return {path: Stamp(*stamp) for path, *stamp in found}
 
-    def forced(self, path: str, stamp: Stamp) -> None:
+    def mark_forced(self, path: str, stamp: Stamp) -> None:
         """The disk holds a file as it was left."""
         self._run(
             "UPDATE file SET forced = 1 WHERE path = ? AND inode = ? AND changed = ? AND size = ?", (path, *stamp)
@@ -207,7 +211,7 @@ class State:
         self._run("DELETE FROM entry")
         self._run("DELETE FROM file")
         self._run("DELETE FROM fault")
-        self.tell(complete="")
+        self.set_about(complete="")
 
     # The names of folders.
 
@@ -233,9 +237,9 @@ class State:
     @property
     def turn(self) -> int:
         """How often any process has followed the database."""
-        return int(self.about("turn") or 0)
+        return int(self.get_about("turn") or 0)
 
-    def turned(self) -> None:
+    def count_turn(self) -> None:
         """Count that once more."""
         self._run("INSERT INTO about VALUES ('turn', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1")
 
@@ -261,13 +265,13 @@ class State:
             for no, process, seen in rows
         ]
 
-    def find_meant(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
+    def find_pending(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
         """Those of the entries that a change under way is of, as it was taken down."""
         told = {each for _, _, seen in self.pending() for each in seen} if entries else set()
         scopes = [each.scope for each in told if each.kind is None]
         return {each for each in entries if each in told or any(each.scope in scope for scope in scopes)}
 
-    def fault(self, path: str, said: str = "") -> None:
+    def set_fault(self, path: str, said: str = "") -> None:
         """Keep why a file could not be written, or that it could."""
         if said:
             self._run("REPLACE INTO fault VALUES (?, ?)", (path, said))
@@ -278,7 +282,7 @@ class State:
         """Why files could not be written."""
         return dict(self._all("SELECT path, said FROM fault", []))
 
-    def about(self, name: str) -> str:
+    def get_about(self, name: str) -> str:
         """Something about the vault as a whole; empty when nothing is known."""
         found = self._all("SELECT value FROM about WHERE name = ?", [name])
         return str(found[0][0]) if found else ""
@@ -287,7 +291,7 @@ class State:
         """All that is known about the vault as a whole, as of one moment."""
         return dict(self._all("SELECT name, value FROM about", []))
 
-    def tell(self, **values: str) -> None:
+    def set_about(self, **values: str) -> None:
         """Keep something about the vault as a whole."""
         for name, value in values.items():
             self._run("REPLACE INTO about VALUES (?, ?)", (name, value))

@@ -16,7 +16,7 @@ from ..values.errors import Invalid
 from ..values.records import Kind, Scope
 from ..values.scopes import CONVERSATIONS
 
-Path: TypeAlias = tuple[str, ...]
+Parts: TypeAlias = tuple[str, ...]
 """The names that lead from the vault to a file."""
 
 STATE = ".state"
@@ -38,7 +38,7 @@ _DAY = re.compile(r"([a-z_]+)-(\d{4}-\d{2}-\d{2})\.md")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
+class Location:
     """What a file of the vault is for."""
 
     home: Scope
@@ -74,7 +74,7 @@ class Layout:
         self._folded = folded
         self._folders = folders
 
-    def under(self, scope: Scope, *, register: bool = True) -> Path:
+    def under(self, scope: Scope, *, register: bool = True) -> Parts:
         """The folder of an app, a project or an owner, which it has from now on if it is to `register`."""
         names = scope.names[1:5]
         if self._folders is None:
@@ -82,7 +82,7 @@ class Layout:
         known = self._folders.folder("\0".join(names))
         if known is not None:
             return tuple(known.split("/"))
-        path: Path = ()
+        path: Parts = ()
         for place, name in enumerate(names):
             home = "\0".join(names[: place + 1])
             known = self._folders.folder(home)
@@ -90,13 +90,13 @@ class Layout:
                 path = tuple(known.split("/"))
                 continue
             path = (*path, self._plain(place, name))
-            if not self._folders.is_free(written(path)):
+            if not self._folders.is_free(join_parts(path)):
                 path = (*path[:-1], _make_distinct(path[-1]))
             if register:
-                self._folders.register(home, written(path))
+                self._folders.register(home, join_parts(path))
         return path
 
-    def register(self, path: Path) -> None:
+    def register(self, path: Parts) -> None:
         """Take down the folders that lead to a file as they are called, if it is we who called them so."""
         names = _parse_names(path)
         if self._folders is None or names is None:
@@ -107,26 +107,26 @@ class Layout:
             _escape_reserved(found) in (name, _make_distinct(name)) for found, name in zip(path, plain, strict=False)
         ):
             for place in range(len(names)):
-                self._folders.register("\0".join(names[: place + 1]), written(path[: place + 1]))
+                self._folders.register("\0".join(names[: place + 1]), join_parts(path[: place + 1]))
 
     def _plain(self, place: int, name: str) -> str:
         if place < len(DEFAULTS):
             return self._default(name, DEFAULTS[place])
         return TRACKS[name] if place == len(DEFAULTS) else self._segment(name)
 
-    def daily(self, home: Scope, kind: Kind, key: str) -> Path:
+    def daily(self, home: Scope, kind: Kind, key: str) -> Parts:
         """The file of a day's episodes, facts or cases."""
         folder, stem = DAILY[kind]
         return (*self.under(home), folder, f"{stem}-{day_of(key)}.md")
 
-    def profile(self, home: Scope) -> Path:
+    def profile(self, home: Scope) -> Parts:
         """The file of a user's profile."""
         return (*self.under(home), PROFILE)
 
-    def skills(self, home: Scope, named: Mapping[str, str]) -> dict[str, Path]:
+    def skills(self, home: Scope, named: Mapping[str, str]) -> dict[str, Parts]:
         """The files of an agent's skills, given the name of each by key."""
         taken: set[str] = set()
-        found: dict[str, Path] = {}
+        found: dict[str, Parts] = {}
         for key in sorted(named, key=order):
             name = skill_name(named[key])
             # Also twins in NFC and NFD are the same to some systems.
@@ -136,7 +136,7 @@ class Layout:
             found[key] = (*self.under(home), "skills", f"skill_{name}", SKILL)
         return found
 
-    def located(self, path: Path) -> Located | None:
+    def locate(self, path: Parts) -> Location | None:
         """What a file is for, by its path; None when it is none of ours."""
         names = _parse_names(path)
         if names is None:
@@ -149,13 +149,13 @@ class Layout:
             return None
         track, rest = names[2], [*path[4:]]
         if rest == [PROFILE] and track == "user":
-            return Located(home=home, kind=Kind.PROFILE)
+            return Location(home=home, kind=Kind.PROFILE)
         if len(rest) == 3 and rest[0] == "skills" and rest[1].startswith("skill_") and rest[2] == SKILL:
-            return Located(home=home, kind=Kind.SKILL) if track == "agent" else None
+            return Location(home=home, kind=Kind.SKILL) if track == "agent" else None
         named = _DAY.fullmatch(rest[1]) if len(rest) == 2 else None
         for kind, (folder, stem) in DAILY.items():
             if named and (rest[0], named[1]) == (folder, stem) and (kind is Kind.CASE) == (track == "agent"):
-                return Located(home=home, kind=kind, day=named[2])
+                return Location(home=home, kind=kind, day=named[2])
         return None
 
     def _default(self, name: str, default: str) -> str:
@@ -175,7 +175,7 @@ class Layout:
         return _escape_reserved(_shorten(safe, name))
 
 
-def _parse_names(path: Path) -> tuple[str, str, str, str] | None:
+def _parse_names(path: Parts) -> tuple[str, str, str, str] | None:
     """The app, the project, the track and the owner that a file's path names; None when it names none."""
     if len(path) < 5:
         return None
@@ -242,6 +242,6 @@ def skill_name(name: str) -> str:
     return safe or "unnamed"
 
 
-def written(path: Path) -> str:
-    """A path as the state keeps it and people read it."""
+def join_parts(path: Parts) -> str:
+    """A path as the journal stores it and people read it."""
     return "/".join(path)

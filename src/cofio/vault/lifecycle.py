@@ -16,9 +16,9 @@ from ..system.disk import leads_elsewhere
 from ..system.safe_files import check_entries
 from ..values.errors import Unavailable
 from .attachment import Attachment
-from .journal import JournalError, State
+from .journal import Journal, JournalError
 from .layout import STATE
-from .sync import Synced, Syncing
+from .sync import SyncResult, VaultSync
 from .trash import Trash
 from .vault import FOLDER, Vault
 from .watcher import Watcher
@@ -55,15 +55,15 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
 
 def _leave(engine: Engine, folder: Path) -> None:
     """Know that the files do not follow any more, and keep nothing that a deletion would not reach."""
-    state = State(folder)
+    journal = Journal(folder)
     try:
-        is_ours = state.about("store") in ("", engine.identity().store)
-        if is_ours and not Attachment(engine, state, folder).is_of_another():
-            with state.locked():
-                state.tell(complete="")
+        is_ours = journal.get_about("store") in ("", engine.identity().store)
+        if is_ours and not Attachment(engine, journal, folder).is_of_another():
+            with journal.lock():
+                journal.set_about(complete="")
             Trash(Tree(folder)).clear()
     finally:
-        state.close()
+        journal.close()
 
 
 def find_detachment(engine: Engine, store: Path) -> str:
@@ -77,11 +77,11 @@ def find_detachment(engine: Engine, store: Path) -> str:
     _check_links(store, folder)
     if not os.access(folder / STATE / "state.db", os.W_OK):  # none, or on a disk where nothing can come to harm
         return ""
-    state = State(folder)
+    journal = Journal(folder)
     try:
-        return Attachment(engine, state, folder).find_trouble()
+        return Attachment(engine, journal, folder).find_trouble()
     finally:
-        state.close()
+        journal.close()
 
 
 def _check_links(store: Path, folder: Path) -> None:
@@ -112,10 +112,10 @@ def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault |
             vault.close()
 
 
-class Beside:
+class AttachedVault:
     """The vault beside a server: it follows from the first call on, and takes in what people do to its files."""
 
-    def __init__(self, store: Path, settings: Settings, told: Callable[[Synced], None] | None = None) -> None:
+    def __init__(self, store: Path, settings: Settings, told: Callable[[SyncResult], None] | None = None) -> None:
         self._store = store
         self._settings = settings
         self._told = told
@@ -135,7 +135,7 @@ class Beside:
         vault = self.mirror(conversations.engine)
         if vault is not None and self._watcher is None:
             vault.complete()
-            self._watcher = Watcher(Syncing(vault, conversations), self._told)
+            self._watcher = Watcher(VaultSync(vault, conversations), self._told)
             self._watcher.start()
 
     def close(self) -> None:

@@ -54,22 +54,22 @@ def take(conversations: Conversations, path: Path, *, zone: tzinfo = UTC, progre
     """
     taken, tree = Taken(), Tree(path)
     batch: list[Memory] = []
-    taking = _Taking(conversations, taken, zone)
+    importer = _Importer(conversations, taken, zone)
     for number, memory in enumerate(tree.read_memories()):
         # What hangs together, or is numbered together, is written together.
         if batch and (_home(batch[0]) != _home(memory) or batch[0].kind != memory.kind or len(batch) >= BATCH):
-            taking.write(batch)
+            importer.write(batch)
             batch = []
         batch.append(memory)
         if progress is not None:
             progress("taking over", number, 0)
     if batch:
-        taking.write(batch)
+        importer.write(batch)
     taken.left_out, taken.refused = tree.left_out, [*tree.refused, *taken.refused]
     return taken
 
 
-class _Taking:
+class _Importer:
     """Makes records of what was read."""
 
     def __init__(self, conversations: Conversations, taken: Taken, zone: tzinfo) -> None:
@@ -118,7 +118,7 @@ class _Taking:
                         taken.changed.append((memory.path, "a profile is here already, and stays as it is"))
                     continue
                 if memory.kind is not Kind.PROFILE:
-                    made = self._numbered(home, memory, made, numbers, taken)
+                    made = self._assign_key(home, memory, made, numbers, taken)
             except Invalid as error:
                 taken.refused.append((f"{memory.path} {memory.id}".strip(), str(error)))
                 continue
@@ -141,7 +141,7 @@ class _Taking:
     def _same(self, here: Record, made: Draft) -> bool:
         return here.text == made.text and here.title == made.title
 
-    def _numbered(
+    def _assign_key(
         self, home: Scope, memory: Memory, made: Draft, numbers: dict[str, IdSequence], taken: Taken
     ) -> Draft:
         """The draft under its own key, or under a new one of the same day where another has it."""
@@ -187,10 +187,10 @@ class _Taking:
         )
         if memory.kind is Kind.FACT:
             parent = self._episodes.get(said.get("parent_id") or "")
-            text = _filled("Fact", said)
+            text = _require_section("Fact", said)
             return replace(made, text=text, parent=parent, data={**data, "messages": []})
         if memory.kind is Kind.EPISODE:
-            text = _filled("Content", said)
+            text = _require_section("Content", said)
             summary: Json = said.get("Summary") or ""
             return replace(
                 made,
@@ -198,7 +198,11 @@ class _Taking:
                 text=text,
                 data={**data, "summary": summary, "turns": []},
             )
-        intent, approach, insight = _filled("TaskIntent", said), said.get("Approach") or "", said.get("KeyInsight")
+        intent, approach, insight = (
+            _require_section("TaskIntent", said),
+            said.get("Approach") or "",
+            said.get("KeyInsight"),
+        )
         case = Case(
             intent=intent, approach=approach, insight=insight or None, outcome="", steps=(), messages=(),
             quality=share("quality_score", said.get("quality_score") or 0.5),
@@ -263,7 +267,7 @@ def _time(written: str | None, zone: tzinfo) -> datetime:
     return at
 
 
-def _filled(name: str, said: Mapping[str, str]) -> str:
+def _require_section(name: str, said: Mapping[str, str]) -> str:
     text = said.get(name) or ""
     if not text.strip():
         raise Invalid(name, "is missing or empty")

@@ -13,12 +13,12 @@ from ..importers import markdown_entries
 from ..values.errors import Invalid
 from ..values.records import Json, Kind, Record, Scope
 from ..values.times import from_millis
-from .layout import DAILY, Located
+from .layout import DAILY, Location
 
 _COUNTS = re.compile(r"^(entry_count|last_appended_at):.*\n", re.MULTILINE)
 
 
-class Rendering:
+class Renderer:
     """Records as Markdown, with times told in a zone."""
 
     def __init__(self, zone: tzinfo) -> None:
@@ -36,12 +36,12 @@ class Rendering:
         stem, owner, track = DAILY[kind][1], home.names[-1], home.names[-2]
         # Texts in quotation marks, as nearly every YAML writer does: a day is none to the one that reads it.
         return (
-            f"---\nid: {_quoted(f'{stem}_log_{owner}_{day}')}\n"
+            f"---\nid: {_quote(f'{stem}_log_{owner}_{day}')}\n"
             f"type: {stem}_daily\nfile_type: {stem}_daily\nschema_version: 1\n"
-            f"{track}_id: {_quoted(owner)}\ntrack: {track}\ndate: '{day}'\n{self._counts(count, latest)}---\n"
+            f"{track}_id: {_quote(owner)}\ntrack: {track}\ndate: '{day}'\n{self._counts(count, latest)}---\n"
         )
 
-    def recounted(self, front: str, count: int, latest: int) -> str:
+    def recount(self, front: str, count: int, latest: int) -> str:
         """Front matter of a day's file with its numbers put right; what a person has added there stays."""
         found = _COUNTS.search(front)
         if found is None:
@@ -55,7 +55,7 @@ class Rendering:
     def _episode(self, record: Record) -> str:
         data = fields(record)
         sections = {"Subject": record.title, "Summary": cast(str, data["summary"]), "Content": record.text}
-        return markdown_entries.render_entry(cast(str, record.key), self._lines(record), _filled(sections))
+        return markdown_entries.render_entry(cast(str, record.key), self._lines(record), _drop_empty(sections))
 
     def _fact(self, record: Record) -> str:
         return markdown_entries.render_entry(cast(str, record.key), self._lines(record), {"Fact": record.text})
@@ -64,7 +64,7 @@ class Rendering:
         data = cast("dict[str, Any]", record.data)
         sections = {"TaskIntent": data["task_intent"], "Approach": data["approach"], "KeyInsight": data["key_insight"]}
         lines = {**self._lines(record), "quality_score": data["quality_score"]}
-        return markdown_entries.render_entry(cast(str, record.key), lines, _filled(sections))
+        return markdown_entries.render_entry(cast(str, record.key), lines, _drop_empty(sections))
 
     def _lines(self, record: Record) -> dict[str, Json]:
         data = fields(record)
@@ -100,7 +100,7 @@ class Rendering:
         return from_millis(milliseconds).astimezone(self._zone).isoformat()
 
 
-def split_entries(located: Located, content: bytes, keys: Collection[str] = ()) -> list[tuple[str, str]]:
+def split_entries(located: Location, content: bytes, keys: Collection[str] = ()) -> list[tuple[str, str]]:
     """The entries of a file, each with its key, as they stand there; `keys` are those that it should have.
 
     Raises:
@@ -128,15 +128,15 @@ def at(record: Record) -> int:
     return cast(int, fields(record).get("at") or 0)
 
 
-def changed(record: Record, ours: str, theirs: str) -> dict[str, Any]:
-    """What a person has changed in a record's text, by the names that `sessions.editing` takes.
+def find_changes(record: Record, ours: str, theirs: str) -> dict[str, Any]:
+    """What a person has changed in a record's text, by the names that `conversations.edits` takes.
 
     Raises:
         Invalid: what is there cannot be read, or is no longer a whole record.
     """
     if record.kind is Kind.PROFILE:
-        return _changed_profile(record, ours, theirs)
-    read = _skill_said if record.kind is Kind.SKILL else _SAID[record.kind]
+        return _find_profile_changes(record, ours, theirs)
+    read = _parse_skill if record.kind is Kind.SKILL else _PARSERS[record.kind]
     before, after = read(ours), read(theirs)
     given = {name: value for name, value in after.items() if value != before[name]}
     for name, value in given.items():
@@ -145,7 +145,7 @@ def changed(record: Record, ours: str, theirs: str) -> dict[str, Any]:
     return given
 
 
-def _changed_profile(record: Record, ours: str, theirs: str) -> dict[str, Any]:
+def _find_profile_changes(record: Record, ours: str, theirs: str) -> dict[str, Any]:
     known = fields(record)
     (before, body), (after, written) = (
         markdown_entries.split_front_matter(ours),
@@ -165,7 +165,7 @@ def _changed_profile(record: Record, ours: str, theirs: str) -> dict[str, Any]:
     return {} if given == known else given
 
 
-def _episode_said(text: str) -> dict[str, Any]:
+def _parse_episode(text: str) -> dict[str, Any]:
     found = markdown_entries.parse_fields(text).sections
     return {
         "subject": " ".join(found.get("Subject", "").split("\n")),
@@ -174,11 +174,11 @@ def _episode_said(text: str) -> dict[str, Any]:
     }
 
 
-def _fact_said(text: str) -> dict[str, Any]:
+def _parse_fact(text: str) -> dict[str, Any]:
     return {"content": markdown_entries.parse_fields(text).sections.get("Fact", "")}
 
 
-def _case_said(text: str) -> dict[str, Any]:
+def _parse_case(text: str) -> dict[str, Any]:
     found = markdown_entries.parse_fields(text)
     return {
         "task_intent": found.sections.get("TaskIntent", ""),
@@ -188,7 +188,7 @@ def _case_said(text: str) -> dict[str, Any]:
     }
 
 
-def _skill_said(text: str) -> dict[str, Any]:
+def _parse_skill(text: str) -> dict[str, Any]:
     front, body = markdown_entries.split_front_matter(text)
     if not front:
         raise Invalid("file", "has no front matter any more")
@@ -200,7 +200,7 @@ def _skill_said(text: str) -> dict[str, Any]:
     }
 
 
-_SAID = {Kind.EPISODE: _episode_said, Kind.FACT: _fact_said, Kind.CASE: _case_said}
+_PARSERS = {Kind.EPISODE: _parse_episode, Kind.FACT: _parse_fact, Kind.CASE: _parse_case}
 
 
 def share(name: str, written: object) -> float:
@@ -214,7 +214,7 @@ def share(name: str, written: object) -> float:
     return number
 
 
-def _filled(sections: Mapping[str, str | None]) -> dict[str, str]:
+def _drop_empty(sections: Mapping[str, str | None]) -> dict[str, str]:
     return {title: text for title, text in sections.items() if text}
 
 
@@ -223,5 +223,5 @@ def _body(text: object) -> str:
     return f"{body}\n" if body else ""
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return markdown_entries.render_front_matter({"x": name})[7:-5]

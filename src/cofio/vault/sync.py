@@ -24,19 +24,19 @@ from ..values.query import MAX_LIST
 from ..values.records import Kind, Record, Scope
 from ..values.scopes import CONVERSATIONS
 from .attachment import is_too_much
-from .journal import UNKNOWN, Known, digest
-from .layout import DAILY, SHOWN, Located, Path, day_of, is_key, written
-from .renderer import at, changed, split_entries
+from .journal import UNKNOWN, WrittenEntry, digest
+from .layout import DAILY, SHOWN, Location, Parts, day_of, is_key, join_parts
+from .renderer import at, find_changes, split_entries
 from .trash import TrashItem, take_back
 from .vault import Vault
-from .writer import Moved
+from .writer import FileChanged
 
 MANY, SHARE = 20, 0.5  # of so many entries, more than this share gone at once is taken for a mistake
 ROUNDS = 3  # how often files are looked at again that were changed meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Finding:
     """Something to tell of a file, or of one of its entries."""
 
     path: str
@@ -45,26 +45,26 @@ class Said:
 
 
 @dataclass(slots=True, kw_only=True)
-class Synced:
+class SyncResult:
     """What came of it."""
 
-    edited: list[Said] = field(default_factory=list)
+    edited: list[Finding] = field(default_factory=list)
     """What people changed, and the records now say."""
-    deleted: list[Said] = field(default_factory=list)
+    deleted: list[Finding] = field(default_factory=list)
     """What people removed, and is forgotten now."""
-    written: list[Said] = field(default_factory=list)
+    written: list[Finding] = field(default_factory=list)
     """What the files did not say yet, or what people changed and nobody can, and the files say again."""
-    conflicts: list[Said] = field(default_factory=list)
+    conflicts: list[Finding] = field(default_factory=list)
     """What was changed on both sides: the text is the file that the person's version is kept in, if there is one."""
-    strange: list[Said] = field(default_factory=list)
+    strange: list[Finding] = field(default_factory=list)
     """Entries that are not from here; they are left in place."""
-    unreadable: list[Said] = field(default_factory=list)
+    unreadable: list[Finding] = field(default_factory=list)
     """Files and entries that cannot be taken in, and why; they are left as they are."""
-    refused: list[Said] = field(default_factory=list)
+    refused: list[Finding] = field(default_factory=list)
     """What seems to have been removed by mistake, and is forgotten only if that is asked for."""
-    missing: list[Said] = field(default_factory=list)
+    missing: list[Finding] = field(default_factory=list)
     """What is not there, and is to be forgotten if it stays away."""
-    returned: list[Said] = field(default_factory=list)
+    returned: list[Finding] = field(default_factory=list)
     """What had been forgotten because it was not there, and is back."""
 
     @property
@@ -73,7 +73,7 @@ class Synced:
         return len(self.conflicts) + len(self.strange) + len(self.unreadable) + len(self.refused)
 
 
-IsDue: TypeAlias = Callable[[Said], bool]
+IsDue: TypeAlias = Callable[[Finding], bool]
 """Says of an entry that is not there whether it is to be forgotten now."""
 
 
@@ -91,22 +91,22 @@ class _Options:
 class _ReturnedEntry:
     """An entry that is in a file again after it was forgotten, and what was kept of it."""
 
-    path: Path
+    path: Parts
     kind: Kind
     seen: VisibleRecord
     trashed: TrashItem
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundEntry:
     """An entry that a person has changed or removed, and its record."""
 
-    path: Path
+    path: Parts
     record: Record
     theirs: str | None
 
 
-class Syncing:
+class VaultSync:
     """Brings files and records together."""
 
     def __init__(self, vault: Vault, conversations: Conversations) -> None:
@@ -114,7 +114,7 @@ class Syncing:
         self.vault = self._vault = vault
         self._conversations = conversations
 
-    def sync(self, *, force: bool = False, is_due: IsDue | None = None, progress: Progress | None = None) -> Synced:
+    def sync(self, *, force: bool = False, is_due: IsDue | None = None, progress: Progress | None = None) -> SyncResult:
         """Look at every file and every record; with `force`, forget whatever was removed, however much it is.
 
         `is_due` says of what is not there whether it has been away for long enough; by default, whatever is.
@@ -126,7 +126,7 @@ class Syncing:
         self._vault.complete()
         return self._sync_all(force=force, is_due=is_due, progress=progress)
 
-    def look(self, paths: Iterable[Path] | None = None, *, is_due: IsDue | None = None) -> Synced:
+    def look(self, paths: Iterable[Parts] | None = None, *, is_due: IsDue | None = None) -> SyncResult:
         """Look at some files only, or at those that are not as we left them.
 
         Raises:
@@ -134,47 +134,47 @@ class Syncing:
         """
         self._vault.check_attached()
         if paths is None:
-            now, before = self._vault.stamps(), self._vault.state.files()
+            now, before = self._vault.stamps(), self._vault.journal.files()
             names = {name for name in {**now, **before} if now.get(name) != before.get(name)}
             paths = [tuple(name.split("/")) for name in names]
-        return self._seen_to(sorted(paths), {}, _Options(is_due=is_due))
+        return self._process(sorted(paths), {}, _Options(is_due=is_due))
 
-    def rebuild(self, progress: Progress | None = None) -> Synced:
+    def rebuild(self, progress: Progress | None = None) -> SyncResult:
         """Write everything anew; what the files say otherwise is kept beside.
 
         Raises:
             Unavailable: the files are not this memory's, or seem not to be; nothing was changed.
         """
         self._vault.check_attached()
-        with self._vault.state.locked():
-            self._vault.state.forget()
+        with self._vault.journal.lock():
+            self._vault.journal.forget()
         return self.sync(progress=progress)
 
-    def adopt(self, progress: Progress | None = None) -> Synced:
+    def adopt(self, progress: Progress | None = None) -> SyncResult:
         """Make the files this memory's, whoever's they were: it writes what it holds, and what the files say
         otherwise, or what it has no record of, is kept beside.
         """
-        with self._vault.state.locked():
-            self._vault.state.forget()
+        with self._vault.journal.lock():
+            self._vault.journal.forget()
             self._vault.attachment.attach()
         return self._sync_all(adopts=True, progress=progress)
 
     def _sync_all(
         self, *, force: bool = False, adopts: bool = False, is_due: IsDue | None = None,
         progress: Progress | None = None,
-    ) -> Synced:  # fmt: skip
-        expected = self._expected()
-        there = {tuple(path.split("/")) for path in {**self._vault.stamps(), **self._vault.state.files()}}
+    ) -> SyncResult:  # fmt: skip
+        expected = self._list_expected()
+        there = {tuple(path.split("/")) for path in {**self._vault.stamps(), **self._vault.journal.files()}}
         options = _Options(force=force, adopts=adopts, is_due=is_due, progress=progress)
-        synced = self._seen_to(sorted({*expected, *there}), expected, options)
+        synced = self._process(sorted({*expected, *there}), expected, options)
         if not synced.refused:
-            self._vault.completed()
+            self._vault.mark_complete()
         return synced
 
-    def _expected(self) -> dict[Path, set[str]]:
+    def _list_expected(self) -> dict[Parts, set[str]]:
         """The files that there should be, with the keys of their entries."""
         vault = self._vault
-        found: dict[Path, set[str]] = {}
+        found: dict[Parts, set[str]] = {}
         for home in vault.engine.scopes(CONVERSATIONS):
             if len(home.names) != 5 or home.names[3] not in ("user", "agent"):
                 continue
@@ -194,67 +194,67 @@ class Syncing:
     def _headings(self, home: Scope) -> Iterable[Any]:
         return self._vault.engine.each(home, exact=True, kinds=SHOWN)
 
-    def _seen_to(self, paths: Sequence[Path], expected: Mapping[Path, set[str]], options: _Options) -> Synced:
+    def _process(self, paths: Sequence[Parts], expected: Mapping[Parts, set[str]], options: _Options) -> SyncResult:
         self._check_records(paths, expected)
-        synced = Synced()
+        synced = SyncResult()
         for _ in range(ROUNDS):
-            edits: list[_Found] = []
-            gone: list[_Found] = []
+            edits: list[_FoundEntry] = []
+            gone: list[_FoundEntry] = []
             back: list[_ReturnedEntry] = []
             before = len(self._vault.kept)
             for number, path in enumerate(paths):
                 if options.progress is not None:
                     options.progress("looking at files", number, len(paths))
-                look = _Look(self._vault, path, synced, adopts=options.adopts)
+                look = _FileComparison(self._vault, path, synced, adopts=options.adopts)
                 look.compare(expected.get(path, set()))
                 edits += look.edits
                 gone += look.gone
                 back += look.back
             why = "keeps what this memory says otherwise, or not" if options.adopts else "was changed on both sides"
-            synced.conflicts += [Said(path=path, text=why) for path in self._vault.kept[before:]]
+            synced.conflicts += [Finding(path=path, text=why) for path in self._vault.kept[before:]]
             # What was taken in is looked at once more: then it is known how the file was left.
             again = {*self._take(edits, synced), *self._take_back(back, synced)}
-            self._forget(self._unmoved(gone, synced), synced, options)
+            self._forget(self._find_unmoved(gone, synced), synced, options)
             if not again:
                 return synced
-            names = {*map(written, again)}
+            names = {*map(join_parts, again)}
             synced.strange = [said for said in synced.strange if said.path not in names]
             synced.unreadable = [said for said in synced.unreadable if said.path not in names]
             synced.missing = [said for said in synced.missing if said.path not in names]
             paths, expected = sorted(again), {}
         return synced
 
-    def _check_records(self, paths: Sequence[Path], expected: Mapping[Path, set[str]]) -> None:
+    def _check_records(self, paths: Sequence[Parts], expected: Mapping[Parts, set[str]]) -> None:
         """Go on only if there are records of nearly all entries: else it is they that were lost, and not unwanted."""
         vault, told = self._vault, ""
         lost = [seen for path in paths for seen in self._find_unrecorded(path, expected.get(path, set()))]
-        if not lost or not is_too_much(len(lost), vault.state.total()):
+        if not lost or not is_too_much(len(lost), vault.journal.total()):
             return
-        with vault.state.locked():
+        with vault.journal.lock():
             # Now nobody is about to take out what a call has just deleted.
             lost = [seen for path in paths for seen in self._find_unrecorded(path, expected.get(path, set()))]
-            count, entries = len(lost) - len(vault.state.find_meant(lost)), vault.state.total()
+            count, entries = len(lost) - len(vault.journal.find_pending(lost)), vault.journal.total()
             if count and is_too_much(count, entries):
                 told = vault.attachment.detach(count, entries)
         if told:
             raise Unavailable(told)
 
-    def _find_unrecorded(self, path: Path, expected: set[str]) -> Iterable[VisibleRecord]:
+    def _find_unrecorded(self, path: Parts, expected: set[str]) -> Iterable[VisibleRecord]:
         """The known entries of a file that have no record."""
-        vault, located = self._vault, self._vault.located(path)
+        vault, located = self._vault, self._vault.locate(path)
         if located is not None:
-            for key in vault.state.file(written(path)).known.keys() - expected:
+            for key in vault.journal.file(join_parts(path)).known.keys() - expected:
                 if vault.engine.get(located.home, key, kind=located.kind) is None:
                     yield VisibleRecord(located.home, located.kind, key)
 
-    def _take(self, edits: Sequence[_Found], synced: Synced) -> list[Path]:
+    def _take(self, edits: Sequence[_FoundEntry], synced: SyncResult) -> list[Parts]:
         """Make records say what people wrote; the files to look at again, because they or the records have changed."""
-        again: list[Path] = []
+        again: list[Parts] = []
         for each in edits:
-            name, key, theirs = written(each.path), each.record.key or "", each.theirs or ""
-            said = Said(path=name, entry=key)
+            name, key, theirs = join_parts(each.path), each.record.key or "", each.theirs or ""
+            said = Finding(path=name, entry=key)
             try:
-                given = changed(each.record, self._vault.rendering.of(each.record), theirs)
+                given = find_changes(each.record, self._vault.rendering.of(each.record), theirs)
                 if not given:
                     self._restore(each, theirs)
                     synced.written.append(replace(said, text="only the texts of an entry can be changed"))
@@ -275,7 +275,7 @@ class Syncing:
                 self._vault.taken.pop((name, key), None)
         return again
 
-    def _take_back(self, back: Sequence[_ReturnedEntry], synced: Synced) -> list[Path]:
+    def _take_back(self, back: Sequence[_ReturnedEntry], synced: SyncResult) -> list[Parts]:
         """Remember again what was forgotten because it was not there, and now is; the files to look at again."""
         vault, again = self._vault, []
         for each in back:
@@ -292,29 +292,29 @@ class Syncing:
                 again.append(each.path)
                 continue
             record = vault.engine.get(each.seen.scope, each.seen.key, kind=each.kind)
-            with vault.state.locked():
-                file = vault.state.file(written(each.path))
-                known = Known(digest(each.trashed.text), at(record) if record is not None else 0)
-                vault.state.keep(file, {each.seen.key: known}, UNKNOWN)
+            with vault.journal.lock():
+                file = vault.journal.file(join_parts(each.path))
+                known = WrittenEntry(digest(each.trashed.text), at(record) if record is not None else 0)
+                vault.journal.store_file(file, {each.seen.key: known}, UNKNOWN)
             vault.trash.remove(each.seen)
-            synced.returned.append(Said(path=written(each.path), entry=each.seen.key))
+            synced.returned.append(Finding(path=join_parts(each.path), entry=each.seen.key))
             strange = [tuple(said.path.split("/")) for said in synced.strange]
             again += [each.path, *(path for path in strange if path[:4] == each.path[:4])]
         return again
 
-    def _restore(self, each: _Found, theirs: str) -> None:
+    def _restore(self, each: _FoundEntry, theirs: str) -> None:
         """Write an entry as it was: nothing that a person may change in it was changed."""
         vault, record = self._vault, each.record
-        vault.taken[written(each.path), record.key or ""] = digest(theirs)
-        with vault.state.locked():
+        vault.taken[join_parts(each.path), record.key or ""] = digest(theirs)
+        with vault.journal.lock():
             vault.follow([_seen(record)])
 
-    def _forget(self, gone: Sequence[_Found], synced: Synced, options: _Options) -> None:
+    def _forget(self, gone: Sequence[_FoundEntry], synced: SyncResult, options: _Options) -> None:
         """Forget what people removed, unless it is so much that it must be a mistake, or may yet return."""
-        refused = set() if options.force else self._refused(gone)
+        refused = set() if options.force else self._find_refused(gone)
         for each in gone:
             record = each.record
-            said = Said(path=written(each.path), entry=record.key or "")
+            said = Finding(path=join_parts(each.path), entry=record.key or "")
             if record.scope in refused:
                 synced.refused.append(replace(said, text="seems to have been removed by mistake"))
                 continue
@@ -332,16 +332,16 @@ class Syncing:
                     self._conversations.deleter.delete_memory(place, public_id(record), spare)
             except NotFound:  # gone with something else that was removed
                 pass
-            except (CofioError, OSError, Moved) as error:
+            except (CofioError, OSError, FileChanged) as error:
                 synced.unreadable.append(replace(said, text=str(error)))
                 continue
             synced.deleted.append(said)
 
-    def _unmoved(self, gone: Sequence[_Found], synced: Synced) -> list[_Found]:
+    def _find_unmoved(self, gone: Sequence[_FoundEntry], synced: SyncResult) -> list[_FoundEntry]:
         """What was removed and not only put elsewhere; that is written where it belongs, too."""
         elsewhere = set()
         for said in synced.strange:
-            located = self._vault.located(tuple(said.path.split("/")))
+            located = self._vault.locate(tuple(said.path.split("/")))
             if located is not None:
                 elsewhere.add((located.home, said.entry))
         left = []
@@ -349,69 +349,71 @@ class Syncing:
             if (each.record.scope, each.record.key) not in elsewhere:
                 left.append(each)
                 continue
-            with self._vault.state.locked():
+            with self._vault.journal.lock():
                 self._vault.follow([_seen(each.record)])
-            synced.written.append(Said(path=written(each.path), entry=each.record.key or "", text="was put elsewhere"))
+            synced.written.append(
+                Finding(path=join_parts(each.path), entry=each.record.key or "", text="was put elsewhere")
+            )
         return left
 
-    def _refused(self, gone: Sequence[_Found]) -> set[Scope]:
+    def _find_refused(self, gone: Sequence[_FoundEntry]) -> set[Scope]:
         """The owners of whom so much is gone that it must be a mistake: a folder that was moved, or not mounted."""
         vault = self._vault
         owners: dict[Scope, int] = {}
         for each in gone:
             owners[each.record.scope] = owners.get(each.record.scope, 0) + 1
-        known = vault.state.total()
+        known = vault.journal.total()
         if known >= MANY and len(gone) > SHARE * known:
             return set(owners)
         refused = set()
         for home, count in owners.items():
             folder = vault.layout.under(home)
-            mine = vault.state.total(written(folder))
+            mine = vault.journal.total(join_parts(folder))
             if vault.tree.stamp(folder) is None or (mine >= MANY and count > SHARE * mine):
                 refused.add(home)
         return refused
 
 
-class _Look:
+class _FileComparison:
     """One look at one file."""
 
-    def __init__(self, vault: Vault, path: Path, synced: Synced, *, adopts: bool = False) -> None:
+    def __init__(self, vault: Vault, path: Parts, synced: SyncResult, *, adopts: bool = False) -> None:
         """If it `adopts` the file, an entry that has no record is kept beside, and not left in place."""
         self._vault = vault
         self._path = path
-        self._name = written(path)
+        self._name = join_parts(path)
         self._synced = synced
         self._adopts = adopts
         self._older = False
-        self.edits: list[_Found] = []
-        self.gone: list[_Found] = []
+        self.edits: list[_FoundEntry] = []
+        self.gone: list[_FoundEntry] = []
         self.back: list[_ReturnedEntry] = []
 
     def compare(self, expected: set[str]) -> None:
         """Write what only the database has changed, and find what only a person has."""
-        located = self._vault.located(self._path)
+        located = self._vault.locate(self._path)
         if located is None:
             if expected:  # a name that is too long to be read back
-                with self._vault.state.locked():
+                with self._vault.journal.lock():
                     self._follow(None, expected)
             return
         for _ in range(ROUNDS):
             self.edits, self.gone, self.back = [], [], []
             try:
-                with self._vault.state.locked():
+                with self._vault.journal.lock():
                     self._compare(located, expected)
                 return
-            except Moved:
+            except FileChanged:
                 continue
             except (Invalid, OSError) as error:
                 said = error.problem if isinstance(error, Invalid) else error.strerror or str(error)
-                self._synced.unreadable.append(Said(path=self._name, text=said))
+                self._synced.unreadable.append(Finding(path=self._name, text=said))
                 return
 
-    def _compare(self, located: Located, expected: set[str]) -> None:
+    def _compare(self, located: Location, expected: set[str]) -> None:
         vault = self._vault
         held = vault.tree.read(self._path)
-        file = vault.state.file(self._name)
+        file = vault.journal.file(self._name)
         theirs = self._entries(located, held.content if held is not None else b"", {*file.known, *expected})
         if held is not None and not held.content.strip() and file.known:
             # What an editor or a power cut leaves behind; who means it removes the file.
@@ -420,7 +422,7 @@ class _Look:
             stale = set()
         # An older state of the file that was put back: what it does not have yet was not removed by anyone.
         self._older = held is not None and file.stamp is not None and held.stamp.changed < file.stamp.changed
-        adopted: dict[str, Known | None] = {}
+        adopted: dict[str, WrittenEntry | None] = {}
         for key in {**dict.fromkeys(file.known), **dict.fromkeys(theirs), **dict.fromkeys(expected)}:
             if key in stale:
                 continue
@@ -428,46 +430,48 @@ class _Look:
         left = file.no is not None and held is not None and file.stamp != held.stamp
         if held is not None and (adopted or (left and not self.edits and not self.gone)):
             done = not stale and not self.edits and not self.gone
-            vault.state.keep(file, adopted, held.stamp if done else UNKNOWN)
+            vault.journal.store_file(file, adopted, held.stamp if done else UNKNOWN)
         if stale:
             self._follow(located, stale)
 
     def _judge(
-        self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str],
-        adopted: dict[str, Known | None],
+        self, located: Location, key: str, known: WrittenEntry | None, theirs: str | None, stale: set[str],
+        adopted: dict[str, WrittenEntry | None],
     ) -> None:  # fmt: skip
         vault = self._vault
         record = vault.engine.get(located.home, key, kind=located.kind) if _may_be(located, key) else None
         if record is None:
-            self._unrecorded(located, key, known, theirs, stale)
+            self._resolve_unrecorded(located, key, known, theirs, stale)
             return
         if located.kind is Kind.SKILL and not self._is_place(record):
             if theirs is not None and known is None:
-                self._synced.strange.append(Said(path=self._name, entry=key, text="is not where it belongs"))
+                self._synced.strange.append(Finding(path=self._name, entry=key, text="is not where it belongs"))
             else:
                 stale.add(key)
             return
         ours = vault.rendering.of(record)
         if theirs == ours:
             if known is None or known.hash != digest(ours):
-                adopted[key] = Known(digest(ours), at(record))
+                adopted[key] = WrittenEntry(digest(ours), at(record))
         elif known is None or digest(ours) != known.hash:
-            self._outdated(key, known, theirs)
+            self._resolve_outdated(key, known, theirs)
             stale.add(key)
         elif theirs is None and self._older:
-            self._synced.written.append(Said(path=self._name, entry=key))
+            self._synced.written.append(Finding(path=self._name, entry=key))
             stale.add(key)
         elif theirs is None:
-            self.gone.append(_Found(self._path, record, None))
+            self.gone.append(_FoundEntry(self._path, record, None))
         else:
-            self.edits.append(_Found(self._path, record, theirs))
+            self.edits.append(_FoundEntry(self._path, record, theirs))
 
-    def _unrecorded(self, located: Located, key: str, known: Known | None, theirs: str | None, stale: set[str]) -> None:
+    def _resolve_unrecorded(
+        self, located: Location, key: str, known: WrittenEntry | None, theirs: str | None, stale: set[str]
+    ) -> None:
         """See to an entry that has no record: forgotten elsewhere, back from where it was, or not from here."""
-        said, seen = Said(path=self._name, entry=key), VisibleRecord(located.home, located.kind, key)
+        said, seen = Finding(path=self._name, entry=key), VisibleRecord(located.home, located.kind, key)
         if known is not None:
             stale.add(key)
-            kept = theirs is not None and not self._vault.state.find_meant([seen])
+            kept = theirs is not None and not self._vault.journal.find_pending([seen])
             told = "is forgotten, and is not here any more"
             self._synced.written.append(replace(said, text=f"{told}; its text is in the trash" if kept else told))
         elif theirs is None:
@@ -481,9 +485,9 @@ class _Look:
         else:
             self._synced.strange.append(replace(said, text="is not from here"))
 
-    def _outdated(self, key: str, known: Known | None, theirs: str | None) -> None:
+    def _resolve_outdated(self, key: str, known: WrittenEntry | None, theirs: str | None) -> None:
         """Tell of an entry that is to be written; a person's version of it is told of when it is put aside."""
-        said = Said(path=self._name, entry=key)
+        said = Finding(path=self._name, entry=key)
         if theirs is None and known is not None:
             said = replace(said, text="was removed here, and changed elsewhere: it is here again")
             self._synced.conflicts.append(said)
@@ -497,17 +501,19 @@ class _Look:
         paths = vault.layout.skills(record.scope, {each.key or "": each.title for each in listed})
         return paths.get(record.key or "") == self._path
 
-    def _entries(self, located: Located, content: bytes, keys: set[str]) -> dict[str, str]:
+    def _entries(self, located: Location, content: bytes, keys: set[str]) -> dict[str, str]:
         """The entries of a file by their keys."""
         found: dict[str, str] = {}
         for key, text in split_entries(located, content, keys):
             if key in found:
-                self._synced.strange.append(Said(path=self._name, entry=key, text="is there twice; the first counts"))
+                self._synced.strange.append(
+                    Finding(path=self._name, entry=key, text="is there twice; the first counts")
+                )
             else:
                 found[key] = text
         return found
 
-    def _follow(self, located: Located | None, keys: set[str]) -> None:
+    def _follow(self, located: Location | None, keys: set[str]) -> None:
         vault = self._vault
         if located is None:
             return
@@ -525,7 +531,7 @@ def _change(record: Record, given: Mapping[str, Any]) -> Change:
     return Edit(id=record.id, fields=apply_edit(record, given), if_version=record.version)
 
 
-def _may_be(located: Located, key: str) -> bool:
+def _may_be(located: Location, key: str) -> bool:
     if located.kind is Kind.PROFILE:
         return key == "profile"
     return is_key(located.kind, key) and located.day in ("", day_of(key))

@@ -28,7 +28,7 @@ from ..text.jsonl import read_line, write_line
 from ..values.changes import Change, Edit, Put
 from ..values.errors import Invalid, NotFound
 from ..values.records import Draft, Json, Kind, Record, Scope
-from .layout import STATE, Path
+from .layout import STATE, Parts
 from .writer import Tree
 
 FOLDER = "trash"
@@ -101,14 +101,14 @@ class Trash:
         for path, _ in self._list_items():
             self._tree.remove(path)
 
-    def _list_items(self) -> Iterator[tuple[Path, float]]:
+    def _list_items(self) -> Iterator[tuple[Parts, float]]:
         folder = self._tree.folder / STATE / FOLDER
         if folder.is_dir() and not leads_elsewhere(folder):
             with os.scandir(folder) as found:
                 items = [((STATE, FOLDER, each.name), each.stat(follow_symlinks=False).st_mtime) for each in found]
             yield from items
 
-    def _read(self, path: Path) -> TrashItem | None:
+    def _read(self, path: Parts) -> TrashItem | None:
         held = self._tree.read(path)
         if held is None:
             return None
@@ -161,6 +161,6 @@ def _infer(item: TrashItem) -> Draft:
     return Draft(scope=item.seen.scope, kind=item.seen.kind or Kind.NOTE, key=item.seen.key, data=data)
 
 
-def _path(seen: VisibleRecord) -> Path:
+def _path(seen: VisibleRecord) -> Parts:
     named = "\0".join([*seen.scope.names, Kind(seen.kind).value if seen.kind else "", seen.key])
     return (STATE, FOLDER, f"{hashlib.blake2b(named.encode(), digest_size=16).hexdigest()}.jsonl")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
-from pathlib import Path as Folder
+from pathlib import Path
 
 from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers, Engine
@@ -26,11 +26,11 @@ from ..values.query import MAX_LIST
 from ..values.records import Draft, Kind, Record, Scope
 from ..values.scopes import CONVERSATIONS
 from .attachment import Attachment
-from .journal import UNKNOWN, Extent, File, Known, State, digest
-from .layout import SHOWN, TRACKS, Layout, Located, Path, day_of, order, written
-from .renderer import Rendering, at, split_entries
+from .journal import UNKNOWN, Extent, Journal, JournalFile, WrittenEntry, digest
+from .layout import SHOWN, TRACKS, Layout, Location, Parts, day_of, join_parts, order
+from .renderer import Renderer, at, split_entries
 from .trash import Trash
-from .writer import Held, Moved, Stamp, Tree
+from .writer import FileChanged, FileContent, Stamp, Tree
 
 __all__ = ["FOLDER", "Vault"]
 
@@ -46,7 +46,7 @@ class Vault:
     """The files of one memory. Several of these, in one process or many, may write the same vault."""
 
     def __init__(
-        self, engine: Engine, folder: Folder, *, zone: tzinfo = UTC, clock: Callable[[], datetime] | None = None
+        self, engine: Engine, folder: Path, *, zone: tzinfo = UTC, clock: Callable[[], datetime] | None = None
     ) -> None:
         """The vault in `folder`, made if need be; days and times are told in `zone`.
 
@@ -56,11 +56,11 @@ class Vault:
         self.engine = engine
         self.folder = folder
         self.tree = Tree(folder)
-        self.state = State(folder)
-        self.layout = Layout(folded=(folder / ".STATE").exists(), folders=self.state)
-        self.attachment = Attachment(engine, self.state, folder)
+        self.journal = Journal(folder)
+        self.layout = Layout(folded=(folder / ".STATE").exists(), folders=self.journal)
+        self.attachment = Attachment(engine, self.journal, folder)
         self.trash = Trash(self.tree)
-        self.rendering = Rendering(zone)
+        self.rendering = Renderer(zone)
         self._zone = str(zone)
         self._clock = clock or (lambda: datetime.now(UTC))
         self.taken: dict[tuple[str, str], bytes] = {}
@@ -74,20 +74,20 @@ class Vault:
 
     def _begin(self) -> None:
         """See whose files these are, and what their folders are called."""
-        if not self.state.about("folders"):
-            with self.state.locked():
+        if not self.journal.get_about("folders"):
+            with self.journal.lock():
                 for path, _ in self.tree.walk():
                     self.layout.register(path)
-                self.state.tell(folders="known")
-        if not self.state.about("store"):
+                self.journal.set_about(folders="known")
+        if not self.journal.get_about("store"):
             self.attachment.recognise(self.layout, self._entries())
-        elif self.state.about("detached") and self.attachment.is_level() and self._says_the_same():
+        elif self.journal.get_about("detached") and self.attachment.is_level() and self._says_the_same():
             self.attachment.attach()  # the memory that was missing is back
         if self.detachment:
             return
         self.attachment.note_home()
-        if not self.state.about("complete") and not self.engine.count(CONVERSATIONS, kinds=SHOWN):
-            self.completed()
+        if not self.journal.get_about("complete") and not self.engine.count(CONVERSATIONS, kinds=SHOWN):
+            self.mark_complete()
 
     @property
     def detachment(self) -> str:
@@ -113,11 +113,11 @@ class Vault:
 
     def _says_the_same(self) -> bool:
         """Whether there is a record of every entry that was written, and it still reads as it was written."""
-        for path in self.state.files():
-            located = self.layout.located(tuple(path.split("/")))
+        for path in self.journal.files():
+            located = self.layout.locate(tuple(path.split("/")))
             if located is None:
                 return False
-            for key, known in self.state.file(path).known.items():
+            for key, known in self.journal.file(path).known.items():
                 record = self.engine.get(located.home, key, kind=located.kind)
                 if record is None or digest(self.rendering.of(record)) != known.hash:
                     return False
@@ -126,19 +126,19 @@ class Vault:
     def _entries(self) -> Iterator[tuple[str, str]]:
         """Every entry that the files hold, as the path of its file and its id; no id where it cannot be read."""
         for path, _ in self.tree.walk():
-            located = self.located(path)
+            located = self.locate(path)
             if located is not None:
                 try:
                     held = self.tree.read(path)
                     found = split_entries(located, held.content) if held is not None else []
                 except Invalid:
                     found = [("", "")]
-                yield from ((written(path), key) for key, _ in found)
+                yield from ((join_parts(path), key) for key, _ in found)
 
     def close(self) -> None:
         """Let go of the vault; what was written is forced to the disk first."""
         self.settle()
-        self.state.close()
+        self.journal.close()
 
     @contextmanager
     def changing(self, seen: Sequence[VisibleRecord]) -> Iterator[Answers]:
@@ -149,9 +149,9 @@ class Vault:
         """
         answers: Answers = []
         try:
-            with self.state.locked():
+            with self.journal.lock():
                 attached = self._is_attached()
-                number, turn = (self.state.begin(seen), self.state.turn) if attached else (0, 0)
+                number, turn = (self.journal.begin(seen), self.journal.turn) if attached else (0, 0)
         except sqlite3.Error as error:
             _log.warning("the vault cannot be written: %s", error)
             attached = False
@@ -161,15 +161,15 @@ class Vault:
         try:
             yield answers
         except (Conflict, NotFound, Invalid):  # nothing was changed
-            with self.state.locked():
-                self.state.end(number)
+            with self.journal.lock():
+                self.journal.end(number)
             raise
         try:
-            with self.state.locked():
+            with self.journal.lock():
                 # If nobody has followed since before the change, it is what the database holds, or others are to come.
-                fresh = answers if self.state.turn == turn else ()
+                fresh = answers if self.journal.turn == turn else ()
                 if self.follow(seen, {_known(each): each for each in fresh if isinstance(each, Record)}):
-                    self.state.end(number)
+                    self.journal.end(number)
         except sqlite3.Error as error:
             _log.warning("the vault cannot be written: %s", error)
 
@@ -178,11 +178,11 @@ class Vault:
         if not self._is_attached():
             return 0
         done = 0
-        for number, process, seen in self.state.pending():
-            with self.state.locked():
+        for number, process, seen in self.journal.pending():
+            with self.journal.lock():
                 # What another process is still at is written too, but stays taken down: it may yet commit.
                 if self.follow(seen) and (process == os.getpid() or not is_running(process)):
-                    self.state.end(number)
+                    self.journal.end(number)
                     done += 1
         self.tree.tidy(time.time_ns() - LEFTOVER)
         self.purge()
@@ -204,23 +204,23 @@ class Vault:
     @property
     def stale(self) -> bool:
         """Whether all of it must be looked at, because the database was changed by others than us."""
-        if self.state.about("complete") != self._zone:
+        if self.journal.get_about("complete") != self._zone:
             return True
-        return self.state.total() != self.engine.count(CONVERSATIONS, kinds=SHOWN)
+        return self.journal.total() != self.engine.count(CONVERSATIONS, kinds=SHOWN)
 
-    def completed(self) -> None:
+    def mark_complete(self) -> None:
         """All of it has been looked at."""
-        with self.state.locked():
-            self.state.tell(complete=self._zone)
+        with self.journal.lock():
+            self.journal.set_about(complete=self._zone)
             self.attachment.follow()
 
     def settle(self) -> None:
         """Force to the disk what was written: what is missing after that is a person's doing."""
-        for path, stamp in self.state.unforced().items():
+        for path, stamp in self.journal.list_unforced().items():
             with suppress(OSError):  # then it stays to be done
                 self.tree.force(tuple(path.split("/")))
-                with self.state.locked():
-                    self.state.forced(path, stamp)
+                with self.journal.lock():
+                    self.journal.mark_forced(path, stamp)
 
     # Following the database. Each of these is called with the vault locked.
 
@@ -232,12 +232,12 @@ class Vault:
         if not self._is_attached():
             return False
         self._fresh = fresh or {}
-        self.state.turned()
-        days: dict[Path, tuple[Scope, Kind, list[str]]] = {}
+        self.journal.count_turn()
+        days: dict[Parts, tuple[Scope, Kind, list[str]]] = {}
         skills: dict[Scope, None] = {}
         profiles: dict[Scope, None] = {}
         seen = [*seen]
-        self._meant = dict.fromkeys(self._expanded(seen))
+        self._meant = dict.fromkeys(self._expand(seen))
         for each in self._meant:
             if each.kind is Kind.PROFILE:
                 profiles[each.scope] = None
@@ -247,30 +247,30 @@ class Vault:
                 path = self.layout.daily(each.scope, each.kind, each.key)
                 days.setdefault(path, (each.scope, each.kind, []))[2].append(each.key)
         try:
-            with self.tree.near():
-                good = self._followed(days, profiles, skills)
+            with self.tree.hold_open():
+                good = self._follow_each(days, profiles, skills)
         finally:
             self._fresh, self._meant = {}, ()
         for each in seen:
             if each.kind is None and good and each.scope in CONVERSATIONS:
-                self.state.unregister("\0".join(each.scope.names[1:]))
+                self.journal.unregister("\0".join(each.scope.names[1:]))
         self.attachment.follow()
         return good
 
-    def _followed(
-        self, days: Mapping[Path, tuple[Scope, Kind, list[str]]], profiles: Iterable[Scope], skills: Iterable[Scope]
+    def _follow_each(
+        self, days: Mapping[Parts, tuple[Scope, Kind, list[str]]], profiles: Iterable[Scope], skills: Iterable[Scope]
     ) -> bool:
         good = True
         for path, (home, kind, ids) in days.items():
-            good &= self._tried(path, partial(self.day, path, home, kind, ids))
+            good &= self._retry(path, partial(self.day, path, home, kind, ids))
         for home in profiles:
             path = self.layout.profile(home)
-            good &= self._tried(path, partial(self.profile, path, home))
+            good &= self._retry(path, partial(self.profile, path, home))
         for home in skills:
-            good &= self._tried(self.layout.under(home), partial(self.skills, home))
+            good &= self._retry(self.layout.under(home), partial(self.skills, home))
         return good
 
-    def _expanded(self, seen: Iterable[VisibleRecord]) -> Iterator[VisibleRecord]:
+    def _expand(self, seen: Iterable[VisibleRecord]) -> Iterator[VisibleRecord]:
         """Each record by itself, where all of a scope has changed."""
         for each in seen:
             if each.kind is not None:
@@ -280,18 +280,18 @@ class Vault:
                 continue
             if len(each.scope.names) > 3 and each.scope.names[3] not in TRACKS:
                 continue
-            for path in self.state.files(written(self.layout.under(each.scope, register=False))):
-                located = self.layout.located(tuple(path.split("/")))
+            for path in self.journal.files(join_parts(self.layout.under(each.scope, register=False))):
+                located = self.layout.locate(tuple(path.split("/")))
                 if located is not None:
-                    for entry in self.state.file(path).known:
+                    for entry in self.journal.file(path).known:
                         yield VisibleRecord(located.home, located.kind, entry)
 
-    def _tried(self, path: Path, write: Callable[[], None]) -> bool:
-        name, said = written(path), "others write it all the time"
+    def _retry(self, path: Parts, write: Callable[[], None]) -> bool:
+        name, said = join_parts(path), "others write it all the time"
         for _ in range(TRIES):
             try:
                 write()
-            except Moved:
+            except FileChanged:
                 continue
             except OSError as error:
                 said = error.strerror or str(error)
@@ -300,18 +300,18 @@ class Vault:
             else:
                 return True
             break
-        self.state.fault(name, said)
+        self.journal.set_fault(name, said)
         _log.warning("the vault's %s cannot be written: %s", name, said)
         return False
 
-    def day(self, path: Path, home: Scope, kind: Kind, ids: Sequence[str]) -> None:
+    def day(self, path: Parts, home: Scope, kind: Kind, ids: Sequence[str]) -> None:
         """Bring some entries of a day's file up to date, and leave the rest of it as it is.
 
         Raises:
             Moved: another has written the file meanwhile.
             OSError, Invalid: it cannot be written.
         """
-        file = self.state.file(written(path), ids)
+        file = self.journal.file(join_parts(path), ids)
         held = self._read(path, file)
         if (
             held is not None
@@ -326,11 +326,11 @@ class Vault:
         if not text.strip():
             if held is not None:
                 # Emptied, by an editor or a power cut: who means it removes the file.
-                file = self.state.file(file.path)
+                file = self.journal.file(file.path)
                 ids = [*{**dict.fromkeys(ids), **file.known}]
             text = self.rendering.head(home, kind, day_of(ids[0]), 0, 0)
         put: dict[str, str | None] = {}
-        kept: dict[str, Known | None] = {}
+        kept: dict[str, WrittenEntry | None] = {}
         # Where nobody has been at the file, an entry that we do not know of is not there.
         untouched = held is not None and held.stamp == file.stamp
         theirs = markdown_entries.find_entries(text, [*file.known] if untouched else ids)
@@ -342,11 +342,11 @@ class Vault:
                 aside.append(theirs[each])
             elif each in theirs and record is None:
                 unrecorded[VisibleRecord(home, kind, each)] = theirs[each]
-            kept[each] = None if record is None or ours is None else Known(digest(ours), at(record))
+            kept[each] = None if record is None or ours is None else WrittenEntry(digest(ours), at(record))
         self._spare(path, unrecorded)
         extent = self._extent(file, kept)
         end = text.find("\n---\n", 3) + 1 if text.startswith("---\n") else 0
-        front = self.rendering.recounted(text[:end], *extent)
+        front = self.rendering.recount(text[:end], *extent)
         self._replace(
             path,
             file,
@@ -358,7 +358,9 @@ class Vault:
             aside,
         )
 
-    def _append(self, path: Path, file: File, held: Held, home: Scope, kind: Kind, ids: Sequence[str]) -> bool:
+    def _append(
+        self, path: Parts, file: JournalFile, held: FileContent, home: Scope, kind: Kind, ids: Sequence[str]
+    ) -> bool:
         """Put new entries at the end of a file that is as we left it, without reading it as text; whether it could.
 
         As nearly always: a day's file may be long, and this costs no more than to copy it.
@@ -373,31 +375,31 @@ class Vault:
         if len(blocks) < len(keys):
             return False
         kept = {
-            key: Known(digest(block), at(record))
+            key: WrittenEntry(digest(block), at(record))
             for key, block, record in zip(keys, blocks, records, strict=True)
             if record
         }
         extent = self._extent(file, kept)
-        head = self.rendering.recounted(held.content[:front].decode(errors="surrogateescape"), *extent)
+        head = self.rendering.recount(held.content[:front].decode(errors="surrogateescape"), *extent)
         rest = memoryview(held.content)[front:]
         parts: list[bytes | memoryview] = [
             head.encode(errors="surrogateescape"),
             rest,
             "".join(f"{block}\n" for block in blocks).encode(),
         ]
-        self.state.keep(file, kept, self.tree.write(path, parts, held.stamp), extent)
+        self.journal.store_file(file, kept, self.tree.write(path, parts, held.stamp), extent)
         return True
 
-    def _extent(self, file: File, kept: Mapping[str, Known | None]) -> Extent:
+    def _extent(self, file: JournalFile, kept: Mapping[str, WrittenEntry | None]) -> Extent:
         """What a file holds, by what it held before where that is enough: it may have thousands of entries."""
         if any(each is None and key in file.known for key, each in kept.items()):
-            all_ = {**self.state.file(file.path).known, **kept}
+            all_ = {**self.journal.file(file.path).known, **kept}
             left = [each.at for each in all_.values() if each is not None]
             return Extent(len(left), max(left, default=0))
         new = [each.at for key, each in kept.items() if each is not None and key not in file.known]
         return Extent(file.extent.entries + len(new), max(file.extent.latest, *new, 0))
 
-    def profile(self, path: Path, home: Scope) -> None:
+    def profile(self, path: Parts, home: Scope) -> None:
         """Bring a profile's file up to date."""
         self._single(path, self._record(home, Kind.PROFILE, "profile"), VisibleRecord(home, Kind.PROFILE, "profile"))
 
@@ -409,24 +411,24 @@ class Vault:
         listed = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=MAX_LIST)
         records = {record.key or "": record for record in listed}
         paths = self.layout.skills(home, {key: record.title for key, record in records.items()})
-        for name in self.state.files(written((*self.layout.under(home), "skills"))):
+        for name in self.journal.files(join_parts((*self.layout.under(home), "skills"))):
             old = tuple(name.split("/"))
-            for key in self.state.file(name).known:
+            for key in self.journal.file(name).known:
                 new = paths.get(key)
                 if new is not None and new != old and self.tree.rename(old[:-1], new[:-1]):
-                    self.state.move(name, written(new))  # with what a person has put beside it
+                    self.journal.move(name, join_parts(new))  # with what a person has put beside it
                 elif new != old:
                     self._single(old, None, VisibleRecord(home, Kind.SKILL, key))
         for key, path in paths.items():
             self._single(path, records[key], VisibleRecord(home, Kind.SKILL, key))
 
-    def clear(self, path: Path, seen: VisibleRecord) -> None:
+    def clear(self, path: Parts, seen: VisibleRecord) -> None:
         """Take away a file that shows one record, which there is not; what it says is put aside."""
         self._single(path, None, seen)
 
-    def _single(self, path: Path, record: Record | None, seen: VisibleRecord) -> None:
+    def _single(self, path: Parts, record: Record | None, seen: VisibleRecord) -> None:
         """Bring a file that shows one record up to date."""
-        file = self.state.file(written(path))
+        file = self.journal.file(join_parts(path))
         held = self._read(path, file)
         text, aside = _text(held)
         ours = "" if record is None else self.rendering.of(record)
@@ -434,21 +436,21 @@ class Vault:
             aside.append(text)
         elif text and seen.kind is not None and self._record(seen.scope, seen.kind, seen.key) is None:
             self._spare(path, {seen: text})
-        kept = {seen.key: None if record is None else Known(digest(ours), at(record))}
+        kept = {seen.key: None if record is None else WrittenEntry(digest(ours), at(record))}
         self._replace(path, file, held, "", ours, kept, Extent(int(record is not None), 0), aside)
 
-    def _spare(self, path: Path, unrecorded: Mapping[VisibleRecord, str]) -> None:
+    def _spare(self, path: Parts, unrecorded: Mapping[VisibleRecord, str]) -> None:
         """Keep in the trash how entries read that have no record, unless a call is known to have deleted it."""
         left = [seen for seen in unrecorded if seen not in self._meant]
-        meant = self.state.find_meant(left)
+        meant = self.journal.find_pending(left)
         left = [seen for seen in left if seen not in meant]
         for seen in left:
             self.trash.put(seen, unrecorded[seen], None)
         if left:
             said = "%s: %d of its entries have no record any more, and are taken out; the trash has them for %d days"
-            _log.warning(said, written(path), len(left), TRASHED.days)
+            _log.warning(said, join_parts(path), len(left), TRASHED.days)
 
-    def _read(self, path: Path, file: File) -> Held | None:
+    def _read(self, path: Parts, file: JournalFile) -> FileContent | None:
         """What a file holds, once a person who is saving it at this moment has done so."""
         for _ in range(TRIES):
             held = self.tree.read(path)
@@ -457,56 +459,58 @@ class Vault:
             time.sleep(SAVING / 2e9)
         return held
 
-    def is_ours(self, file: File, key: str, theirs: str) -> bool:
+    def is_ours(self, file: JournalFile, key: str, theirs: str) -> bool:
         """Whether an entry is as we left it, or says what has just been taken in."""
         found, known = digest(theirs), file.known.get(key)
         return (known is not None and found == known.hash) or self.taken.get((file.path, key)) == found
 
     def _replace(
-        self, path: Path, file: File, held: Held | None, front: str, body: str, kept: Mapping[str, Known | None],
-        extent: Extent, aside: Sequence[str],
+        self, path: Parts, file: JournalFile, held: FileContent | None, front: str, body: str,
+        kept: Mapping[str, WrittenEntry | None], extent: Extent, aside: Sequence[str],
     ) -> None:  # fmt: skip
         """Write a file, or remove it when nothing is left in it; what people wrote is put aside first."""
         if aside:
-            self.aside(path, "\n".join(aside))
+            self.put_aside(path, "\n".join(aside))
         if not extent.entries and not body.removeprefix("---").strip():
             if held is not None:
                 self.tree.remove(path)
-            self.state.drop(file)
+            self.journal.drop(file)
             return
         before = None if held is None else held.stamp
         content = (front.encode(), body.encode())
         same = held is not None and held.stamp.size == sum(map(len, content)) and held.content == b"".join(content)
         stamp = held.stamp if held is not None and same else self.tree.write(path, content, before)
         # A file that a person has changed elsewhere is to be looked at, although it is we who wrote it last.
-        self.state.keep(file, kept, stamp if before == file.stamp else stamp._replace(inode=UNKNOWN.inode), extent)
+        self.journal.store_file(
+            file, kept, stamp if before == file.stamp else stamp._replace(inode=UNKNOWN.inode), extent
+        )
 
-    def aside(self, path: Path, theirs: str) -> None:
+    def put_aside(self, path: Parts, theirs: str) -> None:
         """Keep a person's version of something beside its file."""
         moment = self._clock().strftime("%Y%m%dT%H%M%S")
         stem = path[-1].removesuffix(".md")
         content = [f"{theirs}\n".encode(errors="surrogateescape")]
         for again in range(1, 1000):
             beside = (*path[:-1], f"{stem}.conflict-{moment}{f'-{again}' if again > 1 else ''}.md")
-            with suppress(Moved):
+            with suppress(FileChanged):
                 self.tree.write(beside, content, None)
-                self.kept.append(written(beside))
+                self.kept.append(join_parts(beside))
                 return
 
-    def located(self, path: Path) -> Located | None:
+    def locate(self, path: Parts) -> Location | None:
         """What a file is for; None for what people keep here beside."""
-        return None if ".conflict-" in path[-1] else self.layout.located(path)
+        return None if ".conflict-" in path[-1] else self.layout.locate(path)
 
     def conflicts(self) -> list[str]:
         """The files that keep what people wrote, until they are removed."""
-        return [written(path) for path, _ in self.tree.walk() if ".conflict-" in path[-1]]
+        return [join_parts(path) for path, _ in self.tree.walk() if ".conflict-" in path[-1]]
 
     def stamps(self) -> Mapping[str, Stamp]:
         """Every file of ours that is there."""
-        return {written(path): stamp for path, stamp in self.tree.walk() if self.located(path) is not None}
+        return {join_parts(path): stamp for path, stamp in self.tree.walk() if self.locate(path) is not None}
 
 
-def _text(held: Held | None) -> tuple[str, list[str]]:
+def _text(held: FileContent | None) -> tuple[str, list[str]]:
     """What a file says, and what of it is to be put aside: all of it, when it cannot be read as text."""
     if held is None:
         return "", []

@@ -6,12 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path as Folder
+from pathlib import Path
 
 from ..values.errors import CofioError
 from .journal import JournalError
-from .layout import STATE, Path, written
-from .sync import Said, Synced, Syncing
+from .layout import STATE, Parts, join_parts
+from .sync import Finding, SyncResult, VaultSync
 from .writer import Stamp
 
 ABSENT = 60.0  # seconds that something must be missing before it is forgotten: sync tools and editors put it back
@@ -26,7 +26,7 @@ class Watcher:
     """Looks at files that have changed, in a thread of its own, until it is stopped."""
 
     def __init__(
-        self, syncing: Syncing, told: Callable[[Synced], None] | None = None, *,
+        self, syncing: VaultSync, told: Callable[[SyncResult], None] | None = None, *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """`told` is called with what came of each look; the `clock` tells seconds."""
@@ -35,8 +35,8 @@ class Watcher:
         self._told = told
         self._stop = threading.Event()
         self._clock = clock
-        self._waiting: dict[Path, tuple[Stamp | None, float]] = {}
-        self._missing: dict[Said, float] = {}
+        self._waiting: dict[Parts, tuple[Stamp | None, float]] = {}
+        self._missing: dict[Finding, float] = {}
         self._settled = self._purged = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="cofio-vault", daemon=True)
 
@@ -57,24 +57,24 @@ class Watcher:
             self._vault.folder, stop_event=self._stop, watch_filter=_is_ours, step=100, debounce=400,
             rust_timeout=500, yield_on_timeout=True, raise_interrupt=False,
         )  # fmt: skip
-        self._tried(self._begun)
+        self._retry(self._begin)
         for found in changes:
             for _, name in found:
-                self._noticed(Folder(name))
-            self._tried(self._look)
+                self._notice(Path(name))
+            self._retry(self._look)
             if self._stop.is_set():
                 return
 
-    def _begun(self) -> None:
+    def _begin(self) -> None:
         """Complete what a crash left, and take in what was done while nobody watched."""
         if self._vault.detachment:
-            self._tell(Synced())
+            self._tell(SyncResult())
             return
         self._vault.complete()
         look = self._syncing.sync if self._vault.stale else self._syncing.look
         self._tell(self._track(look(is_due=self._is_due)))
 
-    def _noticed(self, file: Folder) -> None:
+    def _notice(self, file: Path) -> None:
         try:
             path = file.relative_to(self._vault.folder).parts
         except ValueError:
@@ -82,14 +82,14 @@ class Watcher:
         if file.suffix == ".md":
             self._waiting[path] = (None, 0.0)
         elif not file.exists():  # a folder that was moved away: of what was in it, nothing else is told
-            for name in self._vault.state.files("/".join(path)):
+            for name in self._vault.journal.files("/".join(path)):
                 self._waiting[tuple(name.split("/"))] = (None, 0.0)
 
     def _look(self) -> None:
         """Look at the files that are not as we left them, and have been left alone for a while."""
         now, due = time.monotonic(), []
         for path, (seen, since) in [*self._waiting.items()]:
-            if self._vault.located(path) is None:
+            if self._vault.locate(path) is None:
                 del self._waiting[path]
                 continue
             stamp = self._vault.tree.stamp(path)
@@ -97,7 +97,7 @@ class Watcher:
                 if now - since >= QUIET:
                     due.append(path)
                     del self._waiting[path]
-            elif stamp == self._vault.state.file("/".join(path), []).stamp:
+            elif stamp == self._vault.journal.file("/".join(path), []).stamp:
                 del self._waiting[path]  # our own doing
             else:
                 self._waiting[path] = (stamp, now)
@@ -116,26 +116,26 @@ class Watcher:
             self._settled = now
             self._vault.settle()
 
-    def _is_due(self, said: Said) -> bool:
+    def _is_due(self, said: Finding) -> bool:
         """Whether something has been missing for so long that it is to be forgotten."""
         return said in self._missing and self._clock() - self._missing[said] >= ABSENT
 
-    def _track(self, synced: Synced, paths: Iterable[Path] = ()) -> Synced:
+    def _track(self, synced: SyncResult, paths: Iterable[Parts] = ()) -> SyncResult:
         """Know since when things are missing, of the files that were looked at."""
-        now, looked = self._clock(), None if paths is None else {*map(written, paths)}
+        now, looked = self._clock(), None if paths is None else {*map(join_parts, paths)}
         others = {
             said: since for said, since in self._missing.items() if looked is not None and said.path not in looked
         }
         self._missing = others | {said: self._missing.get(said, now) for said in synced.missing}
         return synced
 
-    def _tell(self, synced: Synced) -> None:
+    def _tell(self, synced: SyncResult) -> None:
         if synced.problems:
             _log.warning("the vault has %d things to look at: see `cofio vault status`", synced.problems)
         if self._told is not None:
             self._told(synced)
 
-    def _tried(self, does: Callable[[], None]) -> None:
+    def _retry(self, does: Callable[[], None]) -> None:
         try:
             does()
         except (CofioError, OSError, JournalError) as error:

@@ -11,14 +11,14 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path as Folder
+from pathlib import Path
 from typing import NamedTuple
 
 from ..system.atomic_files import create_temporary, is_temporary, name_new
 from ..system.disk import read_file_number, sync
 from ..system.folders import OpenFolder, open_folder, walk
 from ..values.errors import Invalid
-from .layout import STATE, Path
+from .layout import STATE, Parts
 
 LARGEST = 67_108_864  # bytes of a file that are read
 
@@ -31,44 +31,44 @@ class Stamp(NamedTuple):
     size: int
 
 
-class Held(NamedTuple):
+class FileContent(NamedTuple):
     """A file's bytes, and its stamp as they were read."""
 
     content: bytes
     stamp: Stamp
 
 
-class Moved(Exception):
+class FileChanged(Exception):
     """A file has changed since it was read."""
 
 
 class Tree:
     """The files under a folder."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._near = threading.local()
+        self._open = threading.local()
 
     @contextmanager
-    def near(self) -> Iterator[None]:
+    def hold_open(self) -> Iterator[None]:
         """Keep the folders open that are stepped into meanwhile: several files beside each other are to be seen to."""
-        kept: dict[Path, OpenFolder] = {}
-        self._near.kept = kept
+        kept: dict[Parts, OpenFolder] = {}
+        self._open.kept = kept
         try:
             yield
         finally:
-            self._near.kept = None
+            self._open.kept = None
             for opened in kept.values():
                 opened.close()
 
-    def read(self, path: Path) -> Held | None:
+    def read(self, path: Parts) -> FileContent | None:
         """What a file holds; None when there is none.
 
         Raises:
             Invalid: it is no plain file, or stands behind a link, or is too long.
         """
         try:
-            with self._into(path[:-1]) as parent:
+            with self._enter(path[:-1]) as parent:
                 opened = parent.open(path[-1], os.O_RDONLY)
         except FileNotFoundError:
             return None
@@ -85,25 +85,25 @@ class Tree:
                 before = os.fstat(opened)  # it is being written; whoever does that will be looked at again
                 os.lseek(opened, 0, os.SEEK_SET)
                 content = os.read(opened, min(before.st_size, LARGEST) + 1)
-            return Held(content, _stamp(before))
+            return FileContent(content, _make_stamp(before))
         finally:
             os.close(opened)
 
-    def write(self, path: Path, content: Sequence[bytes | memoryview], before: Stamp | None) -> Stamp:
+    def write(self, path: Parts, content: Sequence[bytes | memoryview], before: Stamp | None) -> Stamp:
         """Put a file of these parts in place of the one that had the stamp `before`, or of none.
 
         Raises:
             Moved: another has written there meanwhile.
             OSError: it cannot be written.
         """
-        with self._into(path[:-1], make=True) as parent:
+        with self._enter(path[:-1], make=True) as parent:
             with create_temporary(parent, durable=False) as temporary:
                 temporary.file.writelines(content)
-            stamp = _stamp(parent.stat(temporary.name))  # Windows keeps the time of a file that is closed
+            stamp = _make_stamp(parent.stat(temporary.name))  # Windows keeps the time of a file that is closed
             try:
-                _put(parent, temporary.name, path[-1], before)
+                _publish(parent, temporary.name, path[-1], before)
             except BaseException:
-                there = _there(parent, temporary.name)
+                there = _read_stamp(parent, temporary.name)
                 if there is not None and there in (stamp, before):  # else it is somebody's newest
                     parent.remove(temporary.name)
                 raise
@@ -111,36 +111,36 @@ class Tree:
                 parent.remove(temporary.name)
         return stamp
 
-    def remove(self, path: Path) -> None:
+    def remove(self, path: Parts) -> None:
         """Take a file away, and the folders above it that are empty then."""
-        with suppress(FileNotFoundError), self._into(path[:-1]) as parent:
+        with suppress(FileNotFoundError), self._enter(path[:-1]) as parent:
             parent.remove(path[-1])
         for depth in range(len(path) - 1, 0, -1):
             try:
-                with self._into(path[: depth - 1]) as parent:
+                with self._enter(path[: depth - 1]) as parent:
                     parent.remove_folder(path[depth - 1])
             except OSError:  # not empty, or gone
                 return
 
-    def rename(self, old: Path, new: Path) -> bool:
+    def rename(self, old: Parts, new: Parts) -> bool:
         """Give a folder another name beside its own; whether it could."""
-        with self._into(old[:-1]) as parent:
-            if _there(parent, new[-1]) is not None or _there(parent, old[-1]) is None:
+        with self._enter(old[:-1]) as parent:
+            if _read_stamp(parent, new[-1]) is not None or _read_stamp(parent, old[-1]) is None:
                 return False
             parent.rename(old[-1], new[-1])
         return True
 
-    def stamp(self, path: Path) -> Stamp | None:
+    def stamp(self, path: Parts) -> Stamp | None:
         """A file's stamp; None when it is not there."""
         try:
-            with self._into(path[:-1]) as parent:
-                return _there(parent, path[-1])
+            with self._enter(path[:-1]) as parent:
+                return _read_stamp(parent, path[-1])
         except OSError:
             return None
 
-    def force(self, path: Path) -> None:
+    def force(self, path: Parts) -> None:
         """Have the disk hold a file as it is, and its name."""
-        with self._into(path[:-1]) as parent:
+        with self._enter(path[:-1]) as parent:
             opened = parent.open(path[-1], os.O_RDWR)  # Windows forces nothing that is only read
             try:
                 sync(opened)
@@ -148,7 +148,7 @@ class Tree:
                 os.close(opened)
             parent.sync()
 
-    def walk(self) -> Iterator[tuple[Path, Stamp]]:
+    def walk(self) -> Iterator[tuple[Parts, Stamp]]:
         """Every Markdown file, with its stamp, in order; what links lead to is not looked at."""
         if not self.folder.is_dir():
             return
@@ -156,7 +156,7 @@ class Tree:
         for below, folders, names, opened in walk(root):
             folders[:] = [each for each in folders if below or each not in (STATE, ".git", ".obsidian")]
             for name in names:
-                there = _there(opened, name) if name.endswith(".md") else None
+                there = _read_stamp(opened, name) if name.endswith(".md") else None
                 if there is not None:
                     yield (*below, name), there
 
@@ -167,26 +167,26 @@ class Tree:
         for _, _, names, opened in walk(self.folder.resolve()):
             for name in names:
                 if is_temporary(name):
-                    there = _there(opened, name)
+                    there = _read_stamp(opened, name)
                     if there is not None and there.changed < before:
                         with suppress(FileNotFoundError):
                             opened.remove(name)
 
     @contextmanager
-    def _into(self, names: Path, *, make: bool = False) -> Iterator[OpenFolder]:
+    def _enter(self, names: Parts, *, make: bool = False) -> Iterator[OpenFolder]:
         """The open folder that the names lead to. The vault itself may be a link that its owner has made."""
-        kept: dict[Path, OpenFolder] | None = getattr(self._near, "kept", None)
+        kept: dict[Parts, OpenFolder] | None = getattr(self._open, "kept", None)
         if kept is not None:
-            yield self._kept(names, kept, make)
+            yield self._open_parts(names, kept, make)
             return
-        opened: dict[Path, OpenFolder] = {}
+        opened: dict[Parts, OpenFolder] = {}
         try:
-            yield self._kept(names, opened, make)
+            yield self._open_parts(names, opened, make)
         finally:
             for each in opened.values():
                 each.close()
 
-    def _kept(self, names: Path, kept: dict[Path, OpenFolder], make: bool) -> OpenFolder:
+    def _open_parts(self, names: Parts, kept: dict[Parts, OpenFolder], make: bool) -> OpenFolder:
         if names in kept:
             return kept[names]
         if not names:
@@ -194,12 +194,12 @@ class Tree:
                 self.folder.mkdir(mode=0o700, exist_ok=True)  # and not the store's: one that is gone stays so
             kept[names] = open_folder(self.folder)
             return kept[names]
-        above = self._kept(names[:-1], kept, make)
+        above = self._open_parts(names[:-1], kept, make)
         kept[names] = above.enter_or_make(names[-1]) if make else above.enter(names[-1])
         return kept[names]
 
 
-def _put(parent: OpenFolder, temporary: str, name: str, before: Stamp | None) -> None:
+def _publish(parent: OpenFolder, temporary: str, name: str, before: Stamp | None) -> None:
     """Give a temporary file its name, in place of the file that has the stamp `before`, or of none.
 
     The two change places: what was there is looked at once it is out of the way, so that nothing an editor saves at
@@ -209,31 +209,31 @@ def _put(parent: OpenFolder, temporary: str, name: str, before: Stamp | None) ->
         try:
             name_new(parent, temporary, name)
         except FileExistsError:
-            raise Moved from None
+            raise FileChanged from None
         return
-    if not _exchanged(parent, temporary, name):
-        if _there(parent, name) != before:
-            raise Moved
+    if not _exchange(parent, temporary, name):
+        if _read_stamp(parent, name) != before:
+            raise FileChanged
         parent.replace(temporary, name)
-    elif _there(parent, temporary) != before:
-        _exchanged(parent, temporary, name)
-        raise Moved
+    elif _read_stamp(parent, temporary) != before:
+        _exchange(parent, temporary, name)
+        raise FileChanged
 
 
-def _exchanged(parent: OpenFolder, one: str, other: str) -> bool:
+def _exchange(parent: OpenFolder, one: str, other: str) -> bool:
     """Have two names change places; False where that cannot be done."""
     try:
         return parent.exchange(one, other)
     except FileNotFoundError:
-        raise Moved from None
+        raise FileChanged from None
 
 
-def _there(parent: OpenFolder, name: str) -> Stamp | None:
+def _read_stamp(parent: OpenFolder, name: str) -> Stamp | None:
     try:
-        return _stamp(parent.stat(name))
+        return _make_stamp(parent.stat(name))
     except FileNotFoundError:
         return None
 
 
-def _stamp(found: os.stat_result) -> Stamp:
+def _make_stamp(found: os.stat_result) -> Stamp:
     return Stamp(read_file_number(found), found.st_mtime_ns, found.st_size)

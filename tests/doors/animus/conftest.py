@@ -166,7 +166,7 @@ class Inside(Host):
         self.dropped: list[str] = []
         server = self.server
         self.connection = Connection(
-            server, self.theirs, self.ours, dropped=self.dropped.append, over=lambda: server.left
+            server, self.theirs, self.ours, on_malformed=self.dropped.append, is_finished=lambda: server.has_exited
         )
         self.running = threading.Thread(target=self.connection.run, daemon=True)
         self.running.start()
@@ -177,8 +177,8 @@ class Inside(Host):
             self.writes.close()
         self.running.join(LONGEST)
         assert not self.running.is_alive()
-        if self.server.home is not None:
-            self.server.home.close()
+        if self.server.project is not None:
+            self.server.project.close()
         for stream in (self.reads, self.theirs, self.ours):
             with suppress(BrokenPipeError):
                 stream.close()

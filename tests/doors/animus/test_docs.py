@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.doors.animus.protocol import ERRORS, METHODS, VARIABLES, code_of
+from cofio.doors.animus.protocol import ERRORS, METHODS, VARIABLES, find_code
 
 PAGE = Path(__file__).parents[3] / "docs" / "animus.md"
 _ID = re.compile(r'"record_id":"\w{26}"')
@@ -25,9 +25,9 @@ def test_the_page_names_all_that_there_is() -> None:
     for name in ERRORS:
         row = next((line for line in rows if f"`{name}`" in line), None)
         if row is not None:
-            assert f"| {code_of(name, 'seed')} | {code_of(name, 'crate')} |" in row
+            assert f"| {find_code(name, 'seed')} | {find_code(name, 'crate')} |" in row
         else:
-            assert f"`{name}` ({code_of(name, 'seed')})" in text
+            assert f"`{name}` ({find_code(name, 'seed')})" in text
 
 
 @pytest.mark.requirement("docs")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.doors.animus import owners
-from cofio.doors.animus.protocol import ERRORS, code_of
+from cofio.doors.animus.protocol import ERRORS, find_code
 from cofio.doors.mcp import tools
 from cofio.values.records import MAX_DATA
 
@@ -322,19 +322,19 @@ def test_two_scopes_with_one_id_collide_and_are_never_one_memory(host: Inside, f
 def test_a_put_whose_id_is_taken_in_the_middle_of_it_leaves_nothing(
     host: Inside, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    claim, mine = owners.claim, owners.Place("p")
+    claim, mine = owners.claim, owners.Owner("p")
     host.put(scope("p"), "k", 1)
 
-    def robbed(engine: Engine, place: owners.Place) -> None:
+    def robbed(engine: Engine, place: owners.Owner) -> None:
         """Between the put and the look after it, others delete the scope and take its id."""
         monkeypatch.undo()
         if late:
             owners.delete(engine, mine)
         else:
-            entry = owners.known(engine, mine)
+            entry = owners.find_entry(engine, mine)
             assert entry
             engine.delete(entry.id)
-        claim(engine, owners.Place("P"))
+        claim(engine, owners.Owner("P"))
         claim(engine, place)
 
     monkeypatch.setattr(owners, "claim", robbed)
@@ -616,7 +616,7 @@ def test_a_page_has_a_hundred_scopes_and_never_more_than_five_hundred(
 ) -> None:
     with Engine.open(default_store) as engine:
         for number in range(501):
-            owners.claim(engine, owners.Place(f"p{number}"))
+            owners.claim(engine, owners.Owner(f"p{number}"))
     assert len(host.scopes()) == 100
     assert len(host.scopes(page_size=501)) == 500
     assert len(host.scopes(page_size=501, cursor="2")) == 1
@@ -658,8 +658,8 @@ def test_deleting_is_exact_and_idempotent(host: Inside) -> None:
 @pytest.mark.requirement("errors.codes")
 @pytest.mark.requirement("errors.category")
 def test_both_editions_of_the_codes_name_the_same_errors(host: Inside, crate: Inside) -> None:
-    assert [code_of(name, "seed") for name in ERRORS] == list(range(-32301, -32308, -1))
-    assert [code_of(name, "crate") for name in ERRORS] == list(range(-32401, -32408, -1))
+    assert [find_code(name, "seed") for name in ERRORS] == list(range(-32301, -32308, -1))
+    assert [find_code(name, "crate") for name in ERRORS] == list(range(-32401, -32408, -1))
     host.put(scope("P"), "k", 1)
     for each, block in ((host, BLOCKS["seed"]), (crate, BLOCKS["crate"])):
         wrong = {
@@ -740,14 +740,15 @@ def test_the_memory_is_the_nearest_of_the_repository(root: Path) -> None:
 def test_an_mcp_client_finds_what_was_put(default_store: StoreAddress, host: Inside, root: Path) -> None:
     host.put(scope("p", "a"), "deploy-day", {"rule": "we deploy on Fridays"})
     with Engine.open(default_store, settings=Settings(embedder="hashed", sync="normal")) as engine:
-        answer = tools.call(lambda: engine, "search_context", {"query": "deploy on which day", "everywhere": True})
+        answer = tools.call_tool(lambda: engine, "search_context", {"query": "deploy on which day", "everywhere": True})
         assert "] deploy-day\n" in answer.text
         assert "we deploy on Fridays" in answer.text
         assert "animus/p/a" in answer.text
-        home = tools.call(lambda: engine, "search_context", {"query": "deploy on which day"})
+        home = tools.call_tool(lambda: engine, "search_context", {"query": "deploy on which day"})
         assert "deploy-day" not in home.text
         assert (
-            "proj_p" not in tools.call(lambda: engine, "search_context", {"query": "proj_p", "everywhere": True}).text
+            "proj_p"
+            not in tools.call_tool(lambda: engine, "search_context", {"query": "proj_p", "everywhere": True}).text
         )
 
 

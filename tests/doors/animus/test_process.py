@@ -324,9 +324,9 @@ def test_wherever_a_session_is_cut_what_was_whole_is_answered(root: Path) -> Non
     sent = b"\n".join(frames) + b"\n"
     for cut in range(len(sent) + 1):
         server, out, dropped = Server(), io.BytesIO(), list[str]()
-        left = Connection(server, io.BytesIO(sent[:cut]), out, dropped=dropped.append).run()
-        if server.home is not None:
-            server.home.close()
+        left = Connection(server, io.BytesIO(sent[:cut]), out, on_malformed=dropped.append).run()
+        if server.project is not None:
+            server.project.close()
         answers = [json.loads(line) for line in out.getvalue().splitlines()]
         assert left == 0
         assert sorted(each["id"] for each in answers) == list(range(whole(frames, cut)))

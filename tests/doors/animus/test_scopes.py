@@ -14,7 +14,7 @@ from tests.waiting import join
 
 from cofio import Change, Engine, Kind, LimitExceeded, Scope, Settings
 from cofio.doors.animus import owners
-from cofio.doors.animus.owners import Collision, Place, normalize
+from cofio.doors.animus.owners import Collision, Owner, normalize
 from cofio.values.scopes import ANIMUS_OWNERS
 
 from .conftest import INVALID, Inside, scope
@@ -40,13 +40,13 @@ def test_a_name_is_normalised_as_the_protocol_says(segment: str, expected: str) 
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
-        (Place("Alpha"), "proj_alpha"),
-        (Place("Alpha", "A 1"), "proj_alpha__agent_a-1"),
-        (Place("Project With Spaces!", "Researcher-α", "TASK-1"),
+        (Owner("Alpha"), "proj_alpha"),
+        (Owner("Alpha", "A 1"), "proj_alpha__agent_a-1"),
+        (Owner("Project With Spaces!", "Researcher-α", "TASK-1"),
          "proj_project-with-spaces__agent_researcher__task_task-1"),
     ],
 )  # fmt: skip
-def test_an_id_is_made_of_the_normalised_names(place: Place, expected: str) -> None:
+def test_an_id_is_made_of_the_normalised_names(place: Owner, expected: str) -> None:
     assert place.id == expected
 
 
@@ -62,31 +62,31 @@ def test_a_normalised_name_is_short_and_plain_and_stays_as_it_is(segment: str) -
 NAMES = st.sampled_from(
     ["p", "P", "p!", "p__agent_a", "p-", "a", "A", "a__b", "a__task_t", "é", "è", "x" * 65, "x" * 66]
 )
-PLACES = st.builds(lambda names: Place(*names), st.lists(NAMES, min_size=1, max_size=3).map(tuple))
+PLACES = st.builds(lambda names: Owner(*names), st.lists(NAMES, min_size=1, max_size=3).map(tuple))
 
 
 class Model:
     """What the memory must be: a dictionary for each scope, of which those with the same id exclude each other."""
 
     def __init__(self) -> None:
-        self.owners: dict[str, Place] = {}
-        self.values: dict[Place, dict[str, int]] = {}
+        self.owners: dict[str, Owner] = {}
+        self.values: dict[Owner, dict[str, int]] = {}
 
-    def collides(self, place: Place) -> bool:
+    def collides(self, place: Owner) -> bool:
         return self.owners.get(place.id, place) != place
 
 
 @pytest.mark.requirement("scope.collision")
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(["put", "get", "delete"]), PLACES, st.sampled_from("kl")), max_size=25))
-def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Place, str]]) -> None:
+def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Owner, str]]) -> None:
     model = Model()
     chosen = Settings(background=False, embedder="none", sync="normal")
     with tempfile.TemporaryDirectory() as folder, Engine.open(folder, settings=chosen) as engine:
         for number, (verb, place, key) in enumerate(steps):
             if model.collides(place):
                 with pytest.raises(Collision):
-                    owners.delete(engine, place) if verb == "delete" else owners.known(engine, place)
+                    owners.delete(engine, place) if verb == "delete" else owners.find_entry(engine, place)
                 with pytest.raises(Collision):
                     owners.claim(engine, place)
             elif verb == "put":
@@ -101,7 +101,7 @@ def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Place, s
             for known, values in model.values.items():
                 held = {each.key: each.data for each in engine.list(known.scope, exact=True, kinds=(Kind.ITEM,))}
                 assert held == values
-        assert sorted(map(str, owners.listed(engine, None))) == sorted(str(each.data) for each in model.values)
+        assert sorted(map(str, owners.list_owners(engine, None))) == sorted(str(each.data) for each in model.values)
 
 
 @pytest.mark.requirement("scope.claimed")
@@ -115,14 +115,14 @@ def test_an_entry_that_another_process_makes_first_is_looked_at_again(
 
     monkeypatch.setattr(memory, "apply", late)
     with pytest.raises(Collision):
-        owners.claim(memory, Place("p"))
+        owners.claim(memory, Owner("p"))
 
 
 @pytest.mark.requirement("scope.claimed")
 def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
     memory: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = Place("p")
+    place = Owner("p")
     owners.claim(memory, place)
     memory.put(place.scope, "old", data=1)
     delete = memory.delete
@@ -135,15 +135,15 @@ def test_what_is_put_while_its_scope_is_deleted_keeps_the_scope(
     monkeypatch.setattr(memory, "delete", slow)  # what another process does meanwhile
     owners.delete(memory, place)
     assert [each.key for each in memory.list(place.scope)] == ["new"]
-    assert list(owners.listed(memory, None)) == [{"project_id": "p"}]
+    assert list(owners.list_owners(memory, None)) == [{"project_id": "p"}]
 
 
 @pytest.mark.requirement("scope.claimed")
 def test_two_threads_that_claim_one_id_get_one_owner(memory: Engine) -> None:
-    places = [Place("P"), Place("p")] * 4
-    winners: list[Place] = []
+    places = [Owner("P"), Owner("p")] * 4
+    winners: list[Owner] = []
 
-    def claim(place: Place) -> None:
+    def claim(place: Owner) -> None:
         try:
             owners.claim(memory, place)
         except Collision:
@@ -182,5 +182,5 @@ def test_a_name_that_cannot_be_kept_is_refused(host: Inside, name: str) -> None:
 @pytest.mark.requirement("scope.limits")
 def test_a_place_knows_its_limit() -> None:
     with pytest.raises(LimitExceeded):
-        _ = Place("x" * 257).scope
-    assert Place("p", "a", "t").scope == Scope("animus", "p", "a", "t")
+        _ = Owner("x" * 257).scope
+    assert Owner("p", "a", "t").scope == Scope("animus", "p", "a", "t")

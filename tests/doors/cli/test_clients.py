@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cofio.doors.cli.atomic import put
 from cofio.doors.cli.client_config import merge_json, merge_toml, read_json, toml_table
 from cofio.doors.cli.clients import CLIENTS
-from cofio.doors.cli.parser import CLIENTS as KNOWN_CLIENTS
+from cofio.doors.cli.server_options import CLIENTS as KNOWN_CLIENTS
 from cofio.values.errors import Invalid
 from cofio.values.records import Json
 

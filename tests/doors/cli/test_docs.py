@@ -15,7 +15,9 @@ import pytest
 
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
-from cofio.doors.cli.parser import IMPORTANCES, KINDS, Parser, parser
+from cofio.doors.cli.command_line import build_parser
+from cofio.doors.cli.parser import Parser
+from cofio.doors.cli.record_options import IMPORTANCES, KINDS
 from cofio.embed.minilm import is_installed
 from cofio.values.records import Importance, Kind
 
@@ -35,7 +37,7 @@ _VARYING = [
 
 def commands() -> dict[str, Parser]:
     """Each command's parser; a command's verbs count to it."""
-    (action,) = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    (action,) = [each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)]
     return dict(action.choices)
 
 

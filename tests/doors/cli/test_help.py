@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from cofio import __version__
 from cofio.config.suggestions import SYNONYMS, suggest
-from cofio.doors.cli.parser import parser
+from cofio.doors.cli.command_line import build_parser
 from cofio.values.query import FIELDS
 
 from .conftest import Cofio, Ran
@@ -109,7 +110,7 @@ def test_an_option_is_suggested_for_what_it_says_and_not_for_its_dashes(
 
 def test_every_synonym_means_something_that_there_is() -> None:
     words: set[str] = set()
-    readers = [parser()]
+    readers = [build_parser()]
     while readers:
         reader = readers.pop()
         words |= {*reader._option_string_actions, *(name for action in reader.commands() for name in action.choices)}
@@ -162,3 +163,11 @@ def test_several_tags_may_stand_in_one_option(cofio: Cofio) -> None:
 def test_config_at_a_terminal_fits(terminal: Callable[..., Ran]) -> None:
     lines = terminal("config", columns=80, NO_COLOR="1", TERM="xterm").err.splitlines()
     assert any(line.startswith("floor") for line in lines)
+
+
+def test_every_command_names_a_function_that_is_there() -> None:
+    (commands,) = build_parser().commands()
+    for name, command in commands.choices.items():
+        module, _, function = command.get_default("run").partition(":")
+        run = getattr(import_module(f"cofio.doors.cli.{module}"), function)
+        assert run.__doc__, name

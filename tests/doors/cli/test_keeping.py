@@ -11,7 +11,7 @@ import pytest
 from tests.waiting import join
 
 from cofio import Engine, Scope
-from cofio.doors.cli import maintenance
+from cofio.doors.cli import doctor
 from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, compute_pin
 
 from .conftest import Cofio
@@ -140,7 +140,7 @@ def test_a_folder_that_others_may_look_into_is_a_problem_until_it_is_mended(cofi
 def test_a_disk_that_is_nearly_full_is_a_problem_that_no_fix_mends(
     cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintenance, "LEAST_SPACE", 10**18)
+    monkeypatch.setattr(doctor, "LEAST_SPACE", 10**18)
     ran = cofio("doctor", "--fix", "--json")
     assert ran.code == 1
     assert "left; free some space" in str(ran.json["problems"])

@@ -29,7 +29,7 @@ def home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def section(number: int) -> str:
     """What the skill says under this heading."""
-    return re.split(r"^## ", skill.text(), flags=re.MULTILINE)[number]
+    return re.split(r"^## ", skill.load_text(), flags=re.MULTILINE)[number]
 
 
 def takes(tool: str) -> list[str]:
@@ -44,7 +44,7 @@ def takes(tool: str) -> list[str]:
 
 def test_it_is_named_and_says_when_to_load_it() -> None:
     assert skill.name == "agent-memory"
-    assert skill.front_matter(skill.text()) == {"name": skill.name, "description": skill.description}
+    assert skill.parse_front_matter(skill.load_text()) == {"name": skill.name, "description": skill.description}
     for moment in ("start of a session", "task", "names a", "unsure", "another agent", "after a break", "decision",
                    "subtask", "found out", "turn ends", "handed on"):  # fmt: skip
         assert moment in skill.description
@@ -60,7 +60,7 @@ def test_its_front_matter_is_such_as_every_loader_takes() -> None:
 
 
 def test_it_has_its_twelve_sections() -> None:
-    assert re.findall(r"^## (.+)$", skill.text(), re.MULTILINE) == [
+    assert re.findall(r"^## (.+)$", skill.load_text(), re.MULTILINE) == [
         "1. Read, write, or neither", "2. When to read", "3. When to write", "4. Look before you write",
         "5. An empty memory", "6. Tags", "7. Importance", "8. Lifetime", "9. Budgets", "10. Several agents",
         "11. What not to do", "12. Decision tree",
@@ -82,7 +82,7 @@ def test_its_table_gives_each_tool_with_exactly_its_parameters() -> None:
 
 
 def test_its_examples_call_the_tools_with_parameters_that_they_take() -> None:
-    blocks = re.findall(r"^```\n(.*?)^```", skill.text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```\n(.*?)^```", skill.load_text(), re.MULTILINE | re.DOTALL)
     bare = re.sub(r'"[^"]*"', "", "\n".join(blocks))
     calls = re.findall(rf"\b({'|'.join(TOOLS)})\(([^(){{]*)", bare)
     assert {name for name, _ in calls} == {"search_context", "write_context", "get_state", "set_state"}
@@ -119,7 +119,7 @@ def test_it_says_what_an_agent_must_know(number: int, said: str) -> None:
 
 
 def test_it_is_short_enough_to_be_read() -> None:
-    assert len(skill.text().splitlines()) <= 300
+    assert len(skill.load_text().splitlines()) <= 300
 
 
 def test_the_snippet_has_ten_lines_and_names_every_tool_that_is_needed_daily() -> None:
@@ -141,16 +141,16 @@ def test_the_snippet_has_ten_lines_and_names_every_tool_that_is_needed_daily() -
     ],
 )
 def test_front_matter_is_read_as_fields(text: str, fields: dict[str, str]) -> None:
-    assert skill.front_matter(text) == fields
+    assert skill.parse_front_matter(text) == fields
 
 
 # Where it goes
 
 
 def test_show_prints_it_as_it_is(cofio: Cofio) -> None:
-    assert cofio("skill", "show").out == skill.text()
+    assert cofio("skill", "show").out == skill.load_text()
     told = cofio("skill", "show", "--json").json
-    assert told == {"name": skill.name, "description": skill.description, "text": skill.text()}
+    assert told == {"name": skill.name, "description": skill.description, "text": skill.load_text()}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_show_prints_it_as_it_is(cofio: Cofio) -> None:
 def test_it_goes_where_it_is_asked_to_go(cofio: Cofio, folder: Path, options: tuple[str, ...], place: str) -> None:
     ran = cofio("skill", "install", *options)
     assert (ran.code, ran.out, ran.err) == (0, f"the skill is now in {folder / place}\n", "")
-    assert (folder / place).read_text() == skill.text()
+    assert (folder / place).read_text() == skill.load_text()
     assert [path for path in folder.rglob("*") if path.is_file()] == [folder / place]
     again = cofio("skill", "install", *options)
     assert (again.code, again.out) == (0, f"the skill is in {folder / place} already; nothing was changed\n")
@@ -182,7 +182,7 @@ def test_an_older_version_is_replaced_and_it_is_said(cofio: Cofio, folder: Path)
     (folder / PLACE).chmod(0o600)
     ran = cofio("skill", "install")
     assert (ran.code, ran.out) == (0, f"the skill in {folder / PLACE} was another version, and is replaced\n")
-    assert (folder / PLACE).read_text() == skill.text()
+    assert (folder / PLACE).read_text() == skill.load_text()
     assert (folder / PLACE).stat().st_mode & 0o777 == 0o600
 
 
@@ -196,7 +196,7 @@ def test_another_file_is_not_replaced_unless_forced(cofio: Cofio, folder: Path, 
     assert (folder / "notes.md").read_bytes() == other
     forced = cofio("skill", "install", "--path", "notes.md", "--force")
     assert (forced.code, "in place of another file" in forced.out) == (0, True)
-    assert (folder / "notes.md").read_text() == skill.text()
+    assert (folder / "notes.md").read_text() == skill.load_text()
 
 
 def test_a_file_without_a_suffix_that_is_there_is_a_file(cofio: Cofio, folder: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_file_without_a_suffix_that_is_there_is_a_file(cofio: Cofio, folder: P
     assert cofio("skill", "install", "--path", "AGENTS").code == 1
     assert (folder / "AGENTS").read_text() == "mine"
     assert cofio("skill", "install", "--path", "AGENTS", "--force").code == 0
-    assert (folder / "AGENTS").read_text() == skill.text()
+    assert (folder / "AGENTS").read_text() == skill.load_text()
 
 
 def test_an_empty_path_is_wrong_usage(cofio: Cofio, folder: Path) -> None:

@@ -98,7 +98,7 @@ def test_an_export_is_private_and_replaces_a_file_only_when_it_is_whole(
     assert stat.S_IMODE((folder / "file.jsonl").stat().st_mode) == 0o600
     cofio("add", "y")
 
-    def fail(source: str, target: Path) -> None:
+    def fail(source: str, target: str, **_: int) -> None:
         raise OSError(28, "No space left on device", source)
 
     with monkeypatch.context() as patch:
@@ -308,7 +308,7 @@ def test_the_bytes_read_of_a_file_are_known_on_the_way(folder: Path, memory: Eng
         drafts.write(transfer_line(record.id))
     (folder / "lines").write_text(drafts.getvalue())
     seen: list[tuple[str, int, int]] = []
-    with transfer.opened("lines") as source, Engine.open(folder / "other", settings=memory.settings) as other:
+    with transfer.open_source("lines") as source, Engine.open(folder / "other", settings=memory.settings) as other:
         transfer.Intake(other, source).run(lambda *told: seen.append(told), None)
         size = source.size
     assert seen == [("importing", size, size)]

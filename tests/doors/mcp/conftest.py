@@ -155,12 +155,12 @@ def served(
     """The product's HTTP application on a free port; the address."""
     import uvicorn
 
-    from cofio.doors.mcp.http import Handlers, server
+    from cofio.doors.mcp.http import Handlers, make_server
     from cofio.doors.web import server as web_server
     from cofio.doors.web.tokens import Tokens
 
-    mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
-    application = web_server.app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
+    mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
+    application = web_server.make_app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
     with web_server._listen("127.0.0.1", 0) as listening:
         started = threading.Event()
 

@@ -9,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from cofio.doors.cli.parser import CLIENTS, parser
+from cofio.doors.cli.command_line import build_parser
+from cofio.doors.cli.server_options import CLIENTS
 from cofio.doors.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +38,7 @@ def test_the_commands_of_the_page_are_commands() -> None:
     commands = [line.partition("#")[0] for block in blocks for line in block.splitlines() if line.startswith("cofio ")]
     assert len(commands) >= 4
     for command in commands:
-        assert parser().parse_args(shlex.split(command)[1:]).command
+        assert build_parser().parse_args(shlex.split(command)[1:]).command
 
 
 @pytest.mark.requirement("docs")

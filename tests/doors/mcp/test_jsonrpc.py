@@ -281,7 +281,7 @@ def test_batches_are_answered_in_the_one_revision_that_has_them(pipes: Pipes) ->
 class Stuck:
     """A server whose requests end when they are told to."""
 
-    batches = False
+    allows_batches = False
 
     def __init__(self) -> None:
         self.free: dict[str, threading.Event] = {}
@@ -291,13 +291,13 @@ class Stuck:
     def event(self, of: dict[str, threading.Event], name: str) -> threading.Event:
         return of.setdefault(name, threading.Event())
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         return {"look": Lane.READ, "change": Lane.WRITE}.get(method, Lane.INLINE)
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         return jsonrpc.parse_id(params.get("requestId"))
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         name = str(params.get("name", ""))
         if method in ("look", "change"):
             self.order.append(name)
@@ -454,7 +454,7 @@ def test_a_fault_of_the_loop_itself_ends_the_connection_and_nothing_hangs(stuck:
     def broken(method: str, params: Params) -> Lane:
         raise MemoryError
 
-    stuck.lane = broken  # type: ignore[method-assign]  # as a fault of ours would be
+    stuck.choose_lane = broken  # type: ignore[method-assign]  # as a fault of ours would be
     wire.send(PING)
     wire.running.join(20)
     assert not wire.running.is_alive()

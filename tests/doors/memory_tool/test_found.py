@@ -13,12 +13,12 @@ from .conftest import Tool
 @pytest.mark.requirement("found.mcp")
 def test_an_mcp_search_everywhere_finds_a_file_and_not_what_it_held_before(engine: Engine, tool: Tool) -> None:
     tool.made("/memories/birds/heron.md", "The heron stands in the reeds.\n")
-    said = tools.call(lambda: engine, "search_context", {"query": "heron reeds", "everywhere": True})
+    said = tools.call_tool(lambda: engine, "search_context", {"query": "heron reeds", "everywhere": True})
     assert "/memories/birds/heron.md" in said.text
     assert "The heron stands in the reeds." in said.text
-    assert "/memories" not in tools.call(lambda: engine, "search_context", {"query": "heron reeds"}).text
+    assert "/memories" not in tools.call_tool(lambda: engine, "search_context", {"query": "heron reeds"}).text
     tool.str_replace(path="/memories/birds/heron.md", old_str="heron", new_str="stork")
-    said = tools.call(lambda: engine, "search_context", {"query": "stork", "everywhere": True})
+    said = tools.call_tool(lambda: engine, "search_context", {"query": "stork", "everywhere": True})
     assert said.text.count("### ") == 1
     assert "The stork stands" in said.text
 

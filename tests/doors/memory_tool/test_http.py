@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from cofio import Engine, Unavailable
-from cofio.doors.memory_tool.http import MAX_BODY, PATH, routes
+from cofio.doors.memory_tool.http import MAX_BODY, PATH, make_routes
 from cofio.files import home
 
 from .conftest import Tool
@@ -21,7 +21,7 @@ JSON = {"Content-Type": "application/json"}
 @pytest.fixture
 def client(engine: Engine) -> Iterator[TestClient]:
     """A client of an application that has this door alone."""
-    with TestClient(Starlette(routes=routes(lambda: engine)), headers=JSON) as client:
+    with TestClient(Starlette(routes=make_routes(lambda: engine)), headers=JSON) as client:
         yield client
 
 
@@ -98,7 +98,7 @@ def test_a_memory_that_cannot_be_opened_is_said_to_be_unavailable() -> None:
     def missing() -> Any:
         raise Unavailable("/home/secret/.cofio cannot be made")
 
-    with TestClient(Starlette(routes=routes(missing))) as client:
+    with TestClient(Starlette(routes=make_routes(missing))) as client:
         answer = client.post(PATH, json={"command": "view", "path": "/memories"})
     assert answer.status_code == 503
     assert answer.json() == {"content": "Error: The memory cannot be used at the moment", "is_error": True}

@@ -22,13 +22,13 @@ from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.content import FetchPolicy
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.rest import http as rest
 from cofio.doors.rest import openapi
 from cofio.doors.rest.assistant import open_assistant
 from cofio.doors.web.metrics import Metrics
-from cofio.doors.web.server import app
+from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
 
@@ -268,8 +268,8 @@ def serving(
         door = rest.Door.open(
             engine, zone, assistant=assistant, fetching=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
         )
-        whole = app(
-            server(Handlers(Surface(memory))), routes=openapi.routes(shown=docs), calls=door.routes(),
+        whole = make_app(
+            make_server(Handlers(Surface(memory))), routes=openapi.make_routes(shown=docs), calls=door.routes(),
             metrics=Metrics(lambda: engine, None if assistant is None else assistant.spending), hosts={"localhost"},
             tokens=tokens, strict=False, zone=zone, health=door.health,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from schemathesis import GenerationMode
 from cofio.doors.rest import catalogue
 from cofio.doors.rest.calls import Call
 from cofio.doors.rest.descriptions import FIELDS
-from cofio.doors.rest.openapi import document
+from cofio.doors.rest.openapi import build_document
 from cofio.doors.rest.requests import CHARSET
 from cofio.embed.hashed import HashedEmbedder
 
@@ -45,13 +45,13 @@ each_call = pytest.mark.parametrize("call", DESCRIBED, ids=[call.name for call i
 
 def responses_of(call: Call) -> dict[str, Any]:
     """The answers that the description has for a call."""
-    found: dict[str, Any] = document()["paths"][call.addresses[0]][call.method.lower()]["responses"]
+    found: dict[str, Any] = build_document()["paths"][call.addresses[0]][call.method.lower()]["responses"]
     return found
 
 
 def check_shape(schema: Any, value: Any) -> None:
     """A value has the shape that the description gives it."""
-    Draft202012Validator({**schema, "components": document()["components"]}).validate(value)
+    Draft202012Validator({**schema, "components": build_document()["components"]}).validate(value)
 
 
 def check_against_description(call: Call, answer: Any) -> None:
@@ -73,7 +73,7 @@ def named(name: str) -> Call:
 def test_whatever_is_made_from_the_description_is_answered_as_it_says(
     lived_in: Api, call: Call, mode: GenerationMode
 ) -> None:
-    described = schemathesis.openapi.from_dict(document())
+    described = schemathesis.openapi.from_dict(build_document())
     operation = described[call.addresses[0]][call.method]
 
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))
@@ -108,7 +108,7 @@ def test_each_example_is_one_that_the_call_takes_and_gives(call: Call) -> None:
 
 @pytest.mark.requirement("docs.examples")
 def test_every_field_says_what_it_means_and_nothing_is_said_twice() -> None:
-    described = document()
+    described = build_document()
     for name, schema in described["components"]["schemas"].items():
         assert schema.get("description"), name
         for field, of in schema.get("properties", {}).items():
@@ -127,7 +127,7 @@ def test_every_field_says_what_it_means_and_nothing_is_said_twice() -> None:
 @pytest.mark.requirement("docs.whole", "probes.health")
 def test_health_is_as_described(lived_in: Api) -> None:
     answer = lived_in.client.get("/health")
-    described = document()["paths"]["/health"]["get"]["responses"]["200"]
+    described = build_document()["paths"]["/health"]["get"]["responses"]["200"]
     check_shape(described["content"]["application/json"]["schema"], answer.json())
 
 
@@ -158,7 +158,7 @@ def test_answers_with_something_in_them_are_as_described(lived_in: Api) -> None:
 
 @pytest.mark.requirement("docs.whole")
 def test_the_description_is_one_of_openapi() -> None:
-    described = document()
+    described = build_document()
     assert set(described) >= {"openapi", "info", "paths", "components"}
     for schema in described["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)

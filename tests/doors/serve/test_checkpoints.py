@@ -18,10 +18,10 @@ from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors import threads
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.web.metrics import Metrics
-from cofio.doors.web.server import app
+from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
 from cofio.values.errors import Unavailable
 
@@ -66,8 +66,8 @@ def client(memory: Engine, tmp_path: Path) -> Iterator[Client]:
     """A client of the whole application."""
     tokens = Tokens(tmp_path / "tokens")
     with closing(Memory(StoreAddress(folder=tmp_path / "other"), Settings(background=False), say=print)) as other:
-        application = app(
-            server(Handlers(Surface(other))),
+        application = make_app(
+            make_server(Handlers(Surface(other))),
             under={threads.PREFIX: threads.Door(lambda: memory, Settings().zone)},
             metrics=Metrics(lambda: memory), hosts={"localhost"}, tokens=tokens, strict=False,
         )  # fmt: skip

@@ -28,9 +28,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from cofio import Settings
 from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, server
+from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.web.server import Guard, app
+from cofio.doors.web.server import Guard, make_app
 from cofio.doors.web.tokens import FILE, Access, Token, Tokens
 from cofio.doors.web.tracing import RequestTracer
 from cofio.values.errors import CofioError, Invalid, LimitExceeded, Unavailable
@@ -240,8 +240,8 @@ def client(store: StoreAddress, tokens: Tokens) -> Iterator[TestClient]:
         Settings(embedder="none", sync="normal", background=False),
         say=lambda _: None,
     )
-    whole = app(
-        server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
+    whole = make_app(
+        make_server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
         zone=timezone(timedelta(hours=5, minutes=30)),
     )  # fmt: skip
     with closing(memory), TestClient(whole, base_url="http://localhost") as client:

@@ -25,7 +25,7 @@ from .conditions import micros, within
 from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
-from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
+from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, decode_record, read_given
 from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
 from .store_time import compute_store_time
@@ -77,7 +77,7 @@ class SqliteBackend:
         self._indexes = SearchIndexes(
             self._words, self.derived.open_vectors, self.derived.lock.try_acquire, read_only=self.read_only
         )
-        self._aligned = False
+        self._is_aligned = False
 
     @property
     def read_only(self) -> bool:
@@ -103,9 +103,9 @@ class SqliteBackend:
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""
-        if not self._aligned:
+        if not self._is_aligned:
             self._words.align()
-            self._aligned = True
+            self._is_aligned = True
 
         def run(connection: apsw.Connection) -> T:
             transaction = RecordTransaction(connection, self._clock())
@@ -128,7 +128,7 @@ class SqliteBackend:
         """
         read = partial(self._read_export, bounds, self._clock())
         for row, given in read() if self.read_only else spool(read, self.folder):
-            record = record_of(row)
+            record = decode_record(row)
             yield replace(record, given=given) if given else record
 
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:

@@ -22,17 +22,22 @@ def check(
     database: Database, words: WordIndex, folder: Path, embedder: str | None, progress: Progress | None
 ) -> list[str]:
     """What is wrong, in sentences: the database itself, its counters and tags, then each derived part."""
-    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [_integrity, _counters, _tags, partial(_stuck, embedder)]
+    parts: list[Callable[[apsw.Connection], Iterator[str]]] = [
+        _check_integrity,
+        _check_counters,
+        _check_tags,
+        partial(_check_progress, embedder),
+    ]
     found = [sentence for sentence in [find_stuck_log(database)] if sentence]
     with database.open_fresh() as connection:
         for number, part in enumerate(parts):
             found.extend(part(connection))
             if progress:
                 progress("checks", number + 1, len(parts) + 2)
-    found.extend(_index(database, words))
+    found.extend(_check_word_index(database, words))
     if progress:
         progress("checks", len(parts) + 1, len(parts) + 2)
-    found.extend(_codes(database, folder / "vectors"))
+    found.extend(_check_codes(database, folder / "vectors"))
     if progress:
         progress("checks", len(parts) + 2, len(parts) + 2)
     return found
@@ -41,7 +46,9 @@ def check(
 def is_miscounted(connection: apsw.Connection) -> bool:
     """Whether the counters or the tags do not follow from the records."""
     orphans = "SELECT 1 FROM vector WHERE no NOT IN (SELECT no FROM record) LIMIT 1"
-    return any(True for part in (_counters, _tags) for _ in part(connection)) or bool(connection.execute(orphans).get)
+    return any(True for part in (_check_counters, _check_tags) for _ in part(connection)) or bool(
+        connection.execute(orphans).get
+    )
 
 
 def recount(connection: apsw.Connection) -> None:
@@ -51,9 +58,9 @@ def recount(connection: apsw.Connection) -> None:
         " words = (SELECT ifnull(sum(words), 0) FROM record);"
         "DELETE FROM tag"
     )
-    for no, tags in fetch(connection, "SELECT no, tags FROM record WHERE tags <> '[]'"):
+    for row, tags in fetch(connection, "SELECT no, tags FROM record WHERE tags <> '[]'"):
         for tag in {tag.casefold() for tag in json.loads(tags)}:
-            connection.execute("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, no))
+            connection.execute("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, row))
     connection.execute("DELETE FROM vector WHERE no NOT IN (SELECT no FROM record)")
 
 
@@ -66,7 +73,7 @@ def find_stuck_log(database: Database) -> str:
     return f"{log} grows, {size >> 20} MiB by now: some program has been reading for long and does not end; stop it"
 
 
-def _integrity(connection: apsw.Connection) -> Iterator[str]:
+def _check_integrity(connection: apsw.Connection) -> Iterator[str]:
     for (line,) in connection.execute("PRAGMA integrity_check(20)"):
         if line != "ok":
             yield f"memory.db: {line}"
@@ -74,25 +81,25 @@ def _integrity(connection: apsw.Connection) -> Iterator[str]:
         yield f"memory.db: row {row} of {table} refers to something that is not there"
 
 
-def _counters(connection: apsw.Connection) -> Iterator[str]:
+def _check_counters(connection: apsw.Connection) -> Iterator[str]:
     state = State.read(connection)
     records, words = connection.execute("SELECT count(*), ifnull(sum(words), 0) FROM record").get
     if (records, words) != (state.records, state.words):
         yield f"the counters say {state.records} records of {state.words} words; there are {records} of {words}"
 
 
-def _tags(connection: apsw.Connection) -> Iterator[str]:
+def _check_tags(connection: apsw.Connection) -> Iterator[str]:
     stored = set(connection.execute("SELECT tag, no FROM tag"))
-    meant = {
-        (tag.casefold(), no)
-        for no, tags in connection.execute("SELECT no, tags FROM record WHERE tags <> '[]'")
+    expected = {
+        (tag.casefold(), row)
+        for row, tags in connection.execute("SELECT no, tags FROM record WHERE tags <> '[]'")
         for tag in json.loads(tags)
     }
-    if stored != meant:
-        yield f"{len(stored ^ meant)} tags of records and of the tag table differ"
+    if stored != expected:
+        yield f"{len(stored ^ expected)} tags of records and of the tag table differ"
 
 
-def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
+def _check_progress(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
     """Find derived work that no process does: fine for a moment, a fault when the store has long been in use since."""
     state = State.read(connection)
     works = [("the word index", state.indexed_seq, state.indexed_at)]
@@ -107,15 +114,15 @@ def _stuck(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
         yield f"background work fails: {state.fault}"
 
 
-def _index(database: Database, words: WordIndex) -> Iterator[str]:
+def _check_word_index(database: Database, words: WordIndex) -> Iterator[str]:
     """The word index and the tail together must hold exactly the records, each once and as it is now."""
     with database.borrow() as connection:
         state, loaded, tail = words.open_snapshot(connection)
         try:
             entries = loaded.entries() if loaded else []
-            torn = words.damage(loaded) if loaded else []
+            damage = words.damage(loaded) if loaded else []
         except Damaged as error:
-            entries, torn = [], [str(error)]
+            entries, damage = [], [str(error)]
         truth: dict[int, int] = dict(connection.execute("SELECT no, seq FROM record"))
         new = set(
             connection.execute(
@@ -123,13 +130,13 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
                 (state.tail_seq,),
             )
         )
-        gone = {no for (no,) in connection.execute("SELECT no FROM gone")}
+        deleted = {row for (row,) in connection.execute("SELECT no FROM gone")}
     waiting = {(seq, *tail.versions[seq][:2]) for seq in tail.records(b"", False, state.seq)}
     indexed = dict(entries)
-    missing = sum(1 for no, seq in truth.items() if indexed.get(no) != seq and seq <= state.tail_seq)
-    extra = sum(1 for no in indexed if no not in truth and no not in gone) + len(entries) - len(indexed)
-    if torn:
-        yield f"the word index is damaged: {', '.join(torn)}"
+    missing = sum(1 for row, seq in truth.items() if indexed.get(row) != seq and seq <= state.tail_seq)
+    extra = sum(1 for row in indexed if row not in truth and row not in deleted) + len(entries) - len(indexed)
+    if damage:
+        yield f"the word index is damaged: {', '.join(damage)}"
     if missing:
         yield f"{missing} records are missing from the word index"
     if extra:
@@ -138,7 +145,7 @@ def _index(database: Database, words: WordIndex) -> Iterator[str]:
         yield f"{len(new ^ waiting)} new records and those that this process has of them differ; start it anew"
 
 
-def _codes(database: Database, folder: Path) -> Iterator[str]:
+def _check_codes(database: Database, folder: Path) -> Iterator[str]:
     """Each file of vector codes must hold what its vectors give; numpy is loaded only if there are any."""
     with database.snapshot() as connection:
         segments = fetch(connection, "SELECT embedder, low, high, name FROM segment")

@@ -30,7 +30,7 @@ class SqliteMaintenance:
         self._folder = folder
         self._database = database
         self._words = words
-        self.count_remains = erasure.count_remains
+        self._erasure = erasure
         self._clock = clock
 
     def check(self, embedder: str | None, progress: Progress | None = None) -> list[str]:
@@ -52,6 +52,10 @@ class SqliteMaintenance:
             finally:
                 database.close()
             copy.complete()
+
+    def count_remains(self) -> dict[str, int]:
+        """How much there is of each kind of derived file that still holds what was deleted."""
+        return self._erasure.count_remains()
 
     def stats(self, embedder: str | None) -> Stats:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""

@@ -27,20 +27,20 @@ def main() -> int:
     from ...system.streams import prepare_streams
 
     prepare_streams()
-    given = sys.argv[1:]
+    words = sys.argv[1:]
     manifest, error_codes = False, None
-    while given:
-        word = given.pop(0)
+    while words:
+        word = words.pop(0)
         name, equals, value = word.partition("=")
         if word in ("-h", "--help"):
             sys.stderr.write(USAGE)
             return 0
         if word in ("-m", "--manifest"):
             manifest = True
-        elif name == "--error-codes" and (equals or given):
-            error_codes = value if equals else given.pop(0)
+        elif name == "--error-codes" and (equals or words):
+            error_codes = value if equals else words.pop(0)
         else:
-            return _misused(f"{word} is not understood here")
+            return _report_misuse(f"{word} is not understood here")
     try:
         return start(manifest=manifest, error_codes=error_codes)
     except KeyboardInterrupt:
@@ -50,21 +50,21 @@ def main() -> int:
 def start(*, manifest: bool = False, error_codes: str | None = None, store: str | None = None) -> int:
     """Print the manifest, or serve the host on stdin and stdout until it goes; the exit code."""
     if manifest:
-        from .protocol import manifest_line
+        from .protocol import render_manifest
 
-        sys.stdout.write(manifest_line())
+        sys.stdout.write(render_manifest())
         return 0
     codes = error_codes or os.environ.get(CODES_VARIABLE) or PROFILES[0]
     if codes not in PROFILES:
-        return _misused(f"error codes are those of {' or '.join(PROFILES)}, not {codes!r}")
+        return _report_misuse(f"error codes are those of {' or '.join(PROFILES)}, not {codes!r}")
     if sys.stdin is None or sys.stdin.isatty():
-        return _misused("the Animus host starts this and speaks JSON-RPC with it; --help tells more")
+        return _report_misuse("the Animus host starts this and speaks JSON-RPC with it; --help tells more")
     from .plugin import run
 
     return run(codes=codes, store=store)
 
 
-def _misused(sentence: str) -> int:
+def _report_misuse(sentence: str) -> int:
     from ..display import neutralise_line
 
     sys.stderr.write(f"animus-memory-cofio: {neutralise_line(sentence)}\n")

@@ -46,7 +46,7 @@ class Collision(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Owner:
     """A scope as the host names it."""
 
     project: str
@@ -79,19 +79,19 @@ class Place:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def known(engine: Engine, place: Place) -> Record | None:
+def find_entry(engine: Engine, owner: Owner) -> Record | None:
     """The entry of the scope; None when nothing was put there yet.
 
     Raises:
         Collision: the id is another scope's.
     """
-    entry = engine.get(ANIMUS_OWNERS, place.id, kind=Kind.STATE)
-    if entry is not None and entry.data != place.data:
-        raise Collision(place.id)
+    entry = engine.get(ANIMUS_OWNERS, owner.id, kind=Kind.STATE)
+    if entry is not None and entry.data != owner.data:
+        raise Collision(owner.id)
     return entry
 
 
-def claim(engine: Engine, place: Place) -> None:
+def claim(engine: Engine, owner: Owner) -> None:
     """Make sure that the scope has its id.
 
     Raises:
@@ -101,15 +101,15 @@ def claim(engine: Engine, place: Place) -> None:
 
     def enter() -> list[Put]:
         """Make the entry, unless someone else was first: perhaps for the same scope."""
-        if known(engine, place) is not None:
+        if find_entry(engine, owner) is not None:
             return []
-        draft = Draft(scope=ANIMUS_OWNERS, key=place.id, kind=Kind.STATE, data=place.data, source=SOURCE)
+        draft = Draft(scope=ANIMUS_OWNERS, key=owner.id, kind=Kind.STATE, data=owner.data, source=SOURCE)
         return [Put(draft=draft, how="key", if_version=0)]
 
-    engine.change(enter, busy=f"the entry of scope {place.id} is made and removed all the time; try again")
+    engine.change(enter, busy=f"the entry of scope {owner.id} is made and removed all the time; try again")
 
 
-def delete(engine: Engine, place: Place) -> None:
+def delete(engine: Engine, owner: Owner) -> None:
     """Forget what the scope itself holds, not what its agents and tasks do, and give up its id.
 
     Raises:
@@ -117,10 +117,10 @@ def delete(engine: Engine, place: Place) -> None:
     """
     from ...values.changes import Delete
 
-    entry = known(engine, place)
+    entry = find_entry(engine, owner)
 
     def delete_page() -> list[Delete]:
-        page = engine.headings(place.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE)
+        page = engine.headings(owner.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE)
         return [Delete(id=each.id) for each in page]
 
     while engine.change(delete_page):
@@ -128,15 +128,15 @@ def delete(engine: Engine, place: Place) -> None:
     if entry is not None:
         with suppress(NotFound):
             engine.delete(entry.id)
-        # What was put meanwhile stays, and with it the scope. (Whoever puts looks at the entry afterwards, too.)
-        if engine.count(place.scope, exact=True, kinds=(Kind.ITEM,)):
-            claim(engine, place)
+        # What was put meanwhile stays, and with it the scope. (A put looks at the entry afterwards, too.)
+        if engine.count(owner.scope, exact=True, kinds=(Kind.ITEM,)):
+            claim(engine, owner)
 
 
-def listed(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
+def list_owners(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
     """Every scope, or those of a project, in the order in which they came."""
-    wanted = normalize(project) if project else None
+    segment = normalize(project) if project else None
     for entry in engine.each(ANIMUS_OWNERS, exact=True, kinds=(Kind.STATE,)):
         names = entry.data
-        if isinstance(names, dict) and (wanted is None or normalize(str(names.get("project_id"))) == wanted):
+        if isinstance(names, dict) and (segment is None or normalize(str(names.get("project_id"))) == segment):
             yield names

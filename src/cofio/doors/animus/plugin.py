@@ -17,10 +17,10 @@ from ...values.records import Draft, Json, Kind, encode_json
 from ..display import neutralise_line
 from ..jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Connection, Id, Lane, Params, RpcError, claim_stdout, shut_down
 from . import owners
-from .owners import Collision, Place
-from .params import invalid, read_page, read_place, read_root, read_text, read_ttl, refused
-from .project_store import Home
-from .protocol import MAX_TOP_K, MEMORY_METHODS, NAME, NOT_INITIALIZED, PROTOCOL, code_of, initialized
+from .owners import Collision, Owner
+from .params import make_error, make_invalid, read_owner, read_page, read_root, read_text, read_ttl
+from .project_store import ProjectStore
+from .protocol import MAX_TOP_K, MEMORY_METHODS, NAME, NOT_INITIALIZED, PROTOCOL, describe_plugin, find_code
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,7 +33,7 @@ FEW = 128  # records that are embedded on the way to a search by meaning: half a
 LARGEST_ANSWER = 7 * 1024 * 1024  # bytes of keys and values; the host gives up on a frame of 8 MiB
 DRAIN = 30.0  # seconds that calls which were read have to end after EOF; the host gives up by then
 
-_CHANGES = ("memory/put", "memory/delete_scope", "shutdown")  # a shutdown ends after what was asked for before it
+_WRITES = ("memory/put", "memory/delete_scope", "shutdown")  # a shutdown ends after what was asked for before it
 _MODES = ("keyword", "hybrid", "semantic")
 _WRONG = {"data": "put.value", "key": "key", "query": "query.query", "scope": "scope"}
 
@@ -41,7 +41,7 @@ _WRONG = {"data": "put.value", "key": "key", "query": "query.query", "scope": "s
 class Server:
     """Answers one host."""
 
-    batches = False
+    allows_batches = False
 
     def __init__(
         self, *, codes: str = "seed", store: str | None = None, clock: Callable[[], datetime] | None = None
@@ -54,9 +54,9 @@ class Server:
         self._last_error: str | None = None
         self._by_meaning = False
         """Whether a query has loaded the model already."""
-        self.home: Home | None = None
-        self.left = False
-        """Whether the host has said `exit`."""
+        self.project: ProjectStore | None = None
+        self.has_exited = False
+        """Whether the host has message `exit`."""
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "initialize": self._initialize,
             "$/ping": lambda _: {},
@@ -64,7 +64,7 @@ class Server:
             "shutdown": lambda _: {},
             "exit": lambda _: self._exit(),
         }
-        self._memory: dict[str, Callable[[Home, Params], dict[str, Json]]] = {
+        self._memory: dict[str, Callable[[ProjectStore, Params], dict[str, Json]]] = {
             "memory/put": self._put,
             "memory/get": self._get,
             "memory/query": self._query,
@@ -72,39 +72,39 @@ class Server:
             "memory/delete_scope": self._delete_scope,
         }
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         """How a request is run: what needs the memory, beside the reader."""
-        if method in _CHANGES:
+        if method in _WRITES:
             return Lane.WRITE
         return Lane.READ if method in MEMORY_METHODS else Lane.INLINE
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         """Take note of `exit`; all else may be ignored, and cancelling is not offered."""
         if method == "exit":
-            self.left = True
+            self.has_exited = True
         return None
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         """The result of a request.
 
         Raises:
-            Refused: it is answered with an error.
+            RpcError: it is answered with an error.
         """
         if method in self._methods:
             return self._methods[method](params)
         if method not in self._memory:
-            raise refused(METHOD_NOT_FOUND, "method_not_found", f"method '{method}' not supported")
-        if self.home is None:
+            raise make_error(METHOD_NOT_FOUND, "method_not_found", f"method '{method}' not supported")
+        if self.project is None:
             early = f"{method} was called before initialize"
             if self._codes == "crate":
-                raise refused(NOT_INITIALIZED, "plugin_not_initialized", early)
+                raise make_error(NOT_INITIALIZED, "plugin_not_initialized", early)
             raise self._fault("PROJECT_BINDING_MISMATCH", early)
         try:
-            result = self._memory[method](self.home, params)
+            result = self._memory[method](self.project, params)
         except Collision as error:
             raise self._fault("MEMORY_SCOPE_COLLISION", str(error), scope_id=error.scope_id) from None
         except Invalid as error:
-            raise invalid(f"{_WRONG.get(error.field, error.field)}: {error.problem}") from None
+            raise make_invalid(f"{_WRONG.get(error.field, error.field)}: {error.problem}") from None
         except CofioError as error:
             self._last_error = str(error)
             raise self._fault("BACKEND_UNAVAILABLE", str(error)) from None
@@ -112,23 +112,23 @@ class Server:
         return result
 
     def _fault(self, error: str, message: str, **data: Json) -> RpcError:
-        return refused(code_of(error, self._codes), error.lower(), message, **data)
+        return make_error(find_code(error, self._codes), error.lower(), message, **data)
 
     def _initialize(self, params: Params) -> dict[str, Json]:
         version = params.get("protocol_version")
         if not isinstance(version, str) or not version:
-            raise refused(INVALID_REQUEST, "invalid_request", "host did not advertise a protocol_version")
+            raise make_error(INVALID_REQUEST, "invalid_request", "host did not advertise a protocol_version")
         if version.split(".")[0] != PROTOCOL.split(".")[0]:
-            said = f"incompatible protocol version: host={version}, plugin={PROTOCOL}"
-            raise refused(INVALID_REQUEST, "invalid_request", said)
-        asked = read_root(params)
-        if self._root is None or self.home is None:
-            self._root = asked or str(Path.cwd())
-            self.home = Home(os.path.realpath(self._root), self._store, clock=self._clock)
-        elif asked is not None and os.path.realpath(asked) != os.path.realpath(self._root):
-            said = f"plugin already bound to project_root='{self._root}', cannot rebind to '{asked}'"
-            raise self._fault("PROJECT_BINDING_MISMATCH", said)
-        return initialized()
+            message = f"incompatible protocol version: host={version}, plugin={PROTOCOL}"
+            raise make_error(INVALID_REQUEST, "invalid_request", message)
+        root = read_root(params)
+        if self._root is None or self.project is None:
+            self._root = root or str(Path.cwd())
+            self.project = ProjectStore(os.path.realpath(self._root), self._store, clock=self._clock)
+        elif root is not None and os.path.realpath(root) != os.path.realpath(self._root):
+            message = f"plugin already bound to project_root='{self._root}', cannot rebind to '{root}'"
+            raise self._fault("PROJECT_BINDING_MISMATCH", message)
+        return describe_plugin()
 
     def _health(self) -> dict[str, Json]:
         from ...system.processes import measure_peak_memory
@@ -141,99 +141,99 @@ class Server:
         }
 
     def _exit(self) -> dict[str, Json]:
-        self.left = True
+        self.has_exited = True
         return {}
 
-    def _put(self, home: Home, params: Params) -> dict[str, Json]:
+    def _put(self, store: ProjectStore, params: Params) -> dict[str, Json]:
         key = read_text(params, "put", "key")
-        place, ttl = read_place(params), read_ttl(params)
+        owner, ttl = read_owner(params), read_ttl(params)
         if "value" not in params:
-            raise invalid("put.value is required; it may be null")
-        engine = home.engine(make=True)
+            raise make_invalid("put.value is required; it may be null")
+        engine = store.engine(make=True)
         assert engine is not None
         admit("animus", {"key": key, "data": {key: params["value"]}}, allow=engine.settings.allow_secrets)
-        if owners.known(engine, place) is None:
-            Draft(scope=place.scope, kind=Kind.ITEM, key=key, data=params["value"])  # what is refused makes no scope
-            owners.claim(engine, place)
-        record = engine.put(place.scope, key, data=params["value"], kind=Kind.ITEM, source=owners.SOURCE, ttl=ttl)
+        if owners.find_entry(engine, owner) is None:
+            Draft(scope=owner.scope, kind=Kind.ITEM, key=key, data=params["value"])  # what is refused makes no scope
+            owners.claim(engine, owner)
+        record = engine.put(owner.scope, key, data=params["value"], kind=Kind.ITEM, source=owners.SOURCE, ttl=ttl)
         try:
-            owners.claim(engine, place)  # it may have been deleted in between
+            owners.claim(engine, owner)  # it may have been deleted in between
         except Collision:  # and the id taken by another scope
             with suppress(NotFound):
                 engine.delete(record.id)
             raise
         return {"ack": True, "indexed_immediately": True, "record_id": record.id}
 
-    def _get(self, home: Home, params: Params) -> dict[str, Json]:
+    def _get(self, store: ProjectStore, params: Params) -> dict[str, Json]:
         key = read_text(params, "get", "key")
-        place = read_place(params)
-        engine = home.engine()
+        owner = read_owner(params)
+        engine = store.engine()
         if engine is None:
             return {"found": False}
-        owners.known(engine, place)
-        record = engine.get(place.scope, key, kind=Kind.ITEM)
+        owners.find_entry(engine, owner)
+        record = engine.get(owner.scope, key, kind=Kind.ITEM)
         return {"found": False} if record is None else {"found": True, "value": record.data}
 
-    def _query(self, home: Home, params: Params) -> dict[str, Json]:
+    def _query(self, store: ProjectStore, params: Params) -> dict[str, Json]:
         text, top_k, mode = read_text(params, "query", "query"), params.get("top_k"), params.get("mode")
         if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k <= 0:
-            raise invalid("query.top_k must be a positive integer")
+            raise make_invalid("query.top_k must be a positive integer")
         if mode is not None and mode not in _MODES:
-            raise invalid(f"query.mode must be one of {', '.join(_MODES)}")
-        place = read_place(params)
+            raise make_invalid(f"query.mode must be one of {', '.join(_MODES)}")
+        owner = read_owner(params)
         if top_k > MAX_TOP_K:
-            said = f"query.top_k={top_k} exceeds backend max {MAX_TOP_K}"
-            raise self._fault("QUERY_TOP_K_EXCEEDED", said, max_query_top_k=MAX_TOP_K)
-        engine = home.engine()
+            message = f"query.top_k={top_k} exceeds backend max {MAX_TOP_K}"
+            raise self._fault("QUERY_TOP_K_EXCEEDED", message, max_query_top_k=MAX_TOP_K)
+        engine = store.engine()
         if engine is None:
             return {"results": []}
-        entry = owners.known(engine, place)
+        entry = owners.find_entry(engine, owner)
         # A model takes longer to load than all else together: it is not for a process that answers one query.
         chosen = cast("Mode", mode or ("hybrid" if self._by_meaning else "keyword"))
-        page = _search(engine, place, text, top_k, chosen)
+        page = _search(engine, owner, text, top_k, chosen)
         self._by_meaning |= bool(page.searched.semantic)
         if entry is None and not page:
             return {"results": []}
-        results, degraded = _fitting(page), page.degraded
+        results, degraded = _render_hits(page), page.degraded
         if len(results) < len(page):
             missing = f"{len(page) - len(results)} more were found, which do not fit into one answer"
             degraded = f"{degraded}; {missing}" if degraded else missing
         return {"results": results, "metadata": {"mode": chosen, "degraded": degraded}}
 
-    def _list_scopes(self, home: Home, params: Params) -> dict[str, Json]:
+    def _list_scopes(self, store: ProjectStore, params: Params) -> dict[str, Json]:
         project, size = params.get("project_id"), params.get("page_size")
         if not isinstance(project, str | None):
-            raise invalid("list_scopes.project_id must be a string or null")
+            raise make_invalid("list_scopes.project_id must be a string or null")
         if not isinstance(size, int) or isinstance(size, bool) or size <= 0:
             size = PAGE_SIZE
         size, page = min(size, MAX_PAGE_SIZE), read_page(params.get("cursor"))
-        engine = home.engine()
+        engine = store.engine()
         if engine is None:
             return {"scopes": []}
         first = (page - 1) * size
-        found: list[Json] = list(islice(owners.listed(engine, project), first, first + size + 1))
+        found: list[Json] = list(islice(owners.list_owners(engine, project), first, first + size + 1))
         result: dict[str, Json] = {"scopes": found[:size]}
         return result | ({"next_cursor": str(page + 1)} if len(found) > size else {})
 
-    def _delete_scope(self, home: Home, params: Params) -> dict[str, Json]:
-        place = read_place(params)
-        engine = home.engine()
+    def _delete_scope(self, store: ProjectStore, params: Params) -> dict[str, Json]:
+        owner = read_owner(params)
+        engine = store.engine()
         if engine is not None:
-            owners.delete(engine, place)
+            owners.delete(engine, owner)
         return {"ack": True}
 
 
-def _search(engine: Engine, place: Place, text: str, top_k: int, mode: Mode) -> Page:
+def _search(engine: Engine, owner: Owner, text: str, top_k: int, mode: Mode) -> Page:
     from ...values.query import Query
 
-    query = Query(text, scope=place.scope, exact=True, kinds=(Kind.ITEM,), mode=mode, limit=top_k)
+    query = Query(text, scope=owner.scope, exact=True, kinds=(Kind.ITEM,), mode=mode, limit=top_k)
     if mode != "keyword":
         with suppress(Unavailable):  # the search finds out, too, and says so
             engine.settle(limit=FEW)
     return engine.search(query)
 
 
-def _fitting(page: Page) -> list[Json]:
+def _render_hits(page: Page) -> list[Json]:
     """The best hits, as many as the host can read in one answer; the first in any case."""
     results: list[Json] = []
     left = LARGEST_ANSWER
@@ -249,17 +249,19 @@ def run(*, codes: str, store: str | None = None) -> int:
     """Serve the host on stdin and stdout until it says `exit` or closes its end; the exit code."""
     reads, writes = sys.stdin.buffer, claim_stdout()
     server = Server(codes=codes, store=store)
-    lost = Connection(server, reads, writes, dropped=_say, over=lambda: server.left, grace=DRAIN).run()
+    lost = Connection(
+        server, reads, writes, on_malformed=_say, is_finished=lambda: server.has_exited, grace=DRAIN
+    ).run()
     if lost:
         _say(f"the host has gone, and {lost} of its calls with it")
 
     def close() -> None:
-        if server.home is not None:
-            server.home.close()
+        if server.project is not None:
+            server.project.close()
 
     return shut_down(writes, close, lost)
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # nobody reads what is said
+    with suppress(OSError):  # nobody reads what is message
         print(f"{NAME}: {neutralise_line(line)}", file=sys.stderr, flush=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 GATHERED = 50  # records outside of the word index after which a process that wrote takes them in before it ends
 
 
-class Home:
+class ProjectStore:
     """The memory of a project: opened when first needed, and made when something is first put there."""
 
     def __init__(self, root: str, store: str | None = None, *, clock: Callable[[], datetime] | None = None) -> None:
@@ -42,7 +42,7 @@ class Home:
             if self._engine is None:
                 try:
                     self._engine = self._open(make)
-                except (Invalid, OSError) as error:  # a wrong setting or root: no fault of whoever asks
+                except (Invalid, OSError) as error:  # a wrong setting or root: no fault of the call
                     raise Unavailable(str(error)) from error
             return self._engine
 
@@ -57,7 +57,7 @@ class Home:
         return Engine.open(address, settings=Settings.load(address.home), clock=self._clock)
 
     def close(self) -> None:
-        """Let go of the memory; where many short processes wrote and none stayed to index it, do that first."""
+        """Close the memory; where many short processes wrote and none stayed to index it, index it first."""
         with self._lock:
             if self._engine is None:
                 return

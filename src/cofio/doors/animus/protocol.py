@@ -52,7 +52,7 @@ VARIABLES = {
 _SENSITIVE = "COFIO_EMBED_KEY"
 
 
-def manifest_line() -> str:
+def render_manifest() -> str:
     """The manifest as one line: the same for as long as the package's version is."""
     variables: list[Json] = [
         {"name": name, "description": about, "sensitive": name == _SENSITIVE, "required": False}
@@ -66,7 +66,7 @@ def manifest_line() -> str:
     return json.dumps(manifest, separators=(",", ":")) + "\n"
 
 
-def initialized() -> dict[str, Json]:
+def describe_plugin() -> dict[str, Json]:
     """The result of `initialize`: in the shape of the crate and in that of the reference plugin, both at once."""
     capability: dict[str, Json] = {
         "crate_version": CRATE,
@@ -87,6 +87,6 @@ def initialized() -> dict[str, Json]:
     }  # fmt: skip
 
 
-def code_of(error: str, profile: str) -> int:
+def find_code(error: str, profile: str) -> int:
     """The number of one of ERRORS: two editions of the protocol count from different blocks."""
     return _BLOCKS[profile] - 1 - ERRORS.index(error)

@@ -12,11 +12,12 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from ...config.notices import show_notices
 from ...system.streams import prepare_streams
 from ...values.errors import CofioError, Conflict, LimitExceeded, NotFound
-from .parser import parser
+from .command_line import build_parser
 
 __all__ = ["main"]
 
@@ -74,7 +75,7 @@ def _tell(error: OSError) -> None:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    top = parser()
+    top = build_parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed
         from .completion import complete
 
@@ -88,22 +89,17 @@ def _run(argv: Sequence[str] | None) -> int:
         return 2
     show_notices(_note)
     try:
-        return _command(args.command)(args)
+        return _load_command(args.run)(args)
     except CofioError as error:
         _note(f"{error}{_REMEDIES.get(type(error), '')}")
         return 1
 
 
-def _command(name: str) -> Callable[[Namespace], int]:
-    """What runs a command. Those that serve are started by a client who waits: they load no other."""
-    from . import about, servers
-
-    for light in (servers.COMMANDS, about.COMMANDS):
-        if name in light:
-            return light[name]
-    from .commands import COMMANDS
-
-    return COMMANDS[name]
+def _load_command(run: str) -> Callable[[Namespace], int]:
+    """The function that runs a command. A client may wait for it: nothing of other commands is loaded."""
+    module, _, name = run.partition(":")
+    command: Callable[[Namespace], int] = getattr(import_module(f".{module}", __name__), name)
+    return command
 
 
 def _abandon_output() -> None:

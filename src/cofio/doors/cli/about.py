@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 
 from ... import __version__
 from ...config.suggestions import refuse
-from .parser import misused, parser
+from .command_line import build_parser
+from .parser import report_misuse
 
 
-def help_(args: Namespace) -> int:
+def print_help(args: Namespace) -> int:
     """Print the help of a command, or of all."""
-    reader = parser()
+    reader = build_parser()
     for word in args.topic:
         choices = {name: its for action in reader.commands() for name, its in action.choices.items()}
         if word not in choices:
             if not choices:
-                return misused(args, f"`{reader.prog}` has no {word}")
+                return report_misuse(args, f"`{reader.prog}` has no {word}")
             what = "a command" if reader.prog == "cofio" else f"a verb of `{reader.prog}`"
-            return misused(args, refuse(word, what, choices))
+            return report_misuse(args, refuse(word, what, choices))
         reader = choices[word]
     reader.print_help(sys.stdout)
     return 0
 
 
-def version(args: Namespace) -> int:
+def print_version(args: Namespace) -> int:
     """Print the version."""
     from .terminal import output
 
@@ -34,7 +34,7 @@ def version(args: Namespace) -> int:
     return 0
 
 
-def completion(args: Namespace) -> int:
+def print_completion(args: Namespace) -> int:
     """Print what makes a shell complete the words of this command line."""
     from .completion import SETUP, shell_code
     from .terminal import note, output
@@ -45,6 +45,3 @@ def completion(args: Namespace) -> int:
         sys.stdout.flush()
         note(f"that is for the shell, not to be read: {SETUP[args.shell]}")
     return 0
-
-
-COMMANDS: dict[str, Callable[[Namespace], int]] = {"help": help_, "version": version, "completion": completion}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..mcp import skill as ours
 from .atomic import put, read
-from .parser import misused
+from .parser import report_misuse
 from .terminal import note, output
 
 _DONE = {
@@ -20,7 +20,7 @@ _DONE = {
 }
 
 
-def skill(args: Namespace) -> int:
+def manage_skill(args: Namespace) -> int:
     """Show the skill, or install it."""
     if args.verb == "show":
         return _show(args)
@@ -29,22 +29,22 @@ def skill(args: Namespace) -> int:
 
 def _show(args: Namespace) -> int:
     if args.json:
-        output(as_json=True).done("", name=ours.name, description=ours.description, text=ours.text())
+        output(as_json=True).done("", name=ours.name, description=ours.description, text=ours.load_text())
     else:
-        sys.stdout.write(ours.text())
+        sys.stdout.write(ours.load_text())
     return 0
 
 
 def _install(args: Namespace) -> int:
     if args.path == "":
-        return misused(args, "--path is empty; name a file or a folder")
+        return report_misuse(args, "--path is empty; name a file or a folder")
     path = _place(args)
     change = _change(read(path))
     if change == "replaced" and not args.force:
         note(f"{path} is another file; --force puts the skill in its place, --path puts it elsewhere")
         return 1
     if change != "unchanged":
-        put(path, ours.text().encode())
+        put(path, ours.load_text().encode())
     output(as_json=args.json).done(_DONE[change].format(path=path), path=str(path), change=change)
     return 0
 
@@ -66,7 +66,7 @@ def _change(held: bytes | None) -> str:
     if held is None:
         return "installed"
     text = held.decode(errors="replace")
-    if text == ours.text():
+    if text == ours.load_text():
         return "unchanged"
     # Whoever calls a skill by our name means ours: there can be but one of a name.
-    return "updated" if ours.front_matter(text).get("name") == ours.name else "replaced"
+    return "updated" if ours.parse_front_matter(text).get("name") == ours.name else "replaced"

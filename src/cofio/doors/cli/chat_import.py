@@ -29,7 +29,7 @@ HEAVY = 8_000_000  # characters; so many are kept at once, however few messages 
 _CHUNK = 1 << 20
 
 
-def chat(args: Namespace) -> int:
+def import_chats(args: Namespace) -> int:
     """Take in the conversations of a file, once all of it is known to be sound."""
     from ...conversations.conversations import Conversations, Project
     from ...importers.chats.chats import Chats, Options

@@ -21,7 +21,7 @@ from ...values.records import Json, check_text
 from .atomic import put, read
 from .client_config import Merged, dump, found, merge_json, merge_toml, read_json, read_toml, toml_table
 from .context import MAX_PATH
-from .parser import misused
+from .parser import report_misuse
 from .terminal import note, output, printable, printable_json
 
 _NEEDED = ("type", "command", "args")
@@ -115,16 +115,16 @@ CLIENTS = {
 }  # fmt: skip
 
 
-def config(args: Namespace) -> int:
+def configure_client(args: Namespace) -> int:
     """Print how a client, or each of them, is told of this memory; or put it into the client's file."""
     if not args.name or not args.name.isprintable():
-        return misused(args, "--name is to be a name of visible characters")
+        return report_misuse(args, "--name is to be a name of visible characters")
     if args.client is None:
         if args.write or args.file is not None:
-            return misused(args, f"--write and --file need a client: {', '.join(CLIENTS)}")
+            return report_misuse(args, f"--write and --file need a client: {', '.join(CLIENTS)}")
         return _print_all(args)
     if args.file == "":
-        return misused(args, "--file is empty; name the client's file")
+        return report_misuse(args, "--file is empty; name the client's file")
     client = CLIENTS[args.client]
     file = client.file() if args.file is None else Path(os.path.expanduser(args.file)).absolute()
     if client.plain_names and not _PLAIN_NAME.fullmatch(args.name):

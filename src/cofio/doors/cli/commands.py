@@ -1,10 +1,9 @@
-"""What each command does: read its words, call the engine's verbs, print what came of it."""
+"""The commands about records: read the words, call the engine's verbs, print what came of it."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 
 from ...conversations.deletion import forget
 from ...secrets.policy import admit
@@ -13,28 +12,21 @@ from ...values.errors import Invalid
 from ...values.query import Page, Query
 from ...values.records import Kind
 from ..display import neutralise_line
-from . import chat_import, config, documents, editor, maintenance, memory_files, trust, vault_commands
+from . import vault_commands
 from .context import FEW, count_waiting, load_settings, open_memory, scrub, settle
 from .explanations import explain
 from .identifiers import resolve, shorten
-from .parser import misused
+from .parser import report_misuse
 from .terminal import counted, headline, note, output, path
 from .visibility import asked_filter, visible_filter, visible_kinds, visible_scopes
 
 _ELSEWHERE = " but what cofio keeps for its own use, which --all lists"
 
 
-def demo(args: Namespace) -> int:
-    """Fill the memory to try things out, with parts that no other command loads."""
-    from .demo import demo as run
-
-    return run(args)
-
-
 def add(args: Namespace) -> int:
     """Remember a text, by itself or under a key."""
     if args.key is not None and (args.dedupe or args.similar):
-        return misused(args, "--dedupe and --similar do not go with --key: a key holds one record")
+        return report_misuse(args, "--dedupe and --similar do not go with --key: a key holds one record")
     text = _text(args)
     _refuse_secrets(args, text)
     with open_memory(args, make=True) as engine:
@@ -87,7 +79,7 @@ def _text(args: Namespace) -> str:
 def search(args: Namespace) -> int:
     """Find records, and say so when there are none or when not everything could be searched."""
     if not " ".join(args.query).strip():
-        return misused(args, "say what to look for; `cofio list` shows all there is")
+        return report_misuse(args, "say what to look for; `cofio list` shows all there is")
     query = Query(
         " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=asked_filter(args),
         mode=args.mode, limit=args.limit, floor=args.floor,
@@ -123,7 +115,7 @@ def _nothing(query: Query, page: Page) -> str:
     return f"{said}; {page.cut} were too far off, --floor 0 shows them{near}"
 
 
-def listing(args: Namespace) -> int:
+def list_records(args: Namespace) -> int:
     """List records, and say when there are more."""
     bounds = {"exact": args.exact, "kinds": visible_kinds(args), "filter": visible_filter(args)}
     with open_memory(args) as engine:
@@ -144,7 +136,7 @@ def listing(args: Namespace) -> int:
 def show(args: Namespace) -> int:
     """Show one record, by its id or its key."""
     if (args.id is None) == (args.key is None):
-        return misused(args, "give the id of a record, or its key with --key")
+        return report_misuse(args, "give the id of a record, or its key with --key")
     with open_memory(args) as engine:
         record = resolve(engine, args.id) if args.key is None else engine.get(args.scope, args.key, kind=args.kind)
     if record is None:
@@ -154,12 +146,12 @@ def show(args: Namespace) -> int:
     return 0
 
 
-def rm(args: Namespace) -> int:
+def remove(args: Namespace) -> int:
     """Forget records; a whole scope only after a yes."""
     if bool(args.ids) == (args.scope is not None):
-        return misused(args, "give the ids of records, or a scope with --scope")
+        return report_misuse(args, "give the ids of records, or a scope with --scope")
     if args.scope is not None and not args.yes and not sys.stdin.isatty():
-        return misused(args, "forgetting a scope needs --yes where nobody can be asked")
+        return report_misuse(args, "forgetting a scope needs --yes where nobody can be asked")
     with open_memory(args) as engine:
         if args.scope is None:
             # All are found first: with a wrong one among them, nothing is forgotten.
@@ -168,12 +160,12 @@ def rm(args: Namespace) -> int:
                 if record.kind is Kind.TOPIC:  # whose words would stay in its document's file
                     whole = record.scope.names[-1]
                     raise Invalid("id", f"{record.id} is a part of {whole}: `cofio documents rm {whole}` forgets that")
-            with vault_commands.followed(args, engine) as vault:
+            with vault_commands.follow_vault(args, engine) as vault:
                 removed = sum(forget(engine, vault, Delete(id=each)) for each in doomed)
             for each in (known for known in doomed if known not in args.ids):
                 note(f"{each} was: {headline(doomed[each])}")
-        elif args.yes or _agreed(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
-            with vault_commands.followed(args, engine) as vault:
+        elif args.yes or _ask(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
+            with vault_commands.follow_vault(args, engine) as vault:
                 removed = forget(engine, vault, Drop(scope=args.scope))
         else:
             note("nothing was forgotten")
@@ -184,24 +176,15 @@ def rm(args: Namespace) -> int:
     return 0
 
 
-def _agreed(question: str) -> bool:
+def _ask(question: str) -> bool:
+    """Whether the person at the terminal says yes."""
     print(f"{neutralise_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def scopes(args: Namespace) -> int:
+def show_scopes(args: Namespace) -> int:
     """Show the scopes with their numbers."""
     with open_memory(args) as engine:
         counts = visible_scopes(args, engine)
     output(as_json=args.json).scopes(counts)
     return 0
-
-
-COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "add": add, "search": search, "list": listing, "show": show, "edit": editor.edit, "rm": rm, "scopes": scopes,
-    "stats": maintenance.stats, "reindex": maintenance.reindex, "doctor": maintenance.doctor,
-    "backup": maintenance.backup, "export": maintenance.export, "import": maintenance.importing,
-    "chat": chat_import.chat, "files": memory_files.files, "documents": documents.documents,
-    "model": maintenance.model, "vault": vault_commands.vault, "trust": trust.trust,
-    "demo": demo, "config": config.config,
-}  # fmt: skip

@@ -148,9 +148,9 @@ def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candid
 
 def _commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
     """The commands, or the verbs of the one that was typed before, that there is help for."""
-    from .parser import parser
+    from .command_line import build_parser
 
-    reader = parser()
+    reader = build_parser()
     for word in parsed_args.topic or ():
         below = {name: its for action in reader.commands() for name, its in action.choices.items()}
         reader = below.get(word, reader)

@@ -47,7 +47,7 @@ MEANINGS = {
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
-def config(args: Namespace) -> int:
+def show_config(args: Namespace) -> int:
     """Show the settings in force, or print a sample file."""
     if args.sample:
         print_sample(args)

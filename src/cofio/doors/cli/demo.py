@@ -94,7 +94,7 @@ TRIES = (
 )
 
 
-def demo(args: Namespace) -> int:
+def run_demo(args: Namespace) -> int:
     """Fill the memory, or take away what the demo put there."""
     return _remove(args) if args.remove else _fill(args)
 
@@ -200,7 +200,7 @@ def _remove(args: Namespace) -> int:
             raise Unavailable("the demo is not in this memory: nothing was taken away; `cofio demo` brings it")
         here = {record.id for record in _visible(engine)}
         left = len(here - own)
-        with vault_commands.followed(args, engine) as vault:
+        with vault_commands.follow_vault(args, engine) as vault:
             _forget(engine, vault, here & own, whole=not left)
         removed = len(here & own)
         output(as_json=args.json).done(f"took the demo away: {counted(removed)}", removed=removed, left=left)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...values.errors import Invalid, NotFound
 from .context import open_memory, scrub, settle
 from .identifiers import LEAST
-from .parser import misused
+from .parser import report_misuse
 from .terminal import counted, note, output, print_json, printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGE = 1000  # documents that are listed
 
 
-def documents(args: Namespace) -> int:
+def manage_documents(args: Namespace) -> int:
     """Take in, list, show or forget documents."""
     return {"add": _add, "list": _list, "show": _show, "rm": _remove}[args.verb](args)
 
@@ -34,9 +34,9 @@ def _add(args: Namespace) -> int:
     from ...knowledge import Upload
 
     if args.title is not None and len(args.files) > 1:
-        return misused(args, "--title is for one file; each of several is called by its name")
+        return report_misuse(args, "--title is for one file; each of several is called by its name")
     if args.replace is not None and len(args.files) > 1:
-        return misused(args, "--replace takes one file")
+        return report_misuse(args, "--replace takes one file")
     failed = 0
     with open_memory(args, make=True) as engine:
         here, place = _documents(args, engine)

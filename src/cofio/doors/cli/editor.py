@@ -30,7 +30,7 @@ from . import vault_commands
 from .argument_values import split_tags
 from .context import FEW, load_settings, open_memory, settle
 from .identifiers import resolve
-from .parser import misused
+from .parser import report_misuse
 from .terminal import headline, note, output, path
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ class Words:
 def edit(args: Namespace) -> int:
     """Change a record by the options, else in an editor."""
     if (args.id is None) == (args.key is None):
-        return misused(args, "give the id of a record, or its key with --key")
+        return report_misuse(args, "give the id of a record, or its key with --key")
     if (args.text is not None and args.stdin) or (args.tag and args.no_tags):
-        return misused(args, "--text and --stdin do not go together, nor do --tag and --no-tags")
+        return report_misuse(args, "--text and --stdin do not go together, nor do --tag and --no-tags")
     with open_memory(args) as engine:
         record = _find(args, engine)
     if record.kind in _REFUSALS:
@@ -116,7 +116,7 @@ def edit(args: Namespace) -> int:
         return _change(args, record, given)
     editor = _find_editor()
     if editor is None:
-        return misused(args, "say what to change: --title, --text, --stdin, --tag or --no-tags; or set EDITOR")
+        return report_misuse(args, "say what to change: --title, --text, --stdin, --tag or --no-tags; or set EDITOR")
     return _edit_in(editor, args, record)
 
 
@@ -235,7 +235,8 @@ def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int
     _, settings = load_settings(args)
     admit("cli", changes, allow=settings.allow_secrets)
     with open_memory(args) as engine:
-        with vault_commands.followed(args, engine, left="the files of the vault may not say what was edited") as vault:
+        left = "the files of the vault may not say what was edited"
+        with vault_commands.follow_vault(args, engine, left=left) as vault:
             change = Edit(id=record.id, fields=_fields(record, changes), if_version=record.version)
             (answer,) = apply_mirrored(engine, vault, [change])
         assert isinstance(answer, Record)

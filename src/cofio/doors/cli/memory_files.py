@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SOURCE = "cli"
 
 
-def files(args: Namespace) -> int:
+def manage_files(args: Namespace) -> int:
     """Run one of the verbs."""
     return _VERBS[args.verb](args)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import replace
 
 from ...config.address import StoreAddress
@@ -16,12 +15,12 @@ from ...engine.opening import resolve_store
 from ...values.errors import Unavailable
 
 
-def mcp(args: Namespace) -> int:
+def serve_mcp(args: Namespace) -> int:
     """Serve MCP on stdin and stdout, or print or write a client's configuration."""
     if args.verb == "config":
-        from .clients import config
+        from .clients import configure_client
 
-        return config(args)
+        return configure_client(args)
     from ..mcp.stdio import run
 
     address = resolve_store(args.store)
@@ -31,7 +30,7 @@ def mcp(args: Namespace) -> int:
     return run(address, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
 
 
-def serve(args: Namespace) -> int:
+def serve_http(args: Namespace) -> int:
     """Serve every HTTP door until stopped."""
     try:
         from ..web.server import run
@@ -55,7 +54,7 @@ def serve(args: Namespace) -> int:
             names=tuple(args.allow_host),
             origins=tuple(args.allow_origin),
             allow_secrets=args.allow_secrets or settings.allow_secrets,
-            ready=lambda url: _ready(args, address, url),
+            ready=lambda url: _announce(args, address, url),
         )
     except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
         _say_goodbye()
@@ -70,7 +69,7 @@ def _say_goodbye() -> None:
     note("stopped; all that was written is kept. Goodbye")
 
 
-def _ready(args: Namespace, address: StoreAddress, url: str) -> None:
+def _announce(args: Namespace, address: StoreAddress, url: str) -> None:
     from .terminal import note, output
 
     rest = f"{url}/api/v2/memory"
@@ -79,27 +78,8 @@ def _ready(args: Namespace, address: StoreAddress, url: str) -> None:
     note(f"the memory in {address} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
 
 
-def animus(args: Namespace) -> int:
+def serve_animus(args: Namespace) -> int:
     """Be the Animus plugin, or print its manifest."""
     from ..animus import start
 
     return start(manifest=args.manifest, error_codes=args.error_codes, store=args.store)
-
-
-def token(args: Namespace) -> int:
-    """See to the tokens."""
-    from .tokens import token as run
-
-    return run(args)
-
-
-def skill(args: Namespace) -> int:
-    """Show or install the skill."""
-    from .agent_skill import skill as run
-
-    return run(args)
-
-
-COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "mcp": mcp, "animus": animus, "serve": serve, "token": token, "skill": skill,
-}  # fmt: skip

@@ -431,6 +431,11 @@ def findings(found: Checkup) -> Iterable[tuple[str, str, str]]:
         yield "ok", "", "nothing else is wrong" if found.warnings else "nothing is wrong"
 
 
+def count_noun(count: int, noun: str, plural: str = "") -> str:
+    """A number of things, in words."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def counted(count: int) -> str:
     """So many records, in words."""
     return "1 record" if count == 1 else f"{count:,} records"

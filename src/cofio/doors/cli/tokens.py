@@ -7,14 +7,14 @@ from argparse import Namespace
 from ...engine.opening import resolve_store
 from ...values.errors import Conflict, NotFound
 from ..web.tokens import FILE, Access, Tokens
-from .parser import misused
+from .parser import report_misuse
 from .terminal import note, output
 
 
-def token(args: Namespace) -> int:
+def manage_tokens(args: Namespace) -> int:
     """Make, list or end tokens."""
     if args.verb == "add" and args.project is not None and args.app is None:
-        return misused(args, "--project needs --app: the app that it is a project of")
+        return report_misuse(args, "--project needs --app: the app that it is a project of")
     address = resolve_store(args.store)
     tokens = Tokens(address.home)
     out = output(as_json=args.json)

@@ -1,31 +1,146 @@
-"""How records leave a memory as a file of lines, and come back from one."""
+"""The commands that copy a memory, write its records as lines, and take in such lines or another product's memory."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 import zlib
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
 
+from ...config.suggestions import suggest
 from ...system.atomic_files import replace_path
-from ...text.jsonl import read_line
-from ...values.errors import Invalid
-from ...values.records import Draft
+from ...text.jsonl import read_line, write_line
+from ...values.errors import Invalid, Unavailable
+from ...values.records import Draft, check_text
+from . import vault_commands
+from .context import MAX_PATH, open_memory, settle
+from .parser import report_misuse
+from .terminal import Bar, count_noun, counted, note, output, printable_json
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
 
+PRODUCT = "agent-memory-store"
 BATCH = 500  # records that are restored in one transaction
 LONGEST_LINE = 64_000_000  # bytes; a record at all its limits is far shorter
 
 
+def backup(args: Namespace) -> int:
+    """Copy the memory."""
+    check_text("target", args.target, MAX_PATH, empty=False)
+    with open_memory(args) as engine, Bar("copy") as bar:
+        target = engine.backup(Path(args.target).expanduser(), bar)
+    output(as_json=args.json).done(f"copied the memory to {target}", backup=str(target))
+    return 0
+
+
+def export(args: Namespace) -> int:
+    """Write the records as lines."""
+    aside = args.file != "-" or not sys.stdout.isatty()  # else the bar would stand among the lines
+    with open_memory(args) as engine, open_target(args.file) as file:
+        count, total = 0, engine.count(args.scope)
+        line = printable_json if args.file == "-" else str
+        with Bar("exporting", expect=total) if aside else nullcontext() as bar:
+            for record in engine.export(args.scope):
+                file.write(line(write_line(record)) + "\n")
+                count += 1
+                if bar is not None and count % 100 == 0:
+                    bar("exporting", count, total)
+    if args.file != "-":
+        output(as_json=args.json).done(f"exported {counted(count)} to {args.file}", exported=count, file=args.file)
+    return 0
+
+
+def import_records(args: Namespace) -> int:
+    """Put exported records back, then embed them, which is slow and may be left for later or stopped."""
+    if args.file == PRODUCT:
+        return _import_product(args)
+    if args.file == vault_commands.EVEROS:
+        return vault_commands.import_everos(args)
+    if args.path is not None:
+        known = f"{PRODUCT} and {vault_commands.EVEROS} are"
+        return report_misuse(args, f"{args.file} is not a product whose memory can be taken over; {known}")
+
+    if not Path(args.file).exists() and (meant := suggest(args.file, (PRODUCT, vault_commands.EVEROS))):
+        return report_misuse(args, f"there is no file {args.file}; did you mean {meant}?")
+
+    def skip(number: int, fault: Invalid) -> None:
+        note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")
+
+    with open_source(args.file) as source, open_memory(args, make=True) as engine:
+        intake = Intake(engine, source)
+        try:
+            with Bar("importing", expect=source.size) as bar:
+                intake.run(bar, skip if args.skip_bad else None)
+        except Invalid as error:
+            so_far = f"{counted(intake.read)} before it went in" if intake.read else "nothing went in"
+            raise Invalid(error.field, f"{error.problem}; {so_far}; mend it, or pass it over with --skip-bad") from None
+        except KeyboardInterrupt:
+            note(f"stopped after {counted(intake.read)}, which stay; the same import again does the rest")
+            raise
+        kept = intake.read - intake.new
+        said = f"imported {counted(intake.new)}"
+        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
+        output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
+        _embed(args, engine)
+    return 0
+
+
+def _embed(args: Namespace, engine: Engine) -> None:
+    """Index what was imported and, unless it is left for later, embed it."""
+    sys.stdout.flush()
+    try:
+        settle(engine, limit=0 if args.no_vectors else None)
+    except KeyboardInterrupt:
+        note("stopped; every record is in and found by its words, and `cofio reindex` embeds the rest")
+        raise
+
+
+def _import_product(args: Namespace) -> int:
+    """Take over the memory of agent-memory-store, which stays as it is."""
+    from ...importers.agent_memory_store import has_memory, take
+
+    path = Path(args.path or os.environ.get("AGENT_STORE_PATH") or f"./.{PRODUCT}").expanduser()
+    if not has_memory(path):
+        raise Unavailable(f"there is no memory of {PRODUCT} in {path}: name the folder that holds its store.db")
+    with open_memory(args, make=True) as engine:
+        try:
+            with Bar("taking over") as bar:
+                taken = take(engine, path, progress=bar)
+        except KeyboardInterrupt:
+            note("stopped; what is in stays, and the same import again does the rest")
+            raise
+        for what, why in taken.changed:
+            note(f"{what}: {why}")
+        for what, why in taken.refused:
+            note(f"{what} refused: {why}")
+        if taken.vectors_left:
+            note(f"its vectors are not kept: {taken.vectors_left}")
+        kept = taken.chunks + taken.states - taken.new
+        states = count_noun(taken.states, "state")
+        said = f"imported {counted(taken.new)} from {path} ({count_noun(taken.chunks, 'chunk')} and {states})"
+        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        said += f"; {count_noun(taken.expired, 'chunk')} had expired" if taken.expired else ""
+        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
+        said += f"; {len(taken.refused):,} refused" if taken.refused else ""
+        output(as_json=args.json).done(
+            said, imported=taken.new, kept=kept, chunks=taken.chunks, states=taken.states, vectors=taken.vectors,
+            expired=taken.expired, masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
+        )  # fmt: skip
+        _embed(args, engine)
+    return 1 if taken.refused else 0
+
+
 @contextmanager
-def written(name: str) -> Iterator[TextIO]:
+def open_target(name: str) -> Iterator[TextIO]:
     """Where an export goes: `-` is stdout; a file takes its name only once it is whole and on the disk.
 
     It is readable by its owner alone. What is no plain file, as a named pipe, is written to as it is.
@@ -101,7 +216,7 @@ def _draft(line: bytes) -> Draft | Invalid:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Source]:
+def open_source(name: str) -> Iterator[Source]:
     """The export in a file, which `.gz` says is compressed; `-` is stdin."""
     if name == "-":
         yield Source("stdin", 0, sys.stdin.buffer, sys.stdin.buffer)

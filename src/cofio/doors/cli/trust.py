@@ -14,7 +14,7 @@ from ...values.records import Json
 from .terminal import note, output
 
 
-def trust(args: Namespace) -> int:
+def change_trust(args: Namespace) -> int:
     """Trust the memory with what its files ask for now, or take that back."""
     address = resolve_store(args.store)
     home = address.home

@@ -14,26 +14,26 @@ from ...engine.opening import resolve_store, settle_loss
 from ...values.errors import Unavailable
 from ...values.records import Json
 from .context import load_settings, open_memory, settle
-from .terminal import Bar, counted, note, output
+from .terminal import Bar, count_noun, counted, note, output
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
     from ...engine.engine import Engine
-    from ...vault.sync import Said, Synced
+    from ...vault.sync import Finding, SyncResult
     from ...vault.vault import Vault
 
 EVEROS = "everos"
 SHOWN = 20  # how many of the same sort are named
 
 
-def vault(args: Namespace) -> int:
-    """See how the vault is, take in what people did to it, or write it anew."""
-    with _opened(args) as (vault, conversations):
+def manage_vault(args: Namespace) -> int:
+    """See how the vault is, take in what people did to it, or write it again."""
+    with _open_vault(args) as (vault, conversations):
         if args.verb == "status":
             return _status(args, vault)
-        from ...vault.sync import Syncing
+        from ...vault.sync import VaultSync
 
-        syncing = Syncing(vault, conversations)
+        syncing = VaultSync(vault, conversations)
         with Bar("looking at files") as bar:
             if args.verb == "adopt":
                 synced = syncing.adopt(bar)
@@ -46,7 +46,7 @@ def vault(args: Namespace) -> int:
 
 
 @contextmanager
-def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
+def _open_vault(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
     from ...conversations.conversations import Conversations
     from ...vault.journal import JournalError
     from ...vault.lifecycle import vaulted
@@ -62,7 +62,7 @@ def _opened(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Con
 
 
 @contextmanager
-def followed(
+def follow_vault(
     args: Namespace, engine: Engine, left: str = "what is forgotten may still be in the files of the vault"
 ) -> Iterator[Vault | None]:
     """The vault that is to follow a command; None where there is none that could, and then what is `left` is told."""
@@ -102,21 +102,21 @@ def find_faults(engine: Engine, store: Path) -> list[str]:
 
 
 def _status(args: Namespace, vault: Vault) -> int:
-    files, now = vault.state.files(), vault.stamps()
+    files, now = vault.journal.files(), vault.stamps()
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]
     conflicts: list[Json] = [*vault.conflicts()]
-    faults = vault.state.faults()
-    unfinished = len(vault.state.pending())
-    said = f"the vault has {_number(vault.state.total(), 'entry', 'entries')} in {_number(len(now), 'file')}"
-    said += f"; {_number(len(changed), 'file')} to look at" if changed else ""
-    said += f"; {_number(len(conflicts), 'conflict')}" if conflicts else ""
+    faults = vault.journal.faults()
+    unfinished = len(vault.journal.pending())
+    said = f"the vault has {count_noun(vault.journal.total(), 'entry', 'entries')} in {count_noun(len(now), 'file')}"
+    said += f"; {count_noun(len(changed), 'file')} to look at" if changed else ""
+    said += f"; {count_noun(len(conflicts), 'conflict')}" if conflicts else ""
     detached = vault.detachment
     if detached:
         said += "; it is left alone"
     elif unfinished or vault.stale:
         said += "; not all is written yet: `cofio vault sync` does that"
     output(as_json=args.json).done(
-        said, folder=str(vault.folder), entries=vault.state.total(), files=len(now), changed=changed,
+        said, folder=str(vault.folder), entries=vault.journal.total(), files=len(now), changed=changed,
         conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale, detached=detached,
     )  # fmt: skip
     sys.stdout.flush()
@@ -131,7 +131,7 @@ def _status(args: Namespace, vault: Vault) -> int:
     return 1 if conflicts or faults or detached else 0
 
 
-def _tell(args: Namespace, synced: Synced) -> int:
+def _tell(args: Namespace, synced: SyncResult) -> int:
     told = {
         "taken in": synced.edited, "back": synced.returned, "forgotten": synced.deleted, "written": synced.written,
         "in conflict": synced.conflicts, "not from here": synced.strange, "not readable": synced.unreadable,
@@ -149,17 +149,17 @@ def _tell(args: Namespace, synced: Synced) -> int:
             note(f"{each.path}{f' {each.entry}' if each.entry else ''}: {each.text}")
     if synced.refused:
         note(
-            f"{_number(len(synced.refused), 'entry', 'entries')} seem to have been removed by mistake, and are not"
+            f"{count_noun(len(synced.refused), 'entry', 'entries')} seem to have been removed by mistake, and are not"
             " forgotten: `cofio vault rebuild` writes them again, `cofio vault sync --force` forgets them"
         )
     return 1 if synced.problems else 0
 
 
-def _json(said: Sequence[Said]) -> list[Json]:
+def _json(said: Sequence[Finding]) -> list[Json]:
     return [{"path": each.path, "entry": each.entry, "text": each.text} for each in said]
 
 
-def take(args: Namespace) -> int:
+def import_everos(args: Namespace) -> int:
     """Take over the memory of EverOS, which stays as it is."""
     from ...conversations.conversations import Conversations
     from ...importers.everos import has_memory
@@ -210,13 +210,9 @@ def take(args: Namespace) -> int:
 
 def _attach(args: Namespace, vault: Vault, conversations: Conversations) -> None:
     """Have a vault follow this memory again, now that the memory has all of it."""
-    from ...vault.sync import Syncing
+    from ...vault.sync import VaultSync
 
     if vault.detachment and not vault.attachment.is_of_another():
-        Syncing(vault, conversations).adopt()
+        VaultSync(vault, conversations).adopt()
         note("the vault follows this memory again")
     settle_loss(resolve_store(args.store))
-
-
-def _number(count: int, noun: str, many: str = "") -> str:
-    return f"{count:,} {noun if count == 1 else many or f'{noun}s'}"

@@ -39,31 +39,35 @@ class Handlers:
         self._surface = surface
         self._workers = Workers(THREADS, "cofio-mcp")
 
-    async def tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate(self._surface.tools())
+    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult.model_validate(self._surface.list_tools())
 
-    async def call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        work = partial(self._surface.call, params.name, params.arguments or {})
+    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        work = partial(self._surface.call_tool, params.name, params.arguments or {})
         return types.CallToolResult.model_validate(await self._run(context, "tools/call", work))
 
-    async def resources(
+    async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        work = partial(self._surface.resources, params.cursor if params else None)
+        work = partial(self._surface.list_resources, params.cursor if params else None)
         return types.ListResourcesResult.model_validate(await self._run(context, "resources/list", work))
 
-    async def templates(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
-        return types.ListResourceTemplatesResult.model_validate(self._surface.templates())
+    async def list_templates(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult.model_validate(self._surface.list_templates())
 
-    async def read(self, context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        work = partial(self._surface.read, str(params.uri))
+    async def read_resource(
+        self, context: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        work = partial(self._surface.read_resource, str(params.uri))
         return types.ReadResourceResult.model_validate(await self._run(context, "resources/read", work))
 
-    async def prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        return types.ListPromptsResult.model_validate(self._surface.prompts())
+    async def list_prompts(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        return types.ListPromptsResult.model_validate(self._surface.list_prompts())
 
-    async def prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        work = partial(self._surface.prompt, params.name)
+    async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        work = partial(self._surface.get_prompt, params.name)
         return types.GetPromptResult.model_validate(await self._run(context, "prompts/get", work))
 
     async def _run(self, context: Context, method: str, work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
@@ -74,17 +78,18 @@ class Handlers:
         raise MCPError(failure.code, failure.message, failure.data)
 
 
-def server(on: Handlers) -> Server[Any]:
+def make_server(handlers: Handlers) -> Server[Any]:
     """The SDK's server with these handlers."""
     return Server(
         str(INFO["name"]), version=str(INFO["version"]), title=str(INFO["title"]), instructions=INSTRUCTIONS,
-        on_list_tools=on.tools, on_call_tool=on.call, on_list_resources=on.resources,
-        on_list_resource_templates=on.templates, on_read_resource=on.read, on_list_prompts=on.prompts,
-        on_get_prompt=on.prompt,
+        on_list_tools=handlers.list_tools, on_call_tool=handlers.call_tool, on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates, on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
     )  # fmt: skip
 
 
-def sessions(served: Server[Any]) -> StreamableHTTPSessionManager:
+def make_session_manager(served: Server[Any]) -> StreamableHTTPSessionManager:
     """What holds the clients' sessions: it has to be run for as long as its requests are handled.
 
     Whose requests come this far is settled before, for all doors at once.

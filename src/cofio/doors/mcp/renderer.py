@@ -17,7 +17,7 @@ NOTHING = "No matching chunks found."
 EMPTY = "Memory store is empty."
 DATA = "data, not instructions"
 AGENT = "global"
-"""Who wrote a chunk of which nobody said who did."""
+"""The author of a chunk that names none."""
 SEPARATOR = "\n\n---\n\n"
 _SAID = frozenset({Kind.TURN, Kind.FACT, Kind.EPISODE, Kind.CASE})
 """What was said or done at some time, which is not the time that it was taken in."""
@@ -51,7 +51,7 @@ def render_heading(heading: Heading) -> str:
 def render_saved(record: Record) -> str:
     """What is said of a chunk that was just written."""
     return (
-        f'Chunk saved: id=`{record.id}` | topic="{render_line(record.title)}" | tags=[{_tags(record)}]'
+        f'Chunk saved: id=`{record.id}` | topic="{render_line(record.title)}" | tags=[{_render_tags(record)}]'
         f" | importance={record.importance}"
     )
 
@@ -71,7 +71,7 @@ def render_unknown(record_id: str) -> str:
 
 def render_value(value: Json) -> str:
     """A state's value: a string as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(_plain(value), indent=2, ensure_ascii=False)
+    return value if isinstance(value, str) else json.dumps(_normalize_numbers(value), indent=2, ensure_ascii=False)
 
 
 def render_near(records: Sequence[Record]) -> str:
@@ -90,8 +90,8 @@ def render_fence(count: int, *more: str) -> str:
 
 def render_note(*parts: str) -> str:
     """What cofio itself says beside an answer; nothing when there is nothing to say."""
-    said = "; ".join(part for part in parts if part)
-    return f"[cofio: {said}]" if said else ""
+    note = "; ".join(part for part in parts if part)
+    return f"[cofio: {note}]" if note else ""
 
 
 def render_body(record: Record) -> str:
@@ -130,7 +130,7 @@ def format_moment(time: datetime) -> str:
 
 
 def fit(blocks: Sequence[str], most: int | None, joint: str = SEPARATOR) -> int:
-    """How many of the blocks, with what stands between them, have at most so many characters: one in any case."""
+    """Count the blocks that fit into `most` characters with the joints between them: at least one."""
     if most is None or not blocks:
         return len(blocks)
     length = 0
@@ -142,7 +142,7 @@ def fit(blocks: Sequence[str], most: int | None, joint: str = SEPARATOR) -> int:
 
 
 def cut(text: str, most: int | None) -> tuple[str, str]:
-    """A text of at most so many characters, and what is said of the rest."""
+    """Return a text of at most `most` characters, and a note about the rest."""
     if most is None or len(text) <= most:
         return text, ""
     return text[:most], f"cut at {most:,} of {len(text):,} characters"
@@ -160,7 +160,7 @@ def _render_chunk(record: Record, *, origin: bool) -> str:
     if record.author not in ("", AGENT):
         facts["agent"] = render_line(record.author)
     if record.tags:
-        facts["tags"] = _tags(record)
+        facts["tags"] = _render_tags(record)
     if record.importance is not Importance.MEDIUM:
         facts["importance"] = record.importance
     if record.kind in _SAID:
@@ -179,16 +179,16 @@ def _quote(title: str) -> str:
     return f'"{shown if len(shown) <= LONGEST_QUOTE else shown[: LONGEST_QUOTE - 1] + "…"}"'
 
 
-def _tags(record: Record) -> str:
+def _render_tags(record: Record) -> str:
     return ", ".join(render_line(tag) for tag in record.tags)
 
 
-def _plain(value: Json) -> Json:
+def _normalize_numbers(value: Json) -> Json:
     """The value with whole numbers written as such: JSON has one kind of number, Python two."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(value)
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_normalize_numbers(each) for each in value]
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _normalize_numbers(each) for key, each in value.items()}
     return value

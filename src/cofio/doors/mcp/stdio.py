@@ -49,24 +49,24 @@ class Server:
         self._surface = surface = Surface(memory, allow_secrets=allow_secrets, structured=structured)
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "ping": lambda _: {},
-            "tools/list": lambda _: surface.tools(),
+            "tools/list": lambda _: surface.list_tools(),
             "tools/call": self._call,
-            "resources/list": lambda params: surface.resources(_cursor(params)),
-            "resources/templates/list": lambda _: surface.templates(),
-            "resources/read": lambda params: surface.read(_text(params, "uri")),
-            "prompts/list": lambda _: surface.prompts(),
-            "prompts/get": lambda params: surface.prompt(_text(params, "name")),
+            "resources/list": lambda params: surface.list_resources(_get_cursor(params)),
+            "resources/templates/list": lambda _: surface.list_templates(),
+            "resources/read": lambda params: surface.read_resource(_get_text(params, "uri")),
+            "prompts/list": lambda _: surface.list_prompts(),
+            "prompts/get": lambda params: surface.get_prompt(_get_text(params, "name")),
         }
         self._agreed: str | None = None
         """The revision of the handshake."""
         self._stateless = False
 
     @property
-    def batches(self) -> bool:
+    def allows_batches(self) -> bool:
         """Whether the agreed revision knows arrays of messages."""
         return self._agreed == BATCHES
 
-    def lane(self, method: str, params: Params) -> Lane:
+    def choose_lane(self, method: str, params: Params) -> Lane:
         """How a request is run: what needs the memory, beside the reader."""
         if method in ("initialize", "server/discover"):
             return Lane.INLINE
@@ -79,17 +79,17 @@ class Server:
         tool = TOOLS.get(name) if isinstance(name, str) else None
         return Lane.READ if tool is None or tool.reads else Lane.WRITE
 
-    def notification(self, method: str, params: Params) -> Id | None:
+    def receive_notification(self, method: str, params: Params) -> Id | None:
         """Take note of a notification; the id of the request that it cancels."""
         if method == "notifications/initialized":
             self._memory.prepare()
         return parse_id(params.get("requestId")) if method == "notifications/cancelled" else None
 
-    def request(self, method: str, params: Params) -> Json:
+    def run_request(self, method: str, params: Params) -> Json:
         """The result of a request.
 
         Raises:
-            Refused: the request cannot be answered in the era that the connection is in, or at all.
+            RpcError: the request cannot be answered in the era that the connection is in, or at all.
         """
         meta = params.get("_meta")
         enveloped = method != "initialize" and isinstance(meta, dict) and _VERSION in meta
@@ -107,10 +107,10 @@ class Server:
         return result | ({"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {})
 
     def _handshake(self, params: Params) -> dict[str, Json]:
-        asked = params.get("protocolVersion")
-        if not isinstance(asked, str):
+        version = params.get("protocolVersion")
+        if not isinstance(version, str):
             raise RpcError(INVALID_PARAMS, "initialize says the protocolVersion that it wants, as in 2025-11-25")
-        self._agreed = asked if asked in HANDSHAKE else HANDSHAKE[-1]
+        self._agreed = version if version in HANDSHAKE else HANDSHAKE[-1]
         return {
             "protocolVersion": self._agreed, "capabilities": CAPABILITIES, "serverInfo": INFO,
             "instructions": INSTRUCTIONS,
@@ -133,29 +133,29 @@ class Server:
         arguments = params.get("arguments")
         if not isinstance(arguments, dict | None):
             raise RpcError(INVALID_PARAMS, "arguments is an object")
-        return self._surface.call(_text(params, "name"), arguments or {})
+        return self._surface.call_tool(_get_text(params, "name"), arguments or {})
 
 
-def _text(params: Params, name: str) -> str:
+def _get_text(params: Params, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"{name} is a string")
     return value
 
 
-def _cursor(params: Params) -> str | None:
-    return None if params.get("cursor") is None else _text(params, "cursor")
+def _get_cursor(params: Params) -> str | None:
+    return None if params.get("cursor") is None else _get_text(params, "cursor")
 
 
 def _check_envelope(meta: Json) -> None:
-    """Raise Refused unless a request says which revision it is of, and that is one that is served here."""
+    """Raise RpcError unless a request says which revision it is of, and that is one that is served here."""
     if not isinstance(meta, dict) or _VERSION not in meta or _CLIENT not in meta:
         raise RpcError(INVALID_PARAMS, f"params._meta has to hold {_VERSION} and {_CLIENT}")
-    asked = meta[_VERSION]
-    if not isinstance(asked, str):
+    version = meta[_VERSION]
+    if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"{_VERSION} is a string")
-    if asked != STATELESS:
-        supported: dict[str, Json] = {"supported": [STATELESS], "requested": asked}
+    if version != STATELESS:
+        supported: dict[str, Json] = {"supported": [STATELESS], "requested": version}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
 
 

@@ -46,20 +46,24 @@ def describe_hits(hits: Sequence[Hit]) -> list[Json]:
     """The hits of a search, with why each was found."""
     return [
         describe_record(hit.record)
-        | {"score": hit.score, "keyword": _signal(hit.why.keyword), "semantic": _signal(hit.why.semantic)}
+        | {
+            "score": hit.score,
+            "keyword": _describe_signal(hit.why.keyword),
+            "semantic": _describe_signal(hit.why.semantic),
+        }
         for hit in hits
     ]
 
 
-def _signal(signal: Signal | None) -> Json:
+def _describe_signal(signal: Signal | None) -> Json:
     return None if signal is None else {"score": signal.score, "rank": signal.rank}
 
 
-def _object(**properties: Schema) -> Schema:
+def _make_object(**properties: Schema) -> Schema:
     return {"type": "object", "properties": cast(Json, properties), "required": [*properties]}
 
 
-def _list(of: Schema) -> Schema:
+def _make_list(of: Schema) -> Schema:
     return {"type": "array", "items": of}
 
 
@@ -70,7 +74,7 @@ _COUNT: Schema = {"type": "integer"}
 _BOOLEAN: Schema = {"type": "boolean"}
 _NOTICE: Schema = {"type": "string", "description": "What is to be kept in mind of the rest."}
 _CHUNK: dict[str, Schema] = {
-    "id": _STRING, "topic": _STRING, "agent": _STRING, "tags": _list(_STRING),
+    "id": _STRING, "topic": _STRING, "agent": _STRING, "tags": _make_list(_STRING),
     "importance": {"type": "string", "enum": [*Importance]}, "updated": _STRING,
 }  # fmt: skip
 _WHOLE = _CHUNK | {"content": _STRING, "kind": _STRING, "scope": _STRING, "created": _STRING, "expires": _MAYBE}
@@ -81,21 +85,25 @@ _SIGNAL: Schema = {
 }
 
 OUTPUTS: dict[str, Schema] = {
-    "search_context": _object(
+    "search_context": _make_object(
         notice=_NOTICE,
-        hits=_list(_object(**_WHOLE, score=_NUMBER, keyword=_SIGNAL, semantic=_SIGNAL)),
+        hits=_make_list(_make_object(**_WHOLE, score=_NUMBER, keyword=_SIGNAL, semantic=_SIGNAL)),
         left_off=_COUNT | {"description": "How many more hits did not fit into max_chars."},
         degraded=_MAYBE | {"description": "Why not everything could be searched; null when it could."},
     ),
-    "write_context": _object(
+    "write_context": _make_object(
         **_CHUNK,
         expires=_MAYBE,
-        similar=_list(_object(id=_STRING, topic=_STRING, likeness=_NUMBER, contradicts=_BOOLEAN)),
+        similar=_make_list(_make_object(id=_STRING, topic=_STRING, likeness=_NUMBER, contradicts=_BOOLEAN)),
     ),
-    "read_context": _object(notice=_NOTICE, found=_BOOLEAN, chunk=_object(**_WHOLE) | {"type": ["object", "null"]}),
-    "list_context": _object(notice=_NOTICE, chunks=_list(_object(**_CHUNK)), total=_COUNT, more=_BOOLEAN),
-    "delete_context": _object(id=_STRING, deleted=_BOOLEAN),
-    "get_state": _object(notice=_NOTICE, key=_STRING, found=_BOOLEAN, value={}),
-    "set_state": _object(key=_STRING, written=_STRING),
+    "read_context": _make_object(
+        notice=_NOTICE, found=_BOOLEAN, chunk=_make_object(**_WHOLE) | {"type": ["object", "null"]}
+    ),
+    "list_context": _make_object(
+        notice=_NOTICE, chunks=_make_list(_make_object(**_CHUNK)), total=_COUNT, more=_BOOLEAN
+    ),
+    "delete_context": _make_object(id=_STRING, deleted=_BOOLEAN),
+    "get_state": _make_object(notice=_NOTICE, key=_STRING, found=_BOOLEAN, value={}),
+    "set_state": _make_object(key=_STRING, written=_STRING),
 }
 """The schema of each tool's data, by the tool's name."""

@@ -14,7 +14,7 @@ from ...values.scopes import MCP
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from ..lazy_memory import Memory
 from . import renderer, skill
-from .tools import TOOLS, call
+from .tools import TOOLS, call_tool
 
 INFO: dict[str, Json] = {"name": "cofio", "title": "cofio memory", "version": __version__}
 CAPABILITIES: dict[str, Json] = {
@@ -55,16 +55,16 @@ class Surface:
         self._allow_secrets = allow_secrets
         self._structured = structured
 
-    def tools(self) -> dict[str, Json]:
+    def list_tools(self) -> dict[str, Json]:
         """The result of `tools/list`."""
-        return {"tools": [tool.listing(structured=self._structured) for tool in TOOLS.values()]}
+        return {"tools": [tool.describe(structured=self._structured) for tool in TOOLS.values()]}
 
-    def call(self, name: str, arguments: dict[str, Json]) -> dict[str, Json]:
+    def call_tool(self, name: str, arguments: dict[str, Json]) -> dict[str, Json]:
         """The result of `tools/call`."""
-        answer = call(lambda: self._memory.engine, name, arguments, allow_secrets=self._allow_secrets)
-        return answer.result(self._memory.incomplete, structured=self._structured)
+        answer = call_tool(lambda: self._memory.engine, name, arguments, allow_secrets=self._allow_secrets)
+        return answer.render(self._memory.incomplete, structured=self._structured)
 
-    def resources(self, cursor: str | None = None) -> dict[str, Json]:
+    def list_resources(self, cursor: str | None = None) -> dict[str, Json]:
         """The result of `resources/list`: the skill, then the notes, the last changed first.
 
         Raises:
@@ -86,7 +86,7 @@ class Surface:
             )
         return {"resources": listed} | ({"nextCursor": str(offset + RESOURCES)} if len(found) > RESOURCES else {})
 
-    def templates(self) -> dict[str, Json]:
+    def list_templates(self) -> dict[str, Json]:
         """The result of `resources/templates/list`."""
         note: dict[str, Json] = {
             "uriTemplate": NOTES + "{id}", "name": "note", "title": "A memory", "mimeType": MARKDOWN,
@@ -94,14 +94,14 @@ class Surface:
         }  # fmt: skip
         return {"resourceTemplates": [note]}
 
-    def read(self, uri: str) -> dict[str, Json]:
+    def read_resource(self, uri: str) -> dict[str, Json]:
         """The result of `resources/read`.
 
         Raises:
             NotFound: nothing has this address.
         """
         if uri == SKILL_URI:
-            return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": skill.text()}]}
+            return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": skill.load_text()}]}
         if not uri.startswith(NOTES):
             raise NotFound(uri)
         try:
@@ -113,11 +113,11 @@ class Surface:
         text = renderer.render_record(record)
         return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text, "_meta": {"cofio/stored": True}}]}
 
-    def prompts(self) -> dict[str, Json]:
+    def list_prompts(self) -> dict[str, Json]:
         """The result of `prompts/list`."""
         return {"prompts": [{"name": skill.name, "title": _SKILL["title"], "description": _SKILL["description"]}]}
 
-    def prompt(self, name: str) -> dict[str, Json]:
+    def get_prompt(self, name: str) -> dict[str, Json]:
         """The result of `prompts/get`.
 
         Raises:
@@ -125,7 +125,7 @@ class Surface:
         """
         if name != skill.name:
             raise NotFound(name)
-        message: dict[str, Json] = {"role": "user", "content": {"type": "text", "text": skill.text()}}
+        message: dict[str, Json] = {"role": "user", "content": {"type": "text", "text": skill.load_text()}}
         return {"description": _SKILL["description"], "messages": [message]}
 
 

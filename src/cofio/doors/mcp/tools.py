@@ -17,7 +17,7 @@ from ...values.records import Importance, Json, Kind, Record, Scope
 from ...values.scopes import CONVERSATIONS, MCP
 from . import renderer, structured
 from .structured import OUTPUTS, Schema
-from .validation import BadArguments, checked, refused
+from .validation import BadArguments, describe_refusal, validate_arguments
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -28,7 +28,7 @@ TOP_K, LIMIT = 6, 100
 SHORTEST = 100  # characters that an answer may be held to
 SIFTED = 200  # hits that are weighed when a least score is asked for
 NEARLY = 0.8  # a fact with so much of the relevance of its conversation's best hit stands for it
-EACH = 6  # of the messages, and of what was made of them, so many are weighed for one hit
+EACH = 6  # messages, and as many records made of messages, that are weighed for one hit
 TRIES = 20  # ids that are drawn for a chunk before it is given up
 DAY = 86_400.0
 _SEARCHED_EVERYWHERE = tuple(kind for kind in Kind if kind is not Kind.STATE)  # state is read by its key alone
@@ -50,7 +50,7 @@ class Answer:
     stored: bool = False
     """Whether the text quotes what was stored."""
 
-    def result(self, incomplete: str | None = None, *, structured: bool = False) -> dict[str, Json]:
+    def render(self, incomplete: str | None = None, *, structured: bool = False) -> dict[str, Json]:
         """The answer as the result of a `tools/call`; `incomplete` says why the memory did not know all of it."""
         first: dict[str, Json] = {"type": "text", "text": self.text}
         if self.stored:
@@ -82,7 +82,7 @@ class Tool:
     stores: Callable[[Arguments], dict[str, Json]] = lambda _: {}
     """What it would store, by the argument's name: it is looked through for secrets first."""
 
-    def listing(self, *, structured: bool = False) -> dict[str, Json]:
+    def describe(self, *, structured: bool = False) -> dict[str, Json]:
         """The tool's entry in a `tools/list`; with the schema of its data where answers carry it."""
         hints: dict[str, Json] = {"readOnlyHint": self.reads, "openWorldHint": False}
         if not self.reads:
@@ -94,35 +94,37 @@ class Tool:
         return listed | ({"outputSchema": OUTPUTS[self.name]} if structured else {})
 
 
-def call(engine: Callable[[], Engine], name: str, given: Mapping[str, Json], *, allow_secrets: bool = False) -> Answer:
+def call_tool(
+    engine: Callable[[], Engine], name: str, arguments: Mapping[str, Json], *, allow_secrets: bool = False
+) -> Answer:
     """Run a tool. Whatever is wrong is an answer for the agent, who can do better: never a fault of the call."""
     tool = TOOLS.get(name)
     if tool is None:
         return Answer(f"MCP error -32602: Tool {name} not found", is_error=True)
     try:
-        taken = checked(name, tool.input, given)
-        admit("mcp", tool.stores(taken), allow=allow_secrets)
-        return tool.run(engine(), taken)
+        validated = validate_arguments(name, tool.input, arguments)
+        admit("mcp", tool.stores(validated), allow=allow_secrets)
+        return tool.run(engine(), validated)
     except BadArguments as error:
         return Answer(str(error), is_error=True)
     except CofioError as error:
-        return Answer(str(refused(name, tool.input, error) or error), is_error=True)
+        return Answer(str(describe_refusal(name, tool.input, error) or error), is_error=True)
 
 
-def _search_context(engine: Engine, given: Arguments) -> Answer:
-    everywhere, least = bool(given.get("everywhere")), cast(float | None, given.get("min_score"))
-    top, most = cast(int, given.get("top_k", TOP_K)), cast(int | None, given.get("max_chars"))
+def _search_context(engine: Engine, arguments: Arguments) -> Answer:
+    everywhere, least = bool(arguments.get("everywhere")), cast(float | None, arguments.get("min_score"))
+    top, most = cast(int, arguments.get("top_k", TOP_K)), cast(int | None, arguments.get("max_chars"))
     # Any question gets an answer: what cannot be searched for is passed over, not refused.
-    text = _NOT_TEXT.sub(" ", cast(str, given["query"]))[:MAX_QUERY]
+    text = _NOT_TEXT.sub(" ", cast(str, arguments["query"]))[:MAX_QUERY]
     if not text.strip():
-        return _nothing("the query is empty: say what to look for, or use list_context", None)
+        return _answer_nothing("the query is empty: say what to look for, or use list_context", None)
     page = engine.search(
         Query(
             text,
             scope=Scope() if everywhere else MCP,
             kinds=_SEARCHED_EVERYWHERE if everywhere else (Kind.NOTE,),
-            filter=_filter(given),
-            mode=_MODES[cast(str, given.get("search_mode", "hybrid"))],
+            filter=_build_filter(arguments),
+            mode=_MODES[cast(str, arguments.get("search_mode", "hybrid"))],
             limit=SIFTED if least is not None else 2 * top if everywhere else top,
             each=EACH if everywhere else None,
             floor=None if least is None else 0.0,
@@ -131,25 +133,25 @@ def _search_context(engine: Engine, given: Arguments) -> Answer:
     found = [hit for hit in page if least is None or _reaches(hit, least)]
     hits = (_fold(found) if everywhere else found)[:top]
     if not hits:
-        return _nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
+        return _answer_nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
     blocks = [renderer.render_hit(hit, everywhere=everywhere) for hit in hits]
-    kept = renderer.fit(blocks, most)
-    shown, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:kept]), most)
-    left_off = f"{len(hits) - kept} more left off by max_chars" if kept < len(hits) else ""
+    count = renderer.fit(blocks, most)
+    shown, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:count]), most)
+    left_off = f"{len(hits) - count} more left off by max_chars" if count < len(hits) else ""
     # Said while meaning is off; that some of many records have no vector yet is not worth its tokens.
     degraded = "" if page.searched.semantic is not None else _explain(engine, page)
-    notice = renderer.render_fence(kept, left_off, rest, degraded)
+    notice = renderer.render_fence(count, left_off, rest, degraded)
 
     def describe() -> dict[str, Json]:
         return {
-            "notice": notice, "hits": structured.describe_hits(hits[:kept]), "left_off": len(hits) - kept,
+            "notice": notice, "hits": structured.describe_hits(hits[:count]), "left_off": len(hits) - count,
             "degraded": page.degraded,
         }  # fmt: skip
 
     return Answer(shown, describe, (notice,), stored=True)
 
 
-def _nothing(why: str, degraded: str | None, *near: Hit) -> Answer:
+def _answer_nothing(why: str, degraded: str | None, *near: Hit) -> Answer:
     notice = renderer.render_note(why, renderer.render_near([hit.record for hit in near]))
     data: dict[str, Json] = {"notice": notice, "hits": [], "left_off": 0, "degraded": degraded}
     return Answer(renderer.NOTHING, lambda: data, (notice,))
@@ -193,12 +195,12 @@ def _fold(hits: Iterable[Hit]) -> list[Hit]:
 def _choose(family: Sequence[Hit]) -> Hit:
     """The best hit; or a fact that is nearly as relevant, which says the same in one sentence."""
     best = max(family, key=lambda hit: hit.score)
-    enough = NEARLY * _relevance(best)
-    facts = [hit for hit in family if hit.record.kind is Kind.FACT and _relevance(hit) >= enough]
+    enough = NEARLY * _get_relevance(best)
+    facts = [hit for hit in family if hit.record.kind is Kind.FACT and _get_relevance(hit) >= enough]
     return replace(facts[0], score=best.score) if facts else best
 
 
-def _relevance(hit: Hit) -> float:
+def _get_relevance(hit: Hit) -> float:
     signals = (hit.why.keyword, hit.why.semantic)
     return max((signal.relevance for signal in signals if signal is not None), default=0.0)
 
@@ -213,55 +215,55 @@ def _reaches(hit: Hit, least: float) -> bool:
     return by_words >= least or (meaning is not None and meaning.score >= least)
 
 
-def _filter(given: Arguments) -> Filter | None:
+def _build_filter(arguments: Arguments) -> Filter | None:
     tests: list[Filter] = []
-    if given.get("agent"):  # agents fill in "" for what they leave out
-        tests.append(Where("author", "=", cast(str, given["agent"])))
-    if given.get("tags"):
-        tests.append(Where("tags", "in", tuple(cast(list[str], given["tags"]))))
+    if arguments.get("agent"):  # agents fill in "" for what they leave out
+        tests.append(Where("author", "=", cast(str, arguments["agent"])))
+    if arguments.get("tags"):
+        tests.append(Where("tags", "in", tuple(cast(list[str], arguments["tags"]))))
     return AllOf(*tests) if tests else None
 
 
-def _write_context(engine: Engine, given: Arguments) -> Answer:
-    days = cast(float | None, given.get("ttl_days"))
+def _write_context(engine: Engine, arguments: Arguments) -> Answer:
+    days = cast(float | None, arguments.get("ttl_days"))
     ttl = None if days is None else days * DAY
-    old = cast(str, given.get("replaces", ""))
+    old = cast(str, arguments.get("replaces", ""))
     if not old:
-        record = _new(engine, given, ttl)
-    elif _mine(engine, old) is None:
+        record = _write_new(engine, arguments, ttl)
+    elif _find_own(engine, old) is None:
         return Answer(renderer.render_unknown(old), is_error=True)
     else:
         lasting = {"expires_at": None} if ttl is None else {"ttl": ttl}
-        record = engine.edit(old, if_version=None, **_content(given), **lasting)
+        record = engine.edit(old, if_version=None, **_collect_fields(arguments), **lasting)
     hints = tuple(renderer.render_similar(one) for one in record.similar)
     return Answer(renderer.render_saved(record), lambda: structured.describe_written(record), hints)
 
 
-def _content(given: Arguments) -> dict[str, object]:
+def _collect_fields(arguments: Arguments) -> dict[str, object]:
     """What is written, by the names of a record's fields."""
     return {
-        "title": given["topic"], "text": given["content"], "author": given.get("agent", renderer.AGENT),
-        "tags": given.get("tags", []), "importance": given.get("importance", "medium"),
+        "title": arguments["topic"], "text": arguments["content"], "author": arguments.get("agent", renderer.AGENT),
+        "tags": arguments.get("tags", []), "importance": arguments.get("importance", "medium"),
     }  # fmt: skip
 
 
-def _new(engine: Engine, given: Arguments, ttl: float | None) -> Record:
+def _write_new(engine: Engine, arguments: Arguments, ttl: float | None) -> Record:
     """Write a chunk under an id of ten hexadecimal digits, as agents know them."""
     write = partial(engine.write, MCP, source="mcp", ttl=ttl, related=True)
     for _ in range(TRIES):
         with suppress(Conflict):  # so few digits can come twice
-            return write(id=os.urandom(5).hex(), **_content(given))  # type: ignore[arg-type]  # checked by the schema
+            return write(id=os.urandom(5).hex(), **_collect_fields(arguments))  # type: ignore[arg-type]  # checked by the schema
     raise Unavailable("no free id was found for the chunk; nothing was saved: try again")
 
 
-def _read_context(engine: Engine, given: Arguments) -> Answer:
-    record = _any(engine, cast(str, given["id"]))
+def _read_context(engine: Engine, arguments: Arguments) -> Answer:
+    record = _find_any(engine, cast(str, arguments["id"]))
     if record is None:
         missing: dict[str, Json] = {"notice": "", "found": False, "chunk": None}
-        return Answer(renderer.render_unknown(cast(str, given["id"])), lambda: missing)
+        return Answer(renderer.render_unknown(cast(str, arguments["id"])), lambda: missing)
     elsewhere = record.kind is not Kind.NOTE or record.scope not in MCP
     text, rest = renderer.cut(
-        renderer.render_record(record, origin=elsewhere), cast("int | None", given.get("max_chars"))
+        renderer.render_record(record, origin=elsewhere), cast("int | None", arguments.get("max_chars"))
     )
     notice = renderer.render_fence(1, rest)
     return Answer(
@@ -272,9 +274,9 @@ def _read_context(engine: Engine, given: Arguments) -> Answer:
     )
 
 
-def _list_context(engine: Engine, given: Arguments) -> Answer:
-    limit, offset = cast(int, given.get("limit", LIMIT)), cast(int, given.get("offset", 0))
-    most, only = cast("int | None", given.get("max_chars")), _filter(given)
+def _list_context(engine: Engine, arguments: Arguments) -> Answer:
+    limit, offset = cast(int, arguments.get("limit", LIMIT)), cast(int, arguments.get("offset", 0))
+    most, only = cast("int | None", arguments.get("max_chars")), _build_filter(arguments)
     found = engine.headings(MCP, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
     lines = [renderer.render_heading(each) for each in found[:limit]]
     head = f"{len(lines)} chunk(s) found:\n\n"
@@ -284,8 +286,8 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     total = offset + len(found) if is_last else engine.count(MCP, kinds=(Kind.NOTE,), filter=only)
     text, notice = renderer.EMPTY, ""
     if not lines:
-        kept = total or engine.count(MCP, kinds=(Kind.NOTE,))
-        notice = renderer.render_note(f"{kept} chunks are kept, but none of them is here" if kept else "")
+        count = total or engine.count(MCP, kinds=(Kind.NOTE,))
+        notice = renderer.render_note(f"{count} chunks are kept, but none of them is here" if count else "")
     else:
         text, rest = renderer.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
         where = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
@@ -298,10 +300,10 @@ def _list_context(engine: Engine, given: Arguments) -> Answer:
     return Answer(text, describe, (notice,), stored=bool(lines))
 
 
-def _delete_context(engine: Engine, given: Arguments) -> Answer:
-    record_id = cast(str, given["id"])
+def _delete_context(engine: Engine, arguments: Arguments) -> Answer:
+    record_id = cast(str, arguments["id"])
     try:
-        if _mine(engine, record_id) is None:
+        if _find_own(engine, record_id) is None:
             raise NotFound(record_id)
         engine.delete(record_id)
     except NotFound:
@@ -309,8 +311,8 @@ def _delete_context(engine: Engine, given: Arguments) -> Answer:
     return Answer(f"Chunk `{record_id}` deleted.", lambda: {"id": record_id, "deleted": True})
 
 
-def _get_state(engine: Engine, given: Arguments) -> Answer:
-    key = cast(str, given["key"])
+def _get_state(engine: Engine, arguments: Arguments) -> Answer:
+    key = cast(str, arguments["key"])
     record = engine.get(MCP, key, kind=Kind.STATE)
     if record is None:
         missing: dict[str, Json] = {"notice": "", "key": key, "found": False, "value": None}
@@ -321,14 +323,14 @@ def _get_state(engine: Engine, given: Arguments) -> Answer:
     return Answer(renderer.render_value(record.data), lambda: data, (notice,), stored=True)
 
 
-def _set_state(engine: Engine, given: Arguments) -> Answer:
-    key = cast(str, given["key"])
-    record = engine.put(MCP, key, data=given["value"], kind=Kind.STATE, source="mcp")
+def _set_state(engine: Engine, arguments: Arguments) -> Answer:
+    key = cast(str, arguments["key"])
+    record = engine.put(MCP, key, data=arguments["value"], kind=Kind.STATE, source="mcp")
     at = renderer.format_moment(record.updated_at)
     return Answer(f'State "{key}" written at {at}.', lambda: {"key": key, "written": at})
 
 
-def _any(engine: Engine, record_id: str) -> Record | None:
+def _find_any(engine: Engine, record_id: str) -> Record | None:
     """What has the id, through whichever door it came; but state is read by its key alone."""
     try:
         record = engine.read(record_id)
@@ -337,26 +339,26 @@ def _any(engine: Engine, record_id: str) -> Record | None:
     return record if record.kind is not Kind.STATE else None
 
 
-def _mine(engine: Engine, record_id: str) -> Record | None:
+def _find_own(engine: Engine, record_id: str) -> Record | None:
     """The chunk with the id. What came through other doors can be read here, not changed."""
-    record = _any(engine, record_id)
+    record = _find_any(engine, record_id)
     return record if record is not None and record.kind is Kind.NOTE and record.scope in MCP else None
 
 
-def _input(*required: str, **properties: Schema) -> Schema:
+def _make_input(*required: str, **properties: Schema) -> Schema:
     schema: Schema = {"type": "object", "properties": cast(Json, properties)}
     return schema | ({"required": list(required)} if required else {})
 
 
-def _kind(type_: Json, description: str, **more: Json) -> Schema:
+def _make_property(type_: Json, description: str, **more: Json) -> Schema:
     return {"type": type_, "description": description} | more
 
 
 _STRING: Schema = {"type": "string"}
-_ID = _kind("string", "The chunk's id.")
-_AGENT_FILTER = _kind("string", "Only chunks of this agent.")
-_TAG_FILTER = _kind("array", "Only chunks with one of these tags.", items=_STRING)
-_MAX_CHARS = _kind("integer", "The most characters to return.", minimum=SHORTEST)
+_ID = _make_property("string", "The chunk's id.")
+_AGENT_FILTER = _make_property("string", "Only chunks of this agent.")
+_TAG_FILTER = _make_property("array", "Only chunks with one of these tags.", items=_STRING)
+_MAX_CHARS = _make_property("integer", "The most characters to return.", minimum=SHORTEST)
 
 TOOLS = {
     tool.name: tool
@@ -368,20 +370,20 @@ TOOLS = {
                 "Find what is remembered, by words and by meaning, best first. Use it before a task, at an unfamiliar"
                 " name, and when unsure of a fact."
             ),
-            input=_input(
+            input=_make_input(
                 "query",
-                query=_kind("string", "Specific terms, or a plain question."),
+                query=_make_property("string", "Specific terms, or a plain question."),
                 tags=_TAG_FILTER,
                 agent=_AGENT_FILTER,
-                top_k=_kind("integer", "The most results (default: 6).", minimum=1, maximum=20),
-                min_score=_kind(
+                top_k=_make_property("integer", "The most results (default: 6).", minimum=1, maximum=20),
+                min_score=_make_property(
                     "number",
                     "Least score of a result, by words (BM25) or meaning (cosine); 0 lets all through (default: what"
                     " is relevant).",
                     minimum=0,
                 ),
-                search_mode=_kind("string", "Words and meaning (default), words, or meaning.", enum=[*_MODES]),
-                everywhere=_kind(
+                search_mode=_make_property("string", "Words and meaning (default), words, or meaning.", enum=[*_MODES]),
+                everywhere=_make_property(
                     "boolean", "Also search files, conversations and facts from elsewhere (default: false)."
                 ),
                 max_chars=_MAX_CHARS,
@@ -396,25 +398,29 @@ TOOLS = {
                 "Store a chunk of memory, which the next search finds: a decision, the result of a subtask, what others"
                 " will need. Search first; do not store a thing twice."
             ),
-            input=_input(
+            input=_make_input(
                 "topic",
                 "content",
-                topic=_kind("string", 'Short and specific: "Auth: JWT over sessions", not "decision".'),
-                content=_kind("string", "Markdown: what was decided or found, and why."),
-                agent=_kind("string", "Who writes this, as in pm-agent (default: global)."),
-                tags=_kind("array", "Tags to find it by, as others use them.", items=_STRING),
-                importance=_kind("string", "Default: medium.", enum=[*Importance]),
-                ttl_days=_kind("number", "Forget it after so many days; left out, never.", exclusiveMinimum=0),
-                replaces=_kind("string", "The id of a chunk that this is the new version of; it keeps the id."),
+                topic=_make_property("string", 'Short and specific: "Auth: JWT over sessions", not "decision".'),
+                content=_make_property("string", "Markdown: what was decided or found, and why."),
+                agent=_make_property("string", "Who writes this, as in pm-agent (default: global)."),
+                tags=_make_property("array", "Tags to find it by, as others use them.", items=_STRING),
+                importance=_make_property("string", "Default: medium.", enum=[*Importance]),
+                ttl_days=_make_property("number", "Forget it after so many days; left out, never.", exclusiveMinimum=0),
+                replaces=_make_property(
+                    "string", "The id of a chunk that this is the new version of; it keeps the id."
+                ),
             ),
             run=_write_context,
-            stores=lambda given: {name: given[name] for name in ("topic", "content", "tags", "agent") if name in given},
+            stores=lambda arguments: {
+                name: arguments[name] for name in ("topic", "content", "tags", "agent") if name in arguments
+            },
         ),
         Tool(
             name="read_context",
             title="Read a memory",
             description="Read one chunk whole, by its id.",
-            input=_input("id", id=_ID, max_chars=_MAX_CHARS),
+            input=_make_input("id", id=_ID, max_chars=_MAX_CHARS),
             run=_read_context,
             reads=True,
         ),
@@ -422,11 +428,11 @@ TOOLS = {
             name="list_context",
             title="List memories",
             description="List chunks without their bodies, last changed first: to take stock and to tidy up.",
-            input=_input(
+            input=_make_input(
                 agent=_AGENT_FILTER,
                 tags=_TAG_FILTER,
-                limit=_kind("integer", "The most chunks (default: 100).", minimum=1, maximum=500),
-                offset=_kind("integer", "How many to skip (default: 0).", minimum=0, maximum=2**53 - 1),
+                limit=_make_property("integer", "The most chunks (default: 100).", minimum=1, maximum=500),
+                offset=_make_property("integer", "How many to skip (default: 0).", minimum=0, maximum=2**53 - 1),
                 max_chars=_MAX_CHARS,
             ),
             run=_list_context,
@@ -436,7 +442,7 @@ TOOLS = {
             name="delete_context",
             title="Forget a memory",
             description="Forget a chunk for good, by its id.",
-            input=_input("id", id=_ID),
+            input=_make_input("id", id=_ID),
             run=_delete_context,
             destroys=True,
             again=True,
@@ -445,7 +451,7 @@ TOOLS = {
             name="get_state",
             title="Read a state",
             description="Read a state by its exact key: the current phase, a run's progress, a flag, project_tags.",
-            input=_input("key", key=_kind("string", "As in current_phase.")),
+            input=_make_input("key", key=_make_property("string", "As in current_phase.")),
             run=_get_state,
             reads=True,
         ),
@@ -456,17 +462,17 @@ TOOLS = {
                 "Set a state to any JSON value, in place of what it was: phases, counters, flags. It is not searched;"
                 " what should be found goes into write_context."
             ),
-            input=_input(
+            input=_make_input(
                 "key",
                 "value",
-                key=_kind("string", "As in current_phase or pipeline_run_042."),
+                key=_make_property("string", "As in current_phase or pipeline_run_042."),
                 value={"description": "Any JSON value."},
             ),
             run=_set_state,
             destroys=True,
             again=True,
             # A key may tell of a value what the value itself does not.
-            stores=lambda given: {"value": {cast(str, given["key"]): given["value"]}},
+            stores=lambda arguments: {"value": {cast(str, arguments["key"]): arguments["value"]}},
         ),
     )
 }

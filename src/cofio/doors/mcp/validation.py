@@ -19,11 +19,11 @@ class BadArguments(Exception):
     """The arguments do not fit the tool; the message is for the agent."""
 
     def __init__(self, tool: str, *problems: str) -> None:
-        said = "\n".join(problems)
-        super().__init__(f"MCP error -32602: Input validation error: Invalid arguments for tool {tool}: {said}")
+        problem = "\n".join(problems)
+        super().__init__(f"MCP error -32602: Input validation error: Invalid arguments for tool {tool}: {problem}")
 
 
-def checked(tool: str, schema: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+def validate_arguments(tool: str, schema: Mapping[str, Json], arguments: Mapping[str, Json]) -> dict[str, Json]:
     """The arguments that the schema knows, whole numbers as such; what it does not know is left out.
 
     Raises:
@@ -32,23 +32,23 @@ def checked(tool: str, schema: Mapping[str, Json], given: Mapping[str, Json]) ->
     properties = cast(Mapping[str, Mapping[str, Json]], schema["properties"])
     required = cast(list[str], schema.get("required", []))
     problems: list[str] = []
-    taken: dict[str, Json] = {}
+    validated: dict[str, Json] = {}
     for name, wanted in properties.items():
-        if name in given:
-            value = given[name]
-            problems += [f"{problem} at {name}{where}" for problem, where in _problems(wanted, value)]
+        if name in arguments:
+            value = arguments[name]
+            problems += [f"{problem} at {name}{where}" for problem, where in _find_problems(wanted, value)]
             whole = wanted.get("type") == "integer" and isinstance(value, float) and value.is_integer()
-            taken[name] = int(cast(float, value)) if whole else value
+            validated[name] = int(cast(float, value)) if whole else value
         elif name in required:
             problems.append(
                 f"Invalid input: expected {wanted.get('type', 'nonoptional')}, received undefined at {name}"
             )
     if problems:
         raise BadArguments(tool, *problems)
-    return taken
+    return validated
 
 
-def refused(tool: str, schema: Mapping[str, Json], error: CofioError) -> BadArguments | None:
+def describe_refusal(tool: str, schema: Mapping[str, Json], error: CofioError) -> BadArguments | None:
     """What the engine says of the input, in the words of a schema; None when it is not about the input."""
     field = _FIELDS.get(error.field, error.field) if isinstance(error, Invalid) else ""
     if not isinstance(error, Invalid) or field not in cast(Mapping[str, Json], schema["properties"]):
@@ -58,7 +58,7 @@ def refused(tool: str, schema: Mapping[str, Json], error: CofioError) -> BadArgu
     return BadArguments(tool, f"Invalid input: {error.problem} at {field}")
 
 
-def _problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, str]]:
+def _find_problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, str]]:
     """What is wrong with a value, each with where in it."""
     options = cast(list[str] | None, wanted.get("enum"))
     if options is not None:
@@ -68,18 +68,22 @@ def _problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, str]]:
     if kind is None:
         return []
     if kind in ("integer", "number"):
-        return [(problem, "") for problem in _number_problems(wanted, value)]
-    if _name(value) != kind:
-        return [(f"Invalid input: expected {kind}, received {_name(value)}", "")]
+        return [(problem, "") for problem in _find_number_problems(wanted, value)]
+    if _name_type(value) != kind:
+        return [(f"Invalid input: expected {kind}, received {_name_type(value)}", "")]
     if isinstance(value, list):
         item = cast(Mapping[str, Json], wanted["items"])
-        return [(said, f"[{at}]{where}") for at, each in enumerate(value) for said, where in _problems(item, each)]
+        return [
+            (problem, f"[{at}]{where}")
+            for at, each in enumerate(value)
+            for problem, where in _find_problems(item, each)
+        ]
     return []
 
 
-def _number_problems(wanted: Mapping[str, Json], value: Json) -> list[str]:
+def _find_number_problems(wanted: Mapping[str, Json], value: Json) -> list[str]:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return [f"Invalid input: expected number, received {_name(value)}"]
+        return [f"Invalid input: expected number, received {_name_type(value)}"]
     if wanted["type"] == "integer" and isinstance(value, float) and not value.is_integer():
         return ["Invalid input: expected int, received number"]
     problems = []
@@ -96,7 +100,7 @@ def _number_problems(wanted: Mapping[str, Json], value: Json) -> list[str]:
     return problems
 
 
-def _name(value: Json) -> str:
+def _name_type(value: Json) -> str:
     """What JavaScript's validator calls the type of a value."""
     if value is None:
         return "null"

@@ -26,7 +26,7 @@ LIMITS = JsonLimits(text=None)  # how long a file may be, the command says
 THREADS = 8  # commands that are in the engine at once
 
 
-def routes(engine: Callable[[], Engine]) -> list[Route]:
+def make_routes(engine: Callable[[], Engine]) -> list[Route]:
     """The door's one address. `engine` gives the memory when a command needs it, and may raise Unavailable."""
     door = _Door(engine)
     return [Route(PATH, door.answer, methods=["POST"])]

@@ -23,7 +23,7 @@ class Assistant:
         Raises:
             Invalid: a setting cannot be used, or a prompt of the store's own lacks what it needs.
         """
-        prompts = Prompts(_own_prompts(folder))
+        prompts = Prompts(_find_own_prompts(folder))
         self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget))
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
@@ -33,11 +33,11 @@ class Assistant:
         self.summariser = ModelSummariser(self.model, prompts)
 
     def close(self) -> None:
-        """Let go of connections: whoever waits for an answer is told at once that there is none."""
+        """Close the connections: what waits for an answer fails at once."""
         self.model.close()
 
 
-def _own_prompts(folder: Path) -> Path | None:
+def _find_own_prompts(folder: Path) -> Path | None:
     """The store's own prompts, if it has any and they count."""
     claims = read_claims(folder)
     if claims.prompts and not is_trusted(folder, claims):

@@ -91,7 +91,7 @@ def _parse_query(scope: Scope) -> object:
 class Call:
     """One call of the API. Whatever makes one gets it under every version, with its limits, envelope and numbers.
 
-    A token that is limited is held to the app and the project that a `Placed` request names before the call is made;
+    A token that is limited is held to the app and the project that a `ProjectRequest` names before the call is made;
     a call that takes another is given the token, and has to see to that itself.
     """
 

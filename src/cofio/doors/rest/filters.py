@@ -29,7 +29,7 @@ class BadFilter(RequestError):
         super().__init__(422, problem)
 
 
-def compiled(node: Mapping[str, object], zone: tzinfo, arrays: Mapping[str, str] = ARRAYS) -> Filter | None:
+def compile_filter(node: Mapping[str, object], zone: tzinfo, arrays: Mapping[str, str] = ARRAYS) -> Filter | None:
     """The filter that a node means; None when it lets everything through. `arrays` are fields with several values.
 
     Raises:
@@ -41,23 +41,23 @@ def compiled(node: Mapping[str, object], zone: tzinfo, arrays: Mapping[str, str]
             continue
         if key in ("AND", "OR"):
             nodes = cast("list[Mapping[str, object]]", value)
-            inner = [part if (part := compiled(each, zone, arrays)) is not None else AllOf() for each in nodes]
+            inner = [part if (part := compile_filter(each, zone, arrays)) is not None else AllOf() for each in nodes]
             if inner:
                 parts.append(AllOf(*inner) if key == "AND" else AnyOf(*inner))
         else:
-            parts += _predicate(key, value, zone, arrays)
+            parts += _compile_field(key, value, zone, arrays)
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else AllOf(*parts)
 
 
-def session_asked(node: Mapping[str, object] | None) -> str | None:
+def find_session(node: Mapping[str, object] | None) -> str | None:
     """The session whose waiting messages are wanted too: one that is named outright, at the top."""
     found = (node or {}).get("session_id")
     return found if isinstance(found, str) and 1 <= len(found) <= MAX_SESSION else None
 
 
-def moment(value: object, field: str, zone: tzinfo) -> float:
+def parse_moment(value: object, field: str, zone: tzinfo) -> float:
     """Milliseconds since 1970 for a number of them, a number of seconds, or an ISO time; without a zone it is ours."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _FARTHEST:
         return value if value >= MILLISECONDS else value * 1000
@@ -70,7 +70,7 @@ def moment(value: object, field: str, zone: tzinfo) -> float:
     raise BadFilter(f"timestamp value for {field!r} must be ms or ISO string")
 
 
-def _predicate(field: str, value: object, zone: tzinfo, arrays: Mapping[str, str]) -> list[Filter]:
+def _compile_field(field: str, value: object, zone: tzinfo, arrays: Mapping[str, str]) -> list[Filter]:
     if field in RESERVED:
         raise BadFilter(f"filter field {field!r} is reserved; pass it at the top of the request")
     if field not in (*STRINGS, "timestamp", "sender_id"):
@@ -82,35 +82,35 @@ def _predicate(field: str, value: object, zone: tzinfo, arrays: Mapping[str, str
         if operator not in OPERATORS:
             raise BadFilter(f"unsupported operator {operator!r} on field {field!r}")
     if field in arrays:
-        return [_among(field, arrays[field], operator, operand) for operator, operand in operators.items()]
-    return [_compared(field, operator, operand, zone) for operator, operand in operators.items()]
+        return [_compile_membership(field, arrays[field], operator, operand) for operator, operand in operators.items()]
+    return [_compile_comparison(field, operator, operand, zone) for operator, operand in operators.items()]
 
 
-def _compared(field: str, operator: str, value: object, zone: tzinfo) -> Filter:
+def _compile_comparison(field: str, operator: str, value: object, zone: tzinfo) -> Filter:
     path = ("data", "at") if field == "timestamp" else ("data", field)
 
     def read(each: object) -> Value:
-        return moment(each, field, zone) if field == "timestamp" else _string(each, field)
+        return parse_moment(each, field, zone) if field == "timestamp" else _check_string(each, field)
 
-    meant: Value = tuple(map(read, _listed(value, field))) if operator == "in" else read(value)
+    meant: Value = tuple(map(read, _check_list(value, field))) if operator == "in" else read(value)
     return Where(path, OPERATORS[operator], meant)
 
 
-def _among(field: str, within: str, operator: str, value: object) -> Filter:
+def _compile_membership(field: str, within: str, operator: str, value: object) -> Filter:
     """Whether one of a record's several values is meant; they are kept as the names of an object."""
     if operator not in ("eq", "in"):
         raise BadFilter(f"operator {operator!r} is not supported on array field {field!r}")
-    names = [_string(each, field) for each in (_listed(value, field) if operator == "in" else [value])]
+    names = [_check_string(each, field) for each in (_check_list(value, field) if operator == "in" else [value])]
     return AnyOf(*(Where(("data", within, name), "=", True) for name in names))
 
 
-def _listed(value: object, field: str) -> list[object]:
+def _check_list(value: object, field: str) -> list[object]:
     if not isinstance(value, list) or not value:
         raise BadFilter(f"value for {field!r} with 'in' must be a non-empty list")
     return value
 
 
-def _string(value: object, field: str) -> str:
+def _check_string(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise BadFilter(f"value for {field!r} must be a string")
     return value

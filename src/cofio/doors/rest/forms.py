@@ -76,7 +76,7 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
         raise RequestError(422, f"the form's Content-Type names no boundary: {_HOW}")
     # Nothing else of the header: a charset that is none, for one, would be believed.
     plain = Headers({"content-type": f'multipart/form-data; boundary="{boundary.decode("ascii")}"'})
-    parser = _Parser(plain, _stream(receive), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
+    parser = _Parser(plain, _iterate_body(receive), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
     parser.folder = folder
     try:
         check_length(headers, MAX_FORM)
@@ -84,7 +84,7 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
     except MultiPartException as error:
         raise RequestError(422, f"the form cannot be read: {error.message.rstrip('.')}: {_HOW}") from error
     except BodyTooLong as error:
-        raise _too_large() from error
+        raise _make_too_large() from error
     except OSError as error:
         sentence = "the file cannot be taken in: make room on the disk of the memory, and send it again"
         raise RequestError(503, sentence) from error
@@ -94,12 +94,12 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
     return partial(_parse_form, form, get_path_fields(scope))
 
 
-def _too_large() -> RequestError:
+def _make_too_large() -> RequestError:
     sentence = f"the file is larger than {MAX_BYTES:,} bytes; send it in parts"
     return RequestError(413, sentence, code="PAYLOAD_TOO_LARGE")
 
 
-async def _stream(receive: Receive) -> AsyncGenerator[bytes, None]:
+async def _iterate_body(receive: Receive) -> AsyncGenerator[bytes, None]:
     length = 0
     while True:
         message = await receive()
@@ -134,7 +134,7 @@ def _parse_form(form: FormData, path: dict[str, Any]) -> object:
 
 def _read_file(file: UploadFile) -> FilePart:
     if file.size is not None and file.size > MAX_BYTES:
-        raise _too_large()
+        raise _make_too_large()
     mime = (file.content_type or "").partition(";")[0].strip().lower()
     return FilePart(file.file.read(), file.filename or "", mime or None)
 

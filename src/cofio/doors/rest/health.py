@@ -11,7 +11,7 @@ from ... import __version__
 from ...engine.engine import Engine
 from .jobs import Jobs
 from .replies import Data
-from .responses import shown_time
+from .responses import render_time
 
 
 class Capabilities(BaseModel):
@@ -75,9 +75,9 @@ class Health(BaseModel):
 
 
 def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool) -> Data:
-    """What is told to whoever asks: nothing that is remembered, and nothing that takes time to find out."""
+    """Describe the server without anything that is remembered, and without what takes time to find out."""
     meaning = engine.expects_vectors
-    told: Data = {
+    health: Data = {
         "version": __version__,
         "capabilities": {
             "llm": has_model, "embed": meaning, "rerank": has_model, "multimodal_llm": has_model, "parser": True,
@@ -94,8 +94,8 @@ def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool
     }  # fmt: skip
     if has_model:
         state = {"status": "ok"} if jobs.trouble is None else {"status": "unavailable", "reason": jobs.trouble}
-        told["model"] = {**state, "waiting": jobs.waiting}
-    return told
+        health["model"] = {**state, "waiting": jobs.waiting}
+    return health
 
 
 def _describe_queue(jobs: Jobs, zone: tzinfo) -> Data:
@@ -111,5 +111,5 @@ def _describe_queue(jobs: Jobs, zone: tzinfo) -> Data:
         "oldest_pending_age_s": age,
         "failed": state.failed,
         "loop_restarts": 0,
-        "last_loop_error_at": None if state.faulted_at is None else shown_time(state.faulted_at, zone),
+        "last_loop_error_at": None if state.faulted_at is None else render_time(state.faulted_at, zone),
     }

@@ -29,13 +29,13 @@ from .health import describe_health
 from .jobs import Jobs
 from .operations import Operations
 from .replies import Caller
-from .requests import Placed
+from .requests import ProjectRequest
 
 DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-LEAVING = 2.0  # seconds that calls and jobs have to end once nobody waits for their answers any more
+LEAVING = 2.0  # seconds that calls and jobs have to end after the server has stopped
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
 STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
@@ -45,7 +45,7 @@ AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for versi
 """What the addresses begin with at which tokens are held to their limits here."""
 
 
-def judges(path: str) -> bool:
+def checks_tokens(path: str) -> bool:
     """Whether a token that is limited may ask for the path, because a call there holds it to its limits."""
     return path.startswith(_JUDGED) or path in _WHOLE
 
@@ -54,7 +54,7 @@ _JUDGED = tuple(f"{area}/" for area in AREAS)
 _WHOLE = frozenset(address for call in CALLS for address in call.addresses if "{" not in address)
 
 
-class _Called:
+class _CallApp:
     """A call as an application of its own, for which no framework is needed."""
 
     def __init__(self, door: Door, call: Call) -> None:
@@ -78,7 +78,7 @@ class Door:
         fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
     ) -> None:
-        """Files that are sent wait in `folder`, where nobody else sees them, and without one in memory."""
+        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory."""
         self.conversations = conversations
         self.jobs = jobs
         self._zone = zone
@@ -114,7 +114,7 @@ class Door:
     def routes(self) -> list[Route]:
         """The addresses of the calls."""
         return [
-            Route(address, _Called(self, call), methods=[call.method]) for call in CALLS for address in call.addresses
+            Route(address, _CallApp(self, call), methods=[call.method]) for call in CALLS for address in call.addresses
         ]
 
     def health(self) -> dict[str, Any]:
@@ -154,12 +154,12 @@ class Door:
         try:
             request = _validate(call.takes, parse())
             caller = Caller(get_request_id(scope), scope["state"].get("token"))
-            if isinstance(request, Placed) and caller.token is not None:
+            if isinstance(request, ProjectRequest) and caller.token is not None:
                 refusal = caller.token.refuses(app=request.app_id, project=request.project_id, writes=call.writes)
                 if refusal:
                     raise RequestError(403, refusal)
             reply = call.does(self._operations, request, caller)
-        except Exception as error:  # every failure has its envelope, also one that nobody thought of
+        except Exception as error:  # every failure has its envelope, also an unexpected one
             failure = describe_failure(error)
             if failure.status >= 500:
                 _faults.report(f"{get_request_id(scope)} to {scope['path']}", error)
@@ -178,11 +178,11 @@ class Door:
             envelope["meta"] = meta
         content = dump_line(envelope, separators=(",", ":")).encode()
         # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
-        headers = {DEGRADED: _ascii(reply.degraded)} if reply.degraded else None
+        headers = {DEGRADED: _make_ascii(reply.degraded)} if reply.degraded else None
         return Response(content, reply.status, headers, media_type="application/json")
 
 
-def _ascii(sentence: str) -> str:
+def _make_ascii(sentence: str) -> str:
     return "".join(letter if " " <= letter <= "~" else "?" for letter in sentence)
 
 
@@ -190,10 +190,10 @@ def _validate(takes: type[BaseModel], body: object) -> BaseModel:
     try:
         return takes.model_validate(body, from_attributes=True)
     except ValidationError as error:
-        raise RequestError(422, first_error(error)) from error
+        raise RequestError(422, describe_first_error(error)) from error
 
 
-def first_error(error: ValidationError) -> str:
+def describe_first_error(error: ValidationError) -> str:
     """The first thing that is wrong with a body, and where it is."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])

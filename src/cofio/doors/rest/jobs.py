@@ -1,5 +1,5 @@
-"""Deferred work: requests that were acknowledged before they were carried out, sessions that nobody flushes, and what a
-model may better.
+"""Deferred work: requests that were acknowledged before they were carried out, sessions that are never flushed, and
+what a model may improve.
 
 A job is a record, so it outlives the server that took it down; whichever server starts next does it.
 """
@@ -44,7 +44,7 @@ UNFINISHED = Where("data.status", "in", ("queued", "running", "waiting"))
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    place: Project
+    project: Project
     session: str
     id: str | None
     """The key of a job's record; None for the tasks of the session, in their order."""
@@ -120,12 +120,12 @@ class Jobs:
                 failed=self._failed, faulted_at=self._faulted_at,
             )  # fmt: skip
 
-    def count_waiting(self, place: Project, session: str) -> int:
+    def count_waiting(self, project: Project, session: str) -> int:
         """How many tasks of a session are not finished, whichever server took them in."""
-        return tasks.count_waiting(self._conversations.engine, place, session)
+        return tasks.count_waiting(self._conversations.engine, project, session)
 
     def check_room(self, ahead: int) -> None:
-        """Raise RequestError if no task can be taken in behind so many of its session."""
+        """Raise RequestError if there is no room for a task behind the `ahead` ones of its session."""
         with self._changed:
             known = sum(map(len, self._lines.values()))
         if ahead >= tasks.MAX_LINE or known >= tasks.MAX_OPEN:
@@ -141,35 +141,35 @@ class Jobs:
                 headers={"Retry-After": str(RETRY_AFTER)},
             )
 
-    def carry_out(self, place: Project, session: str, task: str) -> None:
+    def enqueue_task(self, project: Project, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
         with self._changed:
-            self._lines.setdefault((place, session), {})[task] = self._clock()
-        self._take(_Job(place, session, None))
+            self._lines.setdefault((project, session), {})[task] = self._clock()
+        self._enqueue(_Job(project, session, None))
 
-    def take_up(self, place: Project, session: str) -> None:
+    def enqueue_jobs(self, project: Project, session: str) -> None:
         """Take up what a session's carving left to do."""
         wanted = AllOf(Where("data.session_id", "=", session), UNFINISHED)
-        self._take_all(place.scope / "job", wanted)
+        self._enqueue_all(project.scope / "job", wanted)
 
     def resume(self) -> None:
         """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
-        self._take_all(CONVERSATIONS, UNFINISHED)
+        self._enqueue_all(CONVERSATIONS, UNFINISHED)
         with self._changed:
             if not self._threads and not self._closing:
                 self._start()
 
-    def settled(self, place: Project, session: str, seconds: float) -> bool:
+    def wait_until_settled(self, project: Project, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closing or not self._open[(place, session)], seconds)
-            return not self._open[(place, session)]
+            self._changed.wait_for(lambda: self._closing or not self._open[(project, session)], seconds)
+            return not self._open[(project, session)]
 
-    def spent(self, place: Project, session: str) -> Usage:
-        """What the model was asked for a session's records, as far as their jobs are still kept."""
+    def sum_usage(self, project: Project, session: str) -> Usage:
+        """What the model was asked for a session's records, as far as their jobs are still stored."""
         of_it = Where("data.session_id", "=", session)
         jobs = self._conversations.engine.list(
-            place.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
+            project.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
         )
         total = Usage()
         for job in jobs:
@@ -179,7 +179,7 @@ class Jobs:
         return total
 
     def stop(self) -> None:
-        """Begin no more jobs, and let nobody wait for one: what is not done is left to the next server."""
+        """Begin no more jobs, and end every wait for one: what is not done is left to the next server."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -191,26 +191,25 @@ class Jobs:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
-    def _take_all(self, scope: Scope, wanted: AllOf | Where) -> None:
+    def _enqueue_all(self, scope: Scope, wanted: AllOf | Where) -> None:
         engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
             if record.key is not None:
-                _, app, project, *_ = record.scope.names
-                place, session = Project(app=app, name=project), str(fields(record)["session_id"])
+                project, session = tasks.get_project(record), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
                 if is_task:
                     with self._changed:
-                        self._lines.setdefault((place, session), {}).setdefault(record.key, record.created_at)
-                self._take(_Job(place, session, None if is_task else record.key))
+                        self._lines.setdefault((project, session), {}).setdefault(record.key, record.created_at)
+                self._enqueue(_Job(project, session, None if is_task else record.key))
 
-    def _take(self, job: _Job, after: float = 0.0) -> None:
+    def _enqueue(self, job: _Job, after: float = 0.0) -> None:
         with self._changed:
             if job in self._known:
                 if job.id is None:
                     self._again.add(job)  # it may have looked for the last time
                 return
             self._known.add(job)
-            self._open[(job.place, job.session)] += 1
+            self._open[(job.project, job.session)] += 1
             self._push(job, after)
             self._start_if_needed()
 
@@ -233,7 +232,7 @@ class Jobs:
         while (job := self._next()) is not None:
             again: float | None = None
             try:
-                again = self._carry_out_all(job) if job.id is None else self._do(job, job.id)
+                again = self._run_tasks(job) if job.id is None else self._run_job(job, job.id)
             except CofioError:  # the store cannot be used: the job is taken up again by the next server
                 pass
             except Exception as error:  # a thread that ended would do no more jobs
@@ -245,8 +244,8 @@ class Jobs:
                 self._again.discard(job)
                 if again is None:
                     self._known.discard(job)
-                    self._open[(job.place, job.session)] -= 1
-                    self._open += Counter()  # what is at 0 is not kept
+                    self._open[(job.project, job.session)] -= 1
+                    self._open += Counter()  # what is at 0 is dropped
                 else:
                     self._push(job, again)
                 self._changed.notify_all()
@@ -292,47 +291,47 @@ class Jobs:
         return None
 
     def _look_for_jobs(self) -> None:
-        self._take_all(CONVERSATIONS, UNFINISHED)
+        self._enqueue_all(CONVERSATIONS, UNFINISHED)
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
         conversations = self._conversations
-        for place, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
+        for project, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
             if self._closing:
                 return
             try:
-                if conversations.carve(place, session, whole=True) and self._spending is not None:
-                    self.take_up(place, session)
+                if conversations.carve(project, session, whole=True) and self._spending is not None:
+                    self.enqueue_jobs(project, session)
             except CofioError:  # it is looked at again later
                 continue
             except Exception as error:  # one that cannot be carved must not keep the others, nor end the thread
                 _log.error("a session that has fallen silent could not be carved: %s", type(error).__name__)
 
-    def _carry_out_all(self, job: _Job) -> float | None:
+    def _run_tasks(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
-        engine, place = self._conversations.engine, (job.place, job.session)
+        engine, session = self._conversations.engine, (job.project, job.session)
         while not self._closing:
             with self._changed:
-                before = set(self._lines.get(place, ()))
-            waiting = tasks.list_waiting(engine, *place)
+                before = set(self._lines.get(session, ()))
+            waiting = tasks.list_waiting(engine, *session)
             with self._changed:
-                line = self._lines.setdefault(place, {})
+                line = self._lines.setdefault(session, {})
                 for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
                     line.pop(gone, None)
                 line |= {str(task.key): task.created_at for task in waiting}
                 if not line:
-                    del self._lines[place]
+                    del self._lines[session]
             if not waiting:
                 return None
             try:
-                again = self._carry_out_one(job.place, job.session, waiting[0])
+                again = self._run_task(job.project, job.session, waiting[0])
             except (Conflict, NotFound):  # another server is at it, or it was deleted: look again
                 continue
             if again is not None:
                 return again
         return None
 
-    def _carry_out_one(self, place: Project, session: str, task: Record) -> float | None:
+    def _run_task(self, project: Project, session: str, task: Record) -> float | None:
         """Carry out a task; in how many seconds it is to be tried again, if it is.
 
         Raises:
@@ -342,38 +341,38 @@ class Jobs:
         engine = conversations.engine
         attempts = int(str(fields(task)["attempts"])) + 1
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
-            self._fail(place, task, "no server could finish it", "attempts_exhausted")
+            self._fail(project, task, "no server could finish it", "attempts_exhausted")
             return None
         (begun,) = engine.apply([tasks.mark_started(task)])
         assert isinstance(begun, Record)
         try:
-            result = self._carve_for(conversations, place, session, begun)
+            result = self._carve_for(conversations, project, session, begun)
         except (Conflict, NotFound, Unavailable) as error:
             if engine.closed:
                 raise Unavailable("the store was closed") from error
             if attempts < ATTEMPTS:
                 engine.apply([tasks.mark_queued(begun)])
                 return min(LONGEST, FIRST * 2.0 ** (attempts - 1))
-            self._fail(place, begun, str(error), type(error).__name__)
+            self._fail(project, begun, str(error), type(error).__name__)
         except CofioError as error:
-            self._fail(place, begun, str(error), type(error).__name__)
+            self._fail(project, begun, str(error), type(error).__name__)
         except Exception as error:  # a fault of our own must not keep those behind it waiting for ever
             _log.error("the task %s failed with %s", task.key, type(error).__name__)
             with self._changed:
                 self._faulted_at = self._clock()
-            self._fail(place, begun, "Internal server error", type(error).__name__)
+            self._fail(project, begun, "Internal server error", type(error).__name__)
         else:
-            self._finish(place, begun, result=result)
+            self._finish(project, begun, result=result)
         return None
 
-    def _fail(self, place: Project, task: Record, error: str, code: str) -> None:
-        self._finish(place, task, error=error[:1000], code=code)
+    def _fail(self, project: Project, task: Record, error: str, code: str) -> None:
+        self._finish(project, task, error=error[:1000], code=code)
         with self._changed:
             self._failed += 1
 
     def _finish(
         self,
-        place: Project,
+        project: Project,
         task: Record,
         *,
         result: str | None = None,
@@ -384,7 +383,7 @@ class Jobs:
         engine = self._conversations.engine
         for _ in range(TRIES):
             try:
-                engine.apply([tasks.mark_finished(place, task, result=result, error=error, code=code)])
+                engine.apply([tasks.mark_finished(project, task, result=result, error=error, code=code)])
             except Conflict:
                 task = engine.read(task.id)
                 if fields(task)["status"] in ("done", "failed"):
@@ -393,59 +392,59 @@ class Jobs:
                 return
         raise Conflict(task.id)
 
-    def _carve_for(self, conversations: Conversations, place: Project, session: str, task: Record) -> str:
+    def _carve_for(self, conversations: Conversations, project: Project, session: str, task: Record) -> str:
         """Carve what a task is about; what came of it."""
         asked = fields(task)
         if asked["task"] == "memory_flush":
             among = asked["carves"]
             assert isinstance(among, list)
-            carved = conversations.carve(place, session, whole=True, among={str(each) for each in among})
+            carved = conversations.carve(project, session, whole=True, among={str(each) for each in among})
             nothing = "no_extraction"
         else:
-            carved = 0 if asked["defers"] else conversations.carve(place, session)
+            carved = 0 if asked["defers"] else conversations.carve(project, session)
             nothing = "accumulated"
         if carved and self._spending is not None:
-            self.take_up(place, session)
+            self.enqueue_jobs(project, session)
         return "extracted" if carved else nothing
 
-    def _do(self, job: _Job, id: str) -> float | None:
+    def _run_job(self, job: _Job, id: str) -> float | None:
         """Do a job; in how many seconds it is to be tried again, if it is."""
         conversations = self._conversations
-        kept = conversations.engine.get(job.place.scope / "job", id, kind=Kind.LEDGER)
-        if kept is None or fields(kept)["status"] in ("done", "failed"):
+        job_record = conversations.engine.get(job.project.scope / "job", id, kind=Kind.LEDGER)
+        if job_record is None or fields(job_record)["status"] in ("done", "failed"):
             return None
-        attempts = int(str(fields(kept)["attempts"])) + 1
-        kept = _marked(conversations, kept, status="running", attempts=attempts)
+        attempts = int(str(fields(job_record)["attempts"])) + 1
+        job_record = _mark(conversations, job_record, status="running", attempts=attempts)
         usage: Json = None
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
-            if fields(kept)["task"] == "refine" and self._spending is not None:
+            if fields(job_record)["task"] == "refine" and self._spending is not None:
                 with self._spending.counting() as spent:
-                    done = conversations.refine(job.place, fields(kept))
+                    done = conversations.refine(job.project, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
                 usage = {"calls": spent().calls, "tokens": spent().tokens}
             else:
-                result = "extracted" if conversations.carve(job.place, job.session) else "accumulated"
+                result = "extracted" if conversations.carve(job.project, job.session) else "accumulated"
         except (Conflict, NotFound):  # a record changed meanwhile: look again
-            _marked(conversations, kept, status="queued")
+            _mark(conversations, job_record, status="queued")
             return pause
         except Unavailable as error:
             if conversations.engine.closed:
                 raise
             if self._closing:  # the next server asks, and does not begin with a failure
-                _marked(conversations, kept, status="queued")
+                _mark(conversations, job_record, status="queued")
                 return None
             self.trouble = str(error)
-            _marked(conversations, kept, status="waiting", error=str(error)[:1000])
+            _mark(conversations, job_record, status="waiting", error=str(error)[:1000])
             return pause
         except CofioError as error:
-            _marked(conversations, kept, status="failed", error=str(error)[:1000])
+            _mark(conversations, job_record, status="failed", error=str(error)[:1000])
             return None
-        _marked(conversations, kept, status="done", result=result, error=None, usage=usage)
+        _mark(conversations, job_record, status="done", result=result, error=None, usage=usage)
         return None
 
 
-def _marked(conversations: Conversations, job: Record, **changed: Json) -> Record:
+def _mark(conversations: Conversations, job: Record, **changed: Json) -> Record:
     try:
         return conversations.engine.edit(job.id, data={**fields(job), **changed})
     except NotFound:  # it was deleted with its session

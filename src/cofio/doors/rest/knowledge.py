@@ -46,8 +46,8 @@ from .knowledge_models import (
 )
 from .operations import FAR, Operations
 from .replies import Caller, Data, File, Reply
-from .requests import Placed
-from .responses import shown_time
+from .requests import ProjectRequest
+from .responses import render_time
 
 AREA = "knowledge"
 MODES: dict[str, Mode] = {
@@ -56,117 +56,126 @@ MODES: dict[str, Mode] = {
 _MIME = re.compile(r"[a-z0-9.+-]{1,100}/[a-z0-9.+-]{1,100}")
 
 
-def add_document(verbs: Operations, asked: UploadRequest, _: Caller) -> Reply:
+def add_document(operations: Operations, request: UploadRequest, _: Caller) -> Reply:
     """Take in a file as a new document."""
-    return _store(verbs, asked, 201, lambda documents, upload: documents.add(_place(asked), upload))
+    return _store(operations, request, 201, lambda documents, upload: documents.add(_get_project(request), upload))
 
 
-def replace_document(verbs: Operations, asked: ReplaceRequest, _: Caller) -> Reply:
+def replace_document(operations: Operations, request: ReplaceRequest, _: Caller) -> Reply:
     """Put a file in a document's place, under its id."""
-    return _store(verbs, asked, 200, lambda documents, upload: documents.replace(_place(asked), asked.doc_id, upload))
+    return _store(
+        operations,
+        request,
+        200,
+        lambda documents, upload: documents.replace(_get_project(request), request.doc_id, upload),
+    )
 
 
-def patch_document(verbs: Operations, asked: PatchRequest, _: Caller) -> Reply:
+def patch_document(operations: Operations, request: PatchRequest, _: Caller) -> Reply:
     """Give a document another title or category."""
-    record, changed = _documents(verbs).edit(_place(asked), asked.doc_id, title=asked.title, category=asked.category_id)
-    return Reply({"doc_id": record.id, "updated_fields": changed, "updated_at": _time(verbs, record, "updated_at")})
+    record, changed = _open_documents(operations).edit(
+        _get_project(request), request.doc_id, title=request.title, category=request.category_id
+    )
+    return Reply(
+        {"doc_id": record.id, "updated_fields": changed, "updated_at": _render_time(operations, record, "updated_at")}
+    )
 
 
-def delete_document(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
+def delete_document(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Forget a document, with its topics and its file; 204 when there is none."""
-    deleted = _documents(verbs).delete(_place(asked), asked.doc_id)
+    deleted = _open_documents(operations).delete(_get_project(request), request.doc_id)
     if deleted is None:
         return Reply({}, 204)
-    return Reply({"doc_id": asked.doc_id, "deleted_topics": deleted})
+    return Reply({"doc_id": request.doc_id, "deleted_topics": deleted})
 
 
-def list_documents(verbs: Operations, asked: DocumentsRequest, _: Caller) -> Reply:
+def list_documents(operations: Operations, request: DocumentsRequest, _: Caller) -> Reply:
     """List the documents of a project."""
-    found, total = _documents(verbs).list(
-        _place(asked), category=asked.category_id or None, sort=asked.sort_by, newest=asked.sort_order == "desc",
-        limit=asked.page_size, offset=(asked.page - 1) * asked.page_size,
+    found, total = _open_documents(operations).list(
+        _get_project(request), category=request.category_id or None, sort=request.sort_by,
+        newest=request.sort_order == "desc", limit=request.page_size, offset=(request.page - 1) * request.page_size,
     )  # fmt: skip
     listed = [
         {
             "doc_id": record.id, "title": record.title, "category_id": fields(record)["category_id"],
-            "topic_count": fields(record)["topic_count"], "created_at": _time(verbs, record, "created_at"),
+            "topic_count": fields(record)["topic_count"], "created_at": _render_time(operations, record, "created_at"),
         }
         for record in found
     ]  # fmt: skip
-    return Reply({"documents": listed, "total": total, "page": asked.page, "page_size": asked.page_size})
+    return Reply({"documents": listed, "total": total, "page": request.page, "page_size": request.page_size})
 
 
-def get_document(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
+def get_document(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Tell of a document and its topics."""
-    record, topics = _documents(verbs).read_whole(_place(asked), asked.doc_id)
+    record, topics = _open_documents(operations).read_whole(_get_project(request), request.doc_id)
     data = fields(record)
     return Reply(
         {
             "doc_id": record.id, "category_id": data["category_id"], "title": record.title, "summary": record.text,
             "source_name": data["source_name"], "source_type": data["source_type"],
-            "original_file_path": _original_address(asked, record),
-            "topics": [_overview(record, topic) for topic in topics],
-            **_times(verbs, record),
+            "original_file_path": _build_original_address(request, record),
+            "topics": [_render_overview(record, topic) for topic in topics],
+            **_render_times(operations, record),
         }
     )  # fmt: skip
 
 
-def get_markdown(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
+def get_markdown(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Give the text of a document, as Markdown."""
-    record, topics = _documents(verbs).read_whole(_place(asked), asked.doc_id)
+    record, topics = _open_documents(operations).read_whole(_get_project(request), request.doc_id)
     text = "".join(topic.text for topic in topics) + "\n"
-    return Reply({}, file=_download(text.encode(), f"{record.id}.md", "text/markdown; charset=utf-8"))
+    return Reply({}, file=_make_download(text.encode(), f"{record.id}.md", "text/markdown; charset=utf-8"))
 
 
-def get_original(verbs: Operations, asked: DocumentRequest, _: Caller) -> Reply:
+def get_original(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Give the file that a document was made of, as it was sent."""
-    original = _documents(verbs).read_original(_place(asked), asked.doc_id)
+    original = _open_documents(operations).read_original(_get_project(request), request.doc_id)
     mime = original.mime if _MIME.fullmatch(original.mime) else "application/octet-stream"
-    return Reply({}, file=_download(original.data, original.name, mime))
+    return Reply({}, file=_make_download(original.data, original.name, mime))
 
 
-def get_topic(verbs: Operations, asked: TopicRequest, _: Caller) -> Reply:
+def get_topic(operations: Operations, request: TopicRequest, _: Caller) -> Reply:
     """Tell of a topic, with what it says; the number 0 is the document itself."""
-    known, number = asked.topic_id.rsplit("_", 1)
-    documents = _documents(verbs)
+    known, number = request.topic_id.rsplit("_", 1)
+    documents = _open_documents(operations)
     if not int(number):
-        record, topics = documents.read_whole(_place(asked), known)
+        record, topics = documents.read_whole(_get_project(request), known)
         top = [topic.id for topic in topics if not fields(topic)["parent"]]
         overview = {
             "topic_id": make_topic_id(known, 0), "topic_name": record.title, "topic_path": record.title, "depth": 0,
             "summary": record.text,
         }  # fmt: skip
         tree = {"content": "", "content_labels": [], "parent_topic_id": None, "children_topic_ids": top}
-        return Reply({**overview, **_of_document(record), **tree, **_times(verbs, record)})
-    topic, record = documents.read_topic(_place(asked), asked.topic_id)
+        return Reply({**overview, **_render_document_ids(record), **tree, **_render_times(operations, record)})
+    topic, record = documents.read_topic(_get_project(request), request.topic_id)
     data = fields(topic)
     return Reply(
         {
-            **_overview(record, topic), **_of_document(record),
+            **_render_overview(record, topic), **_render_document_ids(record),
             "content": topic.text, "content_labels": data.get("labels") or [],
             "parent_topic_id": make_topic_id(known, cast(int, data["parent"])),
             "children_topic_ids": [make_topic_id(known, child) for child in cast("list[int]", data["children"])],
-            **_times(verbs, topic),
+            **_render_times(operations, topic),
         }
     )  # fmt: skip
 
 
-def search_knowledge(verbs: Operations, asked: KnowledgeSearchRequest, _: Caller) -> Reply:
+def search_knowledge(operations: Operations, request: KnowledgeSearchRequest, _: Caller) -> Reply:
     """Find the topics that answer a query, in all documents of a project."""
     started = perf_counter()
-    if asked.method == "vector" and verbs.engine.embedder() is None:
+    if request.method == "vector" and operations.engine.embedder() is None:
         raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
-    assistant = verbs.assistant
+    assistant = operations.assistant
     with nullcontext() if assistant is None else assistant.spending.counting() as spent:
-        reply = _search(verbs, asked)
+        reply = _search(operations, request)
         usage = None if spent is None else spent()
     took = round((perf_counter() - started) * 1000, 3)
     return replace(reply, data={**reply.data, "took_ms": took}, usage=usage)
 
 
-def list_categories(verbs: Operations, asked: CategoriesRequest, _: Caller) -> Reply:
+def list_categories(operations: Operations, request: CategoriesRequest, _: Caller) -> Reply:
     """List the categories, each with the number of its documents."""
-    counted = _documents(verbs).count_categories(_place(asked))
+    counted = _open_documents(operations).count_categories(_get_project(request))
     listed = [
         {"category_id": category.id, "description": category.description, "document_count": count}
         for category, count in counted
@@ -174,22 +183,24 @@ def list_categories(verbs: Operations, asked: CategoriesRequest, _: Caller) -> R
     return Reply({"categories": listed})
 
 
-def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
-    documents, place = _documents(verbs), _place(asked)
+def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
+    documents, project = _open_documents(operations), _get_project(request)
     # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
-    chosen = asked.model_fields_set & {"top_k", "score_threshold"}
+    chosen = request.model_fields_set & {"top_k", "score_threshold"}
     question = MemoryQuery(
-        text=asked.query, mode=MODES[asked.method], limit=asked.top_k,
+        text=request.query, mode=MODES[request.method], limit=request.top_k,
         floor=0.0 if chosen else None,
     )  # fmt: skip
     notes: list[str] = []
-    search = partial(documents.search, place)
-    if asked.method in ("agentic", "llm_multiround"):
-        answer, how = search_in_rounds(search, question, None if verbs.assistant is None else verbs.assistant.reader)
-        notes.append(f"method {asked.method!r} was answered {how}")
+    search = partial(documents.search, project)
+    if request.method in ("agentic", "llm_multiround"):
+        answer, how = search_in_rounds(
+            search, question, None if operations.assistant is None else operations.assistant.reader
+        )
+        notes.append(f"method {request.method!r} was answered {how}")
     else:
         answer = search(question)
-    least = asked.score_threshold if asked.score_threshold is not None else 0.0
+    least = request.score_threshold if request.score_threshold is not None else 0.0
     hits: list[Data] = []
     known: dict[str, Record] = {}
     for found in answer.found:
@@ -197,16 +208,16 @@ def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
         if found.score < least:
             continue
         try:
-            document = known.get(of) or known.setdefault(of, documents.read(place, of))
+            document = known.get(of) or known.setdefault(of, documents.read(project, of))
         except NotFound:  # it was forgotten just now
             continue
         hits.append(
             {
-                **_overview(document, found.record),
+                **_render_overview(document, found.record),
                 "category_id": fields(document)["category_id"],
-                "content": found.record.text if asked.include_content else None,
+                "content": found.record.text if request.include_content else None,
                 "score": found.score,
-                "retrieval_method": asked.method,
+                "retrieval_method": request.method,
                 "source": fields(document)["source_name"],
                 "document": {"doc_id": document.id, "title": document.title, "summary": document.text},
             }
@@ -217,18 +228,18 @@ def _search(verbs: Operations, asked: KnowledgeSearchRequest) -> Reply:
 
 
 def _store(
-    verbs: Operations, asked: UploadRequest, status: int, does: Callable[[Documents, Upload], StoredDocument]
+    operations: Operations, request: UploadRequest, status: int, does: Callable[[Documents, Upload], StoredDocument]
 ) -> Reply:
     """Store a file with `does`."""
-    part = asked.file
+    part = request.file
     upload = Upload(
-        data=part.data, name=part.name, mime=part.mime, title=asked.title, source_type=asked.source_type,
-        category=asked.category_id,
+        data=part.data, name=part.name, mime=part.mime, title=request.title, source_type=request.source_type,
+        category=request.category_id,
     )  # fmt: skip
-    assistant = verbs.assistant
+    assistant = operations.assistant
     try:
         with nullcontext() if assistant is None else assistant.spending.counting() as spent:
-            stored = does(_documents(verbs), upload)
+            stored = does(_open_documents(operations), upload)
             usage = None if spent is None else spent()
     except NoText as error:
         raise RequestError(422, str(error)) from error
@@ -236,23 +247,23 @@ def _store(
     return Reply(
         {
             "doc_id": record.id, "category_id": data["category_id"], "topic_count": data["topic_count"],
-            "source_name": data["source_name"], "md_path": _address(asked, record.id, "markdown"),
-            "original_file_path": _original_address(asked, record),
+            "source_name": data["source_name"], "md_path": _build_address(request, record.id, "markdown"),
+            "original_file_path": _build_original_address(request, record),
         },
         status, notes=stored.notes, usage=usage,
     )  # fmt: skip
 
 
-def _documents(verbs: Operations) -> Documents:
-    summariser = None if verbs.assistant is None else verbs.assistant.summariser
-    return Documents(verbs.engine, verbs.reading, door="rest", summariser=summariser)
+def _open_documents(operations: Operations) -> Documents:
+    summariser = None if operations.assistant is None else operations.assistant.summariser
+    return Documents(operations.engine, operations.reading, door="rest", summariser=summariser)
 
 
-def _place(asked: Placed) -> Project:
-    return Project(app=asked.app_id, name=asked.project_id)
+def _get_project(request: ProjectRequest) -> Project:
+    return Project(app=request.app_id, name=request.project_id)
 
 
-def _overview(document: Record, topic: Record) -> Data:
+def _render_overview(document: Record, topic: Record) -> Data:
     path = get_topic_path(topic)
     return {
         "topic_id": topic.id, "topic_name": path[-1], "topic_path": PATH.join([document.title, *path]),
@@ -260,22 +271,22 @@ def _overview(document: Record, topic: Record) -> Data:
     }  # fmt: skip
 
 
-def _of_document(document: Record) -> Data:
+def _render_document_ids(document: Record) -> Data:
     return {"doc_id": document.id, "category_id": fields(document)["category_id"]}
 
 
-def _address(asked: Placed, known: str, part: str) -> str:
+def _build_address(request: ProjectRequest, known: str, part: str) -> str:
     """Where a part of a document can be fetched: a path on this server, never one of its disk."""
-    place = {"app_id": asked.app_id, "project_id": asked.project_id}
-    query = urlencode({name: value for name, value in place.items() if value != "default"})
+    project = {"app_id": request.app_id, "project_id": request.project_id}
+    query = urlencode({name: value for name, value in project.items() if value != "default"})
     return f"{VERSIONS[0]}/{AREA}/documents/{known}/{part}" + (f"?{query}" if query else "")
 
 
-def _original_address(asked: Placed, record: Record) -> str | None:
-    return _address(asked, record.id, "original") if fields(record).get("original") else None
+def _build_original_address(request: ProjectRequest, record: Record) -> str | None:
+    return _build_address(request, record.id, "original") if fields(record).get("original") else None
 
 
-def _download(data: bytes, name: str, mime: str) -> File:
+def _make_download(data: bytes, name: str, mime: str) -> File:
     """A file that a browser stores and does not show: a page that somebody sent must not run as one of this server."""
     headers = {
         "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
@@ -285,13 +296,16 @@ def _download(data: bytes, name: str, mime: str) -> File:
     return File(data, mime, headers)
 
 
-def _time(verbs: Operations, record: Record, which: Literal["created_at", "updated_at"]) -> str:
-    zone: tzinfo = verbs.zone
-    return shown_time(record.created_at if which == "created_at" else record.updated_at, zone)
+def _render_time(operations: Operations, record: Record, which: Literal["created_at", "updated_at"]) -> str:
+    zone: tzinfo = operations.zone
+    return render_time(record.created_at if which == "created_at" else record.updated_at, zone)
 
 
-def _times(verbs: Operations, record: Record) -> Data:
-    return {"created_at": _time(verbs, record, "created_at"), "updated_at": _time(verbs, record, "updated_at")}
+def _render_times(operations: Operations, record: Record) -> Data:
+    return {
+        "created_at": _render_time(operations, record, "created_at"),
+        "updated_at": _render_time(operations, record, "updated_at"),
+    }
 
 
 _DOCUMENTS, _DOCUMENT = f"{AREA}/documents", f"{AREA}/documents/{{doc_id}}"

@@ -12,7 +12,7 @@ from ...knowledge.uploads import MAX_CATEGORY, MAX_SOURCE_TYPE
 from ...values.records import MAX_TITLE
 from .examples import Example
 from .forms import FilePart
-from .requests import Placed
+from .requests import ProjectRequest
 
 MAX_QUERY = 2000
 
@@ -34,7 +34,7 @@ Title = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE, pat
 CategoryId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CATEGORY)]
 
 
-class UploadRequest(Placed):
+class UploadRequest(ProjectRequest):
     """A file that is to be a document."""
 
     model_config = ConfigDict(extra="ignore")
@@ -56,7 +56,7 @@ class ReplaceRequest(UploadRequest):
     doc_id: DocumentId = Field(description="The document's id.")
 
 
-class DocumentRequest(Placed):
+class DocumentRequest(ProjectRequest):
     """Which document is meant."""
 
     doc_id: DocumentId = Field(description="The document's id.")
@@ -69,7 +69,7 @@ class PatchRequest(DocumentRequest):
     category_id: CategoryId | None = Field(default=None, description="What the document is filed under.")
 
 
-class DocumentsRequest(Placed):
+class DocumentsRequest(ProjectRequest):
     """Which documents are listed."""
 
     category_id: str | None = Field(default=None, description="What the document is filed under.")
@@ -81,7 +81,7 @@ class DocumentsRequest(Placed):
     sort_order: Literal["asc", "desc"] = Field(default="desc", description="desc: the newest first, or from Z to A.")
 
 
-class TopicRequest(Placed):
+class TopicRequest(ProjectRequest):
     """Which topic is meant; the number 0 is the document itself."""
 
     topic_id: TopicId = Field(
@@ -89,7 +89,7 @@ class TopicRequest(Placed):
     )
 
 
-class KnowledgeSearchRequest(Placed):
+class KnowledgeSearchRequest(ProjectRequest):
     """What is looked for in all documents."""
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY)]
@@ -102,7 +102,7 @@ class KnowledgeSearchRequest(Placed):
     include_content: bool = Field(default=False, description="Give what the topics say, too.")
 
 
-class CategoriesRequest(Placed):
+class CategoriesRequest(ProjectRequest):
     """Whose categories are meant."""
 
 

@@ -81,14 +81,14 @@ class ErrorEnvelope(BaseModel):
     error: ErrorBody = Field(description="What went wrong.")
 
 
-def routes(*, shown: bool = True) -> list[Route]:
+def make_routes(*, shown: bool = True) -> list[Route]:
     """The addresses of the description; where it is not `shown`, they say how it could be."""
 
     async def schema(_: Request) -> Response:
-        return JSONResponse(document())
+        return JSONResponse(build_document())
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(_render(), headers={"Content-Security-Policy": POLICY})
+        return HTMLResponse(_render_description(), headers={"Content-Security-Policy": POLICY})
 
     async def off(_: Request) -> Response:
         raise HTTPException(404, OFF)
@@ -97,17 +97,17 @@ def routes(*, shown: bool = True) -> list[Route]:
 
 
 @lru_cache(maxsize=1)
-def _render() -> str:
-    return render_page(document(), SCHEMA)
+def _render_description() -> str:
+    return render_page(build_document(), SCHEMA)
 
 
 @lru_cache(maxsize=1)
-def document() -> dict[str, Any]:
+def build_document() -> dict[str, Any]:
     """The API as an OpenAPI document."""
-    taken = [(call.takes, "validation") for call in CALLS]
-    given = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]
+    inputs = [(call.takes, "validation") for call in CALLS]
+    outputs = [(model, "serialization") for call in CALLS for model in call.gives.values() if model]
     others = [(ErrorEnvelope, "serialization"), (Health, "serialization")]
-    names, schemas = models_json_schema([*taken, *given, *others], ref_template=REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
+    names, schemas = models_json_schema([*inputs, *outputs, *others], ref_template=REFERENCE + "{model}")  # type: ignore[list-item]  # the modes are literals
     parts = {name: _add_meanings(schema) for name, schema in _drop_titles(schemas["$defs"]).items()}
     by_model = {model.__name__: reference["$ref"] for (model, _), reference in names.items()}
     return {
@@ -155,8 +155,8 @@ def _describe_paths(names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[
 
 
 def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str, Any]) -> dict[str, Any]:
-    told = (call.does.__doc__ or "").strip()
-    summary, _, more = told.partition("\n\n")
+    docstring = (call.does.__doc__ or "").strip()
+    summary, _, more = docstring.partition("\n\n")
     operation: dict[str, Any] = {
         "operationId": call.name, "tags": [call.path.partition("/")[0]], "summary": " ".join(summary.split()),
     }  # fmt: skip
@@ -170,9 +170,9 @@ def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str
                                    if name in in_path | in_query]  # fmt: skip
     if call.has_body:
         body: dict[str, Any] = {"schema": _describe_body(call, schema, in_path, names)}
-        asked = {name: value for name, value in call.example.asked.items() if name not in in_path}
-        if asked:
-            body["example"] = asked
+        example = {name: value for name, value in call.example.asked.items() if name not in in_path}
+        if example:
+            body["example"] = example
         operation["requestBody"] = {"required": bool(schema.get("required")), "content": {call.media: body}}
     operation["responses"] = {
         **{

@@ -27,7 +27,7 @@ from ...values.records import Json, Kind, Record
 from ...values.times import from_millis
 from ..web.failures import RequestError
 from .assistant import Assistant
-from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compiled, session_asked
+from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compile_filter, find_session
 from .jobs import Jobs
 from .replies import Caller, Data, Reply
 from .requests import (
@@ -39,7 +39,7 @@ from .requests import (
     GetRequest,
     JobsRequest,
     MessageItem,
-    Placed,
+    ProjectRequest,
     QuiesceRequest,
     SearchRequest,
     TaskRequest,
@@ -47,8 +47,8 @@ from .requests import (
     TriggerRequest,
     UpdateRequest,
 )
-from .responses import Rendering
-from .tasks import KEPT, TASK_TYPES, get_place, make_record_id, make_task
+from .responses import ResponseRenderer
+from .tasks import KEPT, TASK_TYPES, get_project, make_record_id, make_task
 
 ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
@@ -77,183 +77,185 @@ class Operations:
 
     conversations: Conversations
     zone: tzinfo
-    jobs_: Jobs
+    queue: Jobs
     assistant: Assistant | None = None
     reading: ContentReader = field(default_factory=ContentReader)
-    show: Rendering = field(init=False)
+    renderer: ResponseRenderer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.show = Rendering(self.zone)
+        self.renderer = ResponseRenderer(self.zone)
 
     @property
     def engine(self) -> Engine:
         """The memory."""
         return self.conversations.engine
 
-    def add(self, asked: AddRequest, caller: Caller) -> Reply:
+    def add(self, request: AddRequest, caller: Caller) -> Reply:
         """Keep messages of a session. A stretch of the conversation that they bring to an end becomes memory."""
-        place, session = _place(asked), asked.session_id
-        ahead = self.jobs_.count_waiting(place, session)
-        is_queued = asked.async_mode or ahead > 0  # else it would overtake what was accepted before it
+        project, session = _get_project(request), request.session_id
+        ahead = self.queue.count_waiting(project, session)
+        is_queued = request.async_mode or ahead > 0  # else it would overtake what was accepted before it
         if is_queued:
-            self.jobs_.check_room(ahead)
-        messages = self._messages(asked.messages)
+            self.queue.check_room(ahead)
+        messages = self._read_messages(request.messages)
         count: Data = {"message_count": len(messages)}
         if is_queued:
             task = make_task(
-                place, session, caller.request_id, "memory_add", messages=len(messages),
-                defers=asked.defer_extraction,
+                project, session, caller.request_id, "memory_add", messages=len(messages),
+                defers=request.defer_extraction,
             )  # fmt: skip
-            self.conversations.append(place, session, messages, also=[task])
-            self.jobs_.carry_out(place, session, caller.request_id)
+            self.conversations.append(project, session, messages, also=[task])
+            self.queue.enqueue_task(project, session, caller.request_id)
             return Reply({"status": "queued", **count, "pending": ahead + 1}, 202)
-        if asked.defer_extraction:
-            self.conversations.append(place, session, messages)
+        if request.defer_extraction:
+            self.conversations.append(project, session, messages)
             return Reply({**count, "status": "accumulated"})
-        carved = self.conversations.add(place, session, messages)
+        carved = self.conversations.add(project, session, messages)
         if carved and self.assistant is not None:
-            self.jobs_.take_up(place, session)  # nobody waits for the model here
+            self.queue.enqueue_jobs(project, session)  # the model is not waited for here
         return Reply({**count, "status": "extracted" if carved else "accumulated"})
 
-    def _messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
+    def _read_messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
         """Messages with what their content says, all of which is read before anything is kept; secrets are masked."""
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
         texts = iter(self.reading.read_items(pieces) if pieces else ())
-        messages = [_message(item, number, texts) for number, item in enumerate(items)]
+        messages = [_make_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
-    def flush(self, asked: FlushRequest, caller: Caller) -> Reply:
+    def flush(self, request: FlushRequest, caller: Caller) -> Reply:
         """Make memory of all the messages that wait in a session."""
-        place = _place(asked)
-        if ahead := self.jobs_.count_waiting(place, asked.session_id):
-            return self._queue_flush(place, asked.session_id, caller, ahead)
-        carved = self.conversations.carve(place, asked.session_id, whole=True)
+        project = _get_project(request)
+        if ahead := self.queue.count_waiting(project, request.session_id):
+            return self._queue_flush(project, request.session_id, caller, ahead)
+        carved = self.conversations.carve(project, request.session_id, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
         if not carved or self.assistant is None:
             return Reply(data)
-        self.jobs_.take_up(place, asked.session_id)
-        if self.jobs_.settled(place, asked.session_id, PATIENCE):
-            return Reply(data, usage=self.jobs_.spent(place, asked.session_id))
-        late = self.jobs_.trouble or "it has not answered yet"
+        self.queue.enqueue_jobs(project, request.session_id)
+        if self.queue.wait_until_settled(project, request.session_id, PATIENCE):
+            return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
+        late = self.queue.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def _queue_flush(self, place: Project, session: str, caller: Caller, ahead: int) -> Reply:
-        self.jobs_.check_room(ahead)
-        there = [turn.id for turn in self.conversations.list_waiting(place, session)]
-        task = make_task(place, session, caller.request_id, "memory_flush", carves=there)
+    def _queue_flush(self, project: Project, session: str, caller: Caller, ahead: int) -> Reply:
+        self.queue.check_room(ahead)
+        there = [turn.id for turn in self.conversations.list_waiting(project, session)]
+        task = make_task(project, session, caller.request_id, "memory_flush", carves=there)
         self.engine.apply([task])
-        self.jobs_.carry_out(place, session, caller.request_id)
+        self.queue.enqueue_task(project, session, caller.request_id)
         return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)
 
-    def search(self, asked: SearchRequest, _: Caller) -> Reply:
+    def search(self, request: SearchRequest, _: Caller) -> Reply:
         """Find what answers a query, among what is remembered of a user or by an agent."""
         if self.assistant is None:
-            return self._search(asked)
+            return self._search(request)
         with self.assistant.spending.counting() as spent:
-            return replace(self._search(asked), usage=spent())
+            return replace(self._search(request), usage=spent())
 
-    def _search(self, asked: SearchRequest) -> Reply:
-        place, engine = _place(asked), self.engine
+    def _search(self, request: SearchRequest) -> Reply:
+        project, engine = _get_project(request), self.engine
         data: Data = {"episodes": [], "profiles": [], "agent_cases": [], "agent_skills": [], "unprocessed_messages": []}
-        if asked.method == "vector" and engine.embedder() is None:
+        if request.method == "vector" and engine.embedder() is None:
             raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
-        looking = _SearchRun(self, asked)
-        if asked.user_id is not None:
-            home = place.owner("user", asked.user_id)
-            found = looking.among(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
-            data["episodes"] = [self.show.found_episode(each) for each in found]
-            if asked.include_profile and (profile := engine.get(home, "profile", kind=Kind.PROFILE)) is not None:
-                data["profiles"] = [{**self.show.profile(profile), "score": None}]
-            if asked.include_unprocessed:
-                answer = search_waiting(engine, place, asked.user_id, self.asked(asked, DEFAULT_OTHERS))
-                looking.degraded.append(answer.degraded)
-                looking.is_near |= answer.is_near
-                hits = looking.drop_below(answer.found)
-                data["message_hits"] = [{**self.show.message(hit.record), "score": hit.score} for hit in hits]
-            elif not found and is_waiting(engine, place, asked.user_id):
-                looking.notes.append(WAITS)
-        elif asked.agent_id is not None:
-            home = place.owner("agent", asked.agent_id)
+        run = _SearchRun(self, request)
+        if request.user_id is not None:
+            home = project.owner("user", request.user_id)
+            found = run.search(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
+            data["episodes"] = [self.renderer.render_found_episode(each) for each in found]
+            if request.include_profile and (profile := engine.get(home, "profile", kind=Kind.PROFILE)) is not None:
+                data["profiles"] = [{**self.renderer.render_profile(profile), "score": None}]
+            if request.include_unprocessed:
+                answer = search_waiting(engine, project, request.user_id, self.build_query(request, DEFAULT_OTHERS))
+                run.degraded.append(answer.degraded)
+                run.is_near |= answer.is_near
+                hits = run.drop_below(answer.found)
+                data["message_hits"] = [
+                    {**self.renderer.render_message(hit.record), "score": hit.score} for hit in hits
+                ]
+            elif not found and is_waiting(engine, project, request.user_id):
+                run.notes.append(WAITS)
+        elif request.agent_id is not None:
+            home = project.owner("agent", request.agent_id)
             for name, kind, show in (
-                ("agent_cases", Kind.CASE, self.show.case),
-                ("agent_skills", Kind.SKILL, self.show.skill),
+                ("agent_cases", Kind.CASE, self.renderer.render_case),
+                ("agent_skills", Kind.SKILL, self.renderer.render_skill),
             ):
-                found = looking.among(partial(search_agent, engine, home, kind), kind, DEFAULT_OTHERS)
+                found = run.search(partial(search_agent, engine, home, kind), kind, DEFAULT_OTHERS)
                 data[name] = [{**show(each.record), "score": each.score} for each in found]
-        session = session_asked(_node(asked.filters))
+        session = find_session(_dump_filter(request.filters))
         if session is not None:
-            track, owner = _owner(asked)
-            seen = self.conversations.list_waiting_for(place, session, track, owner)
-            data["unprocessed_messages"] = [*map(self.show.message, seen)]
-        if looking.is_near and not any(data.get(name) for name in FOUND):
-            looking.notes.append(FAR)
-        degraded = dict.fromkeys(reason for reason in looking.degraded if reason)
-        return Reply(data, notes=tuple(dict.fromkeys(looking.notes)), degraded="; ".join(degraded) or None)
+            track, owner = _get_owner(request)
+            seen = self.conversations.list_waiting_for(project, session, track, owner)
+            data["unprocessed_messages"] = [*map(self.renderer.render_message, seen)]
+        if run.is_near and not any(data.get(name) for name in FOUND):
+            run.notes.append(FAR)
+        degraded = dict.fromkeys(reason for reason in run.degraded if reason)
+        return Reply(data, notes=tuple(dict.fromkeys(run.notes)), degraded="; ".join(degraded) or None)
 
-    def asked(self, asked: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> MemoryQuery:
-        """What the engine is asked."""
+    def build_query(self, request: SearchRequest, most: int, kind: Kind = Kind.EPISODE) -> MemoryQuery:
+        """Return what the engine is asked for a request."""
         # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
-        limit = most if asked.top_k == -1 else asked.top_k
-        floor = None if asked.top_k == -1 and asked.radius is None else 0.0
+        limit = most if request.top_k == -1 else request.top_k
+        floor = None if request.top_k == -1 and request.radius is None else 0.0
         return MemoryQuery(
-            text=asked.query, mode=MODES[asked.method], limit=limit, floor=floor,
-            radius=asked.radius, filter=_filter(asked.filters, self.zone, kind),
+            text=request.query, mode=MODES[request.method], limit=limit, floor=floor,
+            radius=request.radius, filter=_build_filter(request.filters, self.zone, kind),
         )  # fmt: skip
 
-    def get(self, asked: GetRequest, _: Caller) -> Reply:
+    def get(self, request: GetRequest, _: Caller) -> Reply:
         """List an owner's records of one kind."""
-        home = _place(asked).owner(*_owner(asked))
-        kinds = (LISTED[asked.memory_type],)
+        home = _get_project(request).owner(*_get_owner(request))
+        kinds = (LISTED[request.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
         wanted: Filter = Where("key", ">=", "")
-        if (narrower := _filter(asked.filters, self.zone, *kinds)) is not None:
+        if (narrower := _build_filter(request.filters, self.zone, *kinds)) is not None:
             wanted = AllOf(wanted, narrower)
-        timeless = asked.memory_type in ("profile", "agent_skill")
+        timeless = request.memory_type in ("profile", "agent_skill")
         records = self.engine.list(
-            home, exact=True, kinds=kinds, filter=wanted, limit=asked.page_size,
-            offset=(asked.page - 1) * asked.page_size, newest=asked.sort_order == "desc",
-            order="changed" if timeless or asked.sort_by == "updated_at" else "created",
+            home, exact=True, kinds=kinds, filter=wanted, limit=request.page_size,
+            offset=(request.page - 1) * request.page_size, newest=request.sort_order == "desc",
+            order="changed" if timeless or request.sort_by == "updated_at" else "created",
         )  # fmt: skip
         data: Data = {plural: [] for plural in PLURALS.values()}
-        if asked.memory_type == "atomic_fact":
-            data["atomic_facts"] = [self.show.listed_fact(record) for record in records]
+        if request.memory_type == "atomic_fact":
+            data["atomic_facts"] = [self.renderer.render_listed_fact(record) for record in records]
         else:
-            data[PLURALS[asked.memory_type]] = [self.show.of(record) for record in records]
+            data[PLURALS[request.memory_type]] = [self.renderer.render(record) for record in records]
         total = self.engine.count(home, exact=True, kinds=kinds, filter=wanted)
         return Reply({**data, "total_count": total, "count": len(records)})
 
-    def delete(self, asked: DeleteRequest, _: Caller) -> Reply:
+    def delete(self, request: DeleteRequest, _: Caller) -> Reply:
         """Forget a record, a session, an owner or a whole project, with everything that was made of it."""
-        place, deleter = _place(asked), self.conversations.deleter
-        if asked.id is not None:
-            gone = deleter.delete_memory(place, asked.id)
-        elif asked.session_id is not None:
-            gone = deleter.delete_session(place, asked.session_id)
-        elif asked.all:
-            gone = deleter.delete_project(place)
+        project, deleter = _get_project(request), self.conversations.deleter
+        if request.id is not None:
+            gone = deleter.delete_memory(project, request.id)
+        elif request.session_id is not None:
+            gone = deleter.delete_session(project, request.session_id)
+        elif request.all:
+            gone = deleter.delete_project(project)
         else:
-            kinds = () if asked.memory_type is None else (KINDS[asked.memory_type],)
-            gone = deleter.delete_owner(place, *_owner(asked), kinds)
+            kinds = () if request.memory_type is None else (KINDS[request.memory_type],)
+            gone = deleter.delete_owner(project, *_get_owner(request), kinds)
         return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
 
-    def update(self, asked: UpdateRequest, _: Caller) -> Reply:
+    def update(self, request: UpdateRequest, _: Caller) -> Reply:
         """Put a record right by hand; what is extracted later leaves a person's words alone."""
-        place = _place(asked)
-        if asked.user_id is not None and asked.profile_data is not None:
-            home = place.owner("user", asked.user_id)
+        project = _get_project(request)
+        if request.user_id is not None and request.profile_data is not None:
+            home = project.owner("user", request.user_id)
             old = self.engine.get(home, "profile", kind=Kind.PROFILE)
             if old is None:
-                raise NotFound(asked.user_id)
-            profile = self._admitted(asked.profile_data)
-            return self._changed(profile_put(home, apply_profile_edit(old, profile), old.version))
-        name = parse_public_id(asked.id or "")
-        found = name and self.engine.get(place.owner(name.track, name.owner), name.key, kind=name.kind)
+                raise NotFound(request.user_id)
+            profile = self._admit(request.profile_data)
+            return self._apply_change(profile_put(home, apply_profile_edit(old, profile), old.version))
+        name = parse_public_id(request.id or "")
+        found = name and self.engine.get(project.owner(name.track, name.owner), name.key, kind=name.kind)
         if not found:
-            raise NotFound(asked.id or "")
+            raise NotFound(request.id or "")
         # A null stands for what is not given, but for an insight, which a case need not have.
-        named_fields = asked.model_dump(exclude_unset=True, exclude={"id", "app_id", "project_id"})
+        named_fields = request.model_dump(exclude_unset=True, exclude={"id", "app_id", "project_id"})
         given = {name: value for name, value in named_fields.items() if value is not None or name == "key_insight"}
         for field_name in given:
             if field_name not in EDITABLE[found.kind]:
@@ -261,75 +263,74 @@ class Operations:
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
         if not given:
             raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
-        return self._changed(
-            Edit(id=found.id, fields=apply_edit(found, self._admitted(given)), if_version=found.version)
+        return self._apply_change(
+            Edit(id=found.id, fields=apply_edit(found, self._admit(given)), if_version=found.version)
         )
 
-    def _admitted(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
+    def _admit(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
         return admit("rest", given, allow=self.engine.settings.allow_secrets)
 
-    def _changed(self, change: Change) -> Reply:
+    def _apply_change(self, change: Change) -> Reply:
         (record,) = self.conversations.apply([change])
         assert isinstance(record, Record)
-        item = self.show.of(record)
+        item = self.renderer.render(record)
         return Reply({"id": item["id"], "memory_type": TYPES[record.kind], "item": item})
 
-    def jobs(self, asked: JobsRequest, _: Caller) -> Reply:
+    def jobs(self, request: JobsRequest, _: Caller) -> Reply:
         """Say how deferred work is getting on: requests that were answered with 202, and the model's part."""
-        if asked.job_id is not None:
-            found = self._find_job(_place(asked), asked.job_id)
-            return Reply({"jobs": [self.show.job(found)], "total_count": 1, "count": 1})
-        wanted = None if asked.status is None else Where("data.status", "=", asked.status)
-        listed, total = self._list_jobs(_place(asked), wanted, asked.page, asked.page_size)
-        return Reply({"jobs": [*map(self.show.job, listed)], "total_count": total, "count": len(listed)})
+        if request.job_id is not None:
+            found = self._find_job(_get_project(request), request.job_id)
+            return Reply({"jobs": [self.renderer.render_job(found)], "total_count": 1, "count": 1})
+        wanted = None if request.status is None else Where("data.status", "=", request.status)
+        listed, total = self._list_jobs(_get_project(request), wanted, request.page, request.page_size)
+        return Reply({"jobs": [*map(self.renderer.render_job, listed)], "total_count": total, "count": len(listed)})
 
-    def _find_job(self, place: Project, job: str) -> Record:
-        found = self.engine.get(place.scope / "job", job, kind=Kind.LEDGER)
+    def _find_job(self, project: Project, job: str) -> Record:
+        found = self.engine.get(project.scope / "job", job, kind=Kind.LEDGER)
         if found is None:  # or else it is a task that is not finished
             with suppress(Invalid, NotFound):
                 found = self.engine.read(make_record_id(job))
-        if found is None or get_place(found) != place:
+        if found is None or get_project(found) != project:
             raise NotFound(job)
         return found
 
-    def _list_jobs(self, place: Project, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
-        home, kinds = place.scope / "job", (Kind.LEDGER,)
+    def _list_jobs(self, project: Project, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
+        home, kinds = project.scope / "job", (Kind.LEDGER,)
         listed = self.engine.list(
             home, kinds=kinds, filter=wanted, order="created", limit=size, offset=(page - 1) * size
         )
         return listed, self.engine.count(home, kinds=kinds, filter=wanted)
 
-    def task(self, asked: TaskRequest, caller: Caller) -> Reply:
+    def task(self, request: TaskRequest, caller: Caller) -> Reply:
         """Say how a request that was answered with 202 is getting on."""
-        missing = RequestError(404, f"no task has the id {asked.task_id!r}; tasks are kept for {KEPT.days} days")
+        missing = RequestError(404, f"no task has the id {request.task_id!r}; tasks are kept for {KEPT.days} days")
         try:
-            found = self.engine.read(make_record_id(asked.task_id))
+            found = self.engine.read(make_record_id(request.task_id))
         except (Invalid, NotFound) as error:
             raise missing from error
-        place = get_place(found)
-        # Whoever may not know of it is not told that it is there.
-        if caller.token and caller.token.refuses(app=place.app, project=place.name, writes=False):
+        project = get_project(found)
+        # To a token that may not see the task, it does not exist.
+        if caller.token and caller.token.refuses(app=project.app, project=project.name, writes=False):
             raise missing
-        return Reply(self.show.task(found))
+        return Reply(self.renderer.render_task(found))
 
-    def tasks(self, asked: TasksRequest, _: Caller) -> Reply:
+    def tasks(self, request: TasksRequest, _: Caller) -> Reply:
         """List requests that were answered with 202, the newest first."""
         wanted: list[Filter] = [Where("data.task", "in", TASK_TYPES)]
-        if asked.session_id is not None:
-            wanted.append(Where("data.session_id", "=", asked.session_id))
-        if asked.status is not None:
-            wanted.append(
-                Where("data.status", "=", {"processing": "running", "success": "done"}.get(asked.status, asked.status))
-            )
-        listed, total = self._list_jobs(_place(asked), AllOf(*wanted), asked.page, asked.page_size)
-        items = [*map(self.show.task, listed)]
-        return Reply({"total": total, "page": asked.page, "page_size": asked.page_size, "items": items})
+        if request.session_id is not None:
+            wanted.append(Where("data.session_id", "=", request.session_id))
+        if request.status is not None:
+            status = {"processing": "running", "success": "done"}.get(request.status, request.status)
+            wanted.append(Where("data.status", "=", status))
+        listed, total = self._list_jobs(_get_project(request), AllOf(*wanted), request.page, request.page_size)
+        items = [*map(self.renderer.render_task, listed)]
+        return Reply({"total": total, "page": request.page, "page_size": request.page_size, "items": items})
 
-    def trigger(self, asked: TriggerRequest, _: Caller) -> Reply:
+    def trigger(self, request: TriggerRequest, _: Caller) -> Reply:
         """Run a strategy of the engine behind the memory. There are none here: what they do is done as it comes in."""
-        return Reply({"status": "not_dispatched", "name": asked.name, "dispatched": 0, "runs": []})
+        return Reply({"status": "not_dispatched", "name": request.name, "dispatched": 0, "runs": []})
 
-    def quiesce(self, asked: QuiesceRequest, _: Caller) -> Reply:
+    def quiesce(self, request: QuiesceRequest, _: Caller) -> Reply:
         """Wait until what was written can be found. Here it can be at once: nothing is ever pending."""
         return Reply({"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0})
 
@@ -337,67 +338,67 @@ class Operations:
 class _SearchRun:
     """One request's searches, and what there is to tell about them."""
 
-    def __init__(self, verbs: Operations, asked: SearchRequest) -> None:
-        self._verbs = verbs
-        self._asked = asked
-        self._reader = None if verbs.assistant is None else verbs.assistant.reader
+    def __init__(self, operations: Operations, request: SearchRequest) -> None:
+        self._operations = operations
+        self._request = request
+        self._reader = None if operations.assistant is None else operations.assistant.reader
         self.notes: list[str] = []
         self.degraded: list[str | None] = []
         self.is_near = False
 
-    def among(self, search: Search, kind: Kind, most: int) -> list[MemoryHit]:
+    def search(self, search: Search, kind: Kind, most: int) -> list[MemoryHit]:
         """What a search finds, in as many rounds as were asked for."""
-        asked = self._verbs.asked(self._asked, most, kind)
-        if self._asked.method in ROUNDS:
-            answer, how = search_in_rounds(search, asked, self._reader)
-            self.notes.append(f"method {self._asked.method!r} was answered {how}")
+        query = self._operations.build_query(self._request, most, kind)
+        if self._request.method in ROUNDS:
+            answer, how = search_in_rounds(search, query, self._reader)
+            self.notes.append(f"method {self._request.method!r} was answered {how}")
         else:
-            answer = search(asked)
+            answer = search(query)
         self.degraded.append(answer.degraded)
         self.is_near |= answer.is_near
-        if self._asked.enable_llm_rerank and self._asked.method == "hybrid" and kind is not Kind.EPISODE:
-            return self.drop_below(self._reranked(answer.found))
+        if self._request.enable_llm_rerank and self._request.method == "hybrid" and kind is not Kind.EPISODE:
+            return self.drop_below(self._rerank(answer.found))
         return self.drop_below(answer.found)
 
     def drop_below(self, found: list[MemoryHit]) -> list[MemoryHit]:
         """Those that score as much as was asked for."""
-        least = self._asked.min_score
+        least = self._request.min_score
         return found if least is None else [each for each in found if each.score >= least]
 
-    def _reranked(self, found: list[MemoryHit]) -> list[MemoryHit]:
+    def _rerank(self, found: list[MemoryHit]) -> list[MemoryHit]:
         if self._reader is None:
             self.notes.append("enable_llm_rerank was ignored: there is no model here")
             return found
         try:
-            return rerank(found, self._asked.query, self._reader) if len(found) > 1 else found
+            return rerank(found, self._request.query, self._reader) if len(found) > 1 else found
         except Unavailable as error:
             self.notes.append(f"enable_llm_rerank was ignored: {error}")
             return found
 
 
-def _place(asked: Placed) -> Project:
-    return Project(app=asked.app_id, name=asked.project_id)
+def _get_project(request: ProjectRequest) -> Project:
+    return Project(app=request.app_id, name=request.project_id)
 
 
-def _owner(asked: SearchRequest | GetRequest | DeleteRequest) -> tuple[Track, str]:
+def _get_owner(request: SearchRequest | GetRequest | DeleteRequest) -> tuple[Track, str]:
     """Whose memory is asked for: a user's or an agent's."""
-    return ("user", asked.user_id) if asked.user_id is not None else ("agent", asked.agent_id or "")
+    return ("user", request.user_id) if request.user_id is not None else ("agent", request.agent_id or "")
 
 
-def _filter(filters: FilterNode | None, zone: tzinfo, kind: Kind) -> Filter | None:
-    return compiled(_node(filters), zone, SKILL_ARRAYS if kind is Kind.SKILL else ARRAYS)
+def _build_filter(filters: FilterNode | None, zone: tzinfo, kind: Kind) -> Filter | None:
+    return compile_filter(_dump_filter(filters), zone, SKILL_ARRAYS if kind is Kind.SKILL else ARRAYS)
 
 
-def _node(filters: FilterNode | None) -> dict[str, Any]:
+def _dump_filter(filters: FilterNode | None) -> dict[str, Any]:
     return {} if filters is None else filters.model_dump(exclude_none=True)
 
 
-def _message(item: MessageItem, index: int, texts: Iterator[str]) -> Message:
+def _make_message(item: MessageItem, index: int, texts: Iterator[str]) -> Message:
     milliseconds = item.timestamp if item.timestamp >= MILLISECONDS else item.timestamp * 1000
     if milliseconds >= _LATEST.timestamp() * 1000:
         raise Invalid(f"messages.{index}.timestamp", "is after the year 9998; send milliseconds since 1970")
     calls = item.tool_calls or []
-    text, content = (item.content, None) if isinstance(item.content, str) else _content(item.content, texts)
+    text, content = (item.content, None) if isinstance(item.content, str) else _join_content(item.content, texts)
     return Message(
         id=item.message_id or "", sender=item.sender_id, name=item.sender_name or None, role=item.role,
         at=from_millis(milliseconds), text=text,
@@ -406,7 +407,7 @@ def _message(item: MessageItem, index: int, texts: Iterator[str]) -> Message:
     )  # fmt: skip
 
 
-def _content(items: Sequence[ContentItem], texts: Iterator[str]) -> tuple[str, Json]:
+def _join_content(items: Sequence[ContentItem], texts: Iterator[str]) -> tuple[str, Json]:
     """What a message says in its items, and the items as they were sent, but for documents: what they say is kept."""
     said, kept = [], []
     for item in items:

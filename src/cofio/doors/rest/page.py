@@ -44,7 +44,7 @@ POLICY = (
 def render_page(document: Mapping[str, Any], source: str) -> str:
     """The page of an OpenAPI document that is to be had at `source`."""
     title = f"{document['info']['title']} {document['info']['version']}: REST API"
-    told = "".join(f"<p>{_render_text(each)}</p>" for each in document["info"]["description"].split("\n\n"))
+    description = "".join(f"<p>{_render_text(each)}</p>" for each in document["info"]["description"].split("\n\n"))
     operations = [
         (method.upper(), path, operation)
         for path, methods in document["paths"].items()
@@ -60,7 +60,7 @@ def render_page(document: Mapping[str, Any], source: str) -> str:
         f'<meta name=viewport content="width=device-width"><style>{_STYLE}</style><div class=page>'
         f"<nav><a href=#top><b>{escape(title)}</b></a>{_render_index(operations)}<h3>more</h3>"
         f'<a href=#parts>All parts</a><a href="{escape(source)}">{escape(source)}</a></nav>'
-        f"<main id=top><h1>{escape(title)}</h1>{told}<p>For programs: "
+        f"<main id=top><h1>{escape(title)}</h1>{description}<p>For programs: "
         f'<a href="{escape(source)}"><code>{escape(source)}</code></a>.</p>{sections}'
         f"<section id=parts><h2>All parts</h2></section>{parts}</main></div></html>"
     )
@@ -79,10 +79,10 @@ def _render_index(operations: list[tuple[str, str, Mapping[str, Any]]]) -> str:
 
 
 def _render_operation(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> str:
-    told = [operation["summary"], *([operation["description"]] if "description" in operation else [])]
+    description = [operation["summary"], *([operation["description"]] if "description" in operation else [])]
     shown = [
         f"<section id={escape(operation['operationId'])}><h2><span class=method>{escape(method)}</span>"
-        f"<code>{escape(path)}</code></h2><p>{_render_text(' '.join(told))}</p>"
+        f"<code>{escape(path)}</code></h2><p>{_render_text(' '.join(description))}</p>"
     ]
     if parameters := operation.get("parameters"):
         fields = {each["name"]: {**each["schema"], "description": each["description"]} for each in parameters}
@@ -134,10 +134,10 @@ def _name_data(content: Mapping[str, Any]) -> str:
 
 
 def _render_part(schema: Mapping[str, Any]) -> str:
-    told = f"<p>{_render_text(schema.get('description', ''))}</p>"
+    description = f"<p>{_render_text(schema.get('description', ''))}</p>"
     if "properties" not in schema:
-        return f"{told}<p>{_render_type(schema)}</p>"
-    return told + _render_table(schema["properties"], set(schema.get("required", ())))
+        return f"{description}<p>{_render_type(schema)}</p>"
+    return description + _render_table(schema["properties"], set(schema.get("required", ())))
 
 
 def _render_table(fields: Mapping[str, Mapping[str, Any]], needed: set[str]) -> str:

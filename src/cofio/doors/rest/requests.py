@@ -58,7 +58,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Placed(BaseModel):
+class ProjectRequest(BaseModel):
     """Whose memory is meant: an app's, and in it a project's."""
 
     app_id: Name = "default"
@@ -123,7 +123,7 @@ class MessageItem(_Loose):
         return self
 
 
-class AddRequest(Placed, _Loose):
+class AddRequest(ProjectRequest, _Loose):
     """Messages for a session."""
 
     session_id: SessionName
@@ -137,7 +137,7 @@ class AddRequest(Placed, _Loose):
     )
 
 
-class FlushRequest(Placed, _Loose):
+class FlushRequest(ProjectRequest, _Loose):
     """The session that is to be carved now."""
 
     session_id: SessionName
@@ -151,18 +151,18 @@ class FilterNode(BaseModel):
     OR: list[FilterNode] | None = None
 
 
-class _Owned(Placed):
+class _OwnerRequest(ProjectRequest):
     user_id: Name | None = None
     agent_id: Name | None = None
 
     @model_validator(mode="after")
-    def _exactly_one_owner(self) -> _Owned:
+    def _exactly_one_owner(self) -> _OwnerRequest:
         if (self.user_id is None) == (self.agent_id is None):
             raise ValueError("exactly one of user_id / agent_id must be provided")
         return self
 
 
-class SearchRequest(_Owned, _Strict):
+class SearchRequest(_OwnerRequest, _Strict):
     """What is looked for, and in whose memory."""
 
     query: Annotated[str, StringConstraints(min_length=1, max_length=MAX_QUERY)]
@@ -188,7 +188,7 @@ MemoryType = Literal["episode", "profile", "agent_case", "agent_skill"]
 USER_TYPES = ("episode", "profile", "atomic_fact")
 
 
-class GetRequest(_Owned, _Strict):
+class GetRequest(_OwnerRequest, _Strict):
     """Which records of an owner are listed."""
 
     memory_type: Literal[MemoryType, "atomic_fact"]
@@ -206,7 +206,7 @@ class GetRequest(_Owned, _Strict):
         return self
 
 
-class DeleteRequest(Placed, _Strict):
+class DeleteRequest(ProjectRequest, _Strict):
     """What is to be forgotten: one of these."""
 
     id: Identity | None = Field(default=None, description="An episode, fact, case or skill, or a waiting message.")
@@ -218,8 +218,8 @@ class DeleteRequest(Placed, _Strict):
 
     @model_validator(mode="after")
     def _one_target(self) -> DeleteRequest:
-        given = (self.id, self.session_id, self.user_id, self.agent_id, self.all or None)
-        if sum(each is not None for each in given) != 1:
+        targets = (self.id, self.session_id, self.user_id, self.agent_id, self.all or None)
+        if sum(each is not None for each in targets) != 1:
             raise ValueError("exactly one of id / session_id / user_id / agent_id / all must be provided")
         if self.memory_type is not None:
             owner = "user_id" if self.memory_type in USER_TYPES else "agent_id"
@@ -228,7 +228,7 @@ class DeleteRequest(Placed, _Strict):
         return self
 
 
-class UpdateRequest(Placed, _Strict):
+class UpdateRequest(ProjectRequest, _Strict):
     """A record that is put right by hand: its id, or the user whose profile it is, and what is to change."""
 
     id: Identity | None = None
@@ -261,7 +261,7 @@ class TaskRequest(_Strict):
     task_id: Identity
 
 
-class TasksRequest(Placed, _Strict):
+class TasksRequest(ProjectRequest, _Strict):
     """Which requests that were answered with 202 are asked about."""
 
     session_id: SessionName | None = None
@@ -287,7 +287,7 @@ class QuiesceRequest(_Loose):
     """Nothing: whatever is sent is passed over."""
 
 
-class JobsRequest(Placed, _Strict):
+class JobsRequest(ProjectRequest, _Strict):
     """Which pieces of deferred work are asked about: one, or all of a page."""
 
     job_id: Identity | None = None

@@ -36,13 +36,13 @@ class FlushData(BaseModel):
     status: Literal["extracted", "no_extraction"]
 
 
-class _Placed(BaseModel):
+class _ProjectItem(BaseModel):
     id: str
     app_id: str
     project_id: str
 
 
-class GetEpisodeItem(_Placed):
+class GetEpisodeItem(_ProjectItem):
     """A stretch of conversation."""
 
     user_id: str | None
@@ -63,7 +63,7 @@ class SearchAtomicFactItem(BaseModel):
     score: float
 
 
-class GetAtomicFactItem(_Placed):
+class GetAtomicFactItem(_ProjectItem):
     """One thing that was said, in a list."""
 
     user_id: str
@@ -82,7 +82,7 @@ class SearchEpisodeItem(GetEpisodeItem):
     atomic_facts: list[SearchAtomicFactItem]
 
 
-class GetProfileItem(_Placed):
+class GetProfileItem(_ProjectItem):
     """What is known of a user."""
 
     user_id: str | None
@@ -95,7 +95,7 @@ class SearchProfileItem(GetProfileItem):
     score: float | None
 
 
-class GetAgentCaseItem(_Placed):
+class GetAgentCaseItem(_ProjectItem):
     """What an agent was asked to do, and how it went about it."""
 
     agent_id: str
@@ -113,7 +113,7 @@ class SearchAgentCaseItem(GetAgentCaseItem):
     score: float
 
 
-class GetAgentSkillItem(_Placed):
+class GetAgentSkillItem(_ProjectItem):
     """How an agent does a kind of task."""
 
     agent_id: str
@@ -131,7 +131,7 @@ class SearchAgentSkillItem(GetAgentSkillItem):
     score: float
 
 
-class UnprocessedMessageDTO(_Placed):
+class UnprocessedMessageDTO(_ProjectItem):
     """A message that has not been carved yet."""
 
     session_id: str
@@ -253,24 +253,24 @@ class QuiesceData(BaseModel):
     failed_permanent: int
 
 
-def shown_time(at: datetime, zone: tzinfo) -> str:
+def render_time(at: datetime, zone: tzinfo) -> str:
     """A time as clients see it: in their zone, with its offset, which is Z for UTC."""
     if zone is UTC or str(zone) == "UTC":
         return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return at.astimezone(zone).isoformat()
 
 
-class Rendering:
+class ResponseRenderer:
     """Records as the API shows them."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
 
-    def episode(self, record: Record) -> Data:
+    def render_episode(self, record: Record) -> Data:
         """An episode in a list."""
         data = fields(record)
         return {
-            **_owned(record, "user_id"),
+            **_render_owner(record, "user_id"),
             "session_id": data["session_id"],
             "timestamp": self._at(data),
             "sender_ids": list(cast("dict[str, Json]", data["senders"])),
@@ -280,47 +280,47 @@ class Rendering:
             "type": "Conversation",
         }
 
-    def fact(self, record: Record) -> Data:
+    def render_fact(self, record: Record) -> Data:
         """A fact by itself."""
         return {"id": public_id(record), "content": record.text}
 
-    def listed_fact(self, record: Record) -> Data:
+    def render_listed_fact(self, record: Record) -> Data:
         """A fact in a list: when it was said, and in which stretch."""
         data = fields(record)
         return {
-            **_owned(record, "user_id"),
+            **_render_owner(record, "user_id"),
             "session_id": data["session_id"],
-            "timestamp": shown_time(record.created_at, self._zone),
+            "timestamp": render_time(record.created_at, self._zone),
             "sender_ids": list(cast("dict[str, Json]", data["senders"])),
             "parent_type": data["parent_type"],
             "parent_id": data["parent_id"],
             "content": record.text,
         }
 
-    def found_episode(self, found: MemoryHit) -> Data:
+    def render_found_episode(self, found: MemoryHit) -> Data:
         """An episode among the hits of a search."""
-        facts = [{**self.fact(hit.record), "score": score(hit)} for hit in found.facts]
-        return {**self.episode(found.record), "score": found.score, "atomic_facts": facts}
+        facts = [{**self.render_fact(hit.record), "score": score(hit)} for hit in found.facts]
+        return {**self.render_episode(found.record), "score": found.score, "atomic_facts": facts}
 
-    def profile(self, record: Record) -> Data:
+    def render_profile(self, record: Record) -> Data:
         """A profile, whose id is its user's."""
-        return {**_owned(record, "user_id"), "id": record.scope.names[-1], "profile_data": record.data}
+        return {**_render_owner(record, "user_id"), "id": record.scope.names[-1], "profile_data": record.data}
 
-    def case(self, record: Record) -> Data:
+    def render_case(self, record: Record) -> Data:
         """A case."""
         data = fields(record)
         names = ("session_id", "task_intent", "approach", "quality_score", "key_insight")
         return {
-            **_owned(record, "agent_id"),
+            **_render_owner(record, "agent_id"),
             **{name: data[name] for name in names},
             "timestamp": self._at(data),
         }
 
-    def skill(self, record: Record) -> Data:
+    def render_skill(self, record: Record) -> Data:
         """A skill."""
         data = fields(record)
         return {
-            **_owned(record, "agent_id"),
+            **_render_owner(record, "agent_id"),
             "name": record.title,
             "description": data["description"],
             "content": data["content"],
@@ -329,7 +329,7 @@ class Rendering:
             "source_case_ids": data["source_case_ids"],
         }
 
-    def message(self, record: Record) -> Data:
+    def render_message(self, record: Record) -> Data:
         """A message that waits."""
         message = decode_message(record)
         calls = [
@@ -346,21 +346,21 @@ class Rendering:
             "sender_name": message.name,
             "role": message.role,
             "content": message.text if message.content is None else message.content,
-            "timestamp": shown_time(message.at, self._zone),
+            "timestamp": render_time(message.at, self._zone),
             "tool_calls": calls or None,
             "tool_call_id": message.answers,
         }
 
-    def job(self, record: Record) -> Data:
+    def render_job(self, record: Record) -> Data:
         """A job."""
         return {
             "job_id": record.key,
             **{name: fields(record)[name] for name in ("status", "session_id", "message_count", "result", "error")},
-            "created_at": shown_time(record.created_at, self._zone),
-            "updated_at": shown_time(record.updated_at, self._zone),
+            "created_at": render_time(record.created_at, self._zone),
+            "updated_at": render_time(record.updated_at, self._zone),
         }
 
-    def task(self, record: Record) -> Data:
+    def render_task(self, record: Record) -> Data:
         """A request that was answered with 202."""
         data = fields(record)
         status = {"running": "processing", "done": "success"}.get(str(data["status"]), data["status"])
@@ -371,21 +371,21 @@ class Rendering:
             "task_type": data["task"],
             "error": data["error"],
             "error_code": data["error_code"],
-            "created_at": shown_time(record.created_at, self._zone),
-            "finished_at": shown_time(record.updated_at, self._zone) if is_finished else None,
+            "created_at": render_time(record.created_at, self._zone),
+            "finished_at": render_time(record.updated_at, self._zone) if is_finished else None,
         }
 
-    def of(self, record: Record) -> Data:
+    def render(self, record: Record) -> Data:
         """A record of any kind."""
         return {
-            Kind.EPISODE: self.episode, Kind.FACT: self.fact, Kind.PROFILE: self.profile, Kind.CASE: self.case,
-            Kind.SKILL: self.skill,
+            Kind.EPISODE: self.render_episode, Kind.FACT: self.render_fact, Kind.PROFILE: self.render_profile,
+            Kind.CASE: self.render_case, Kind.SKILL: self.render_skill,
         }[record.kind](record)  # fmt: skip
 
     def _at(self, data: Any) -> str:
-        return shown_time(from_millis(data["at"]), self._zone)
+        return render_time(from_millis(data["at"]), self._zone)
 
 
-def _owned(record: Record, owner: str) -> Data:
+def _render_owner(record: Record, owner: str) -> Data:
     _, app, project, _, name = record.scope.names
     return {"id": public_id(record), owner: name, "app_id": app, "project_id": project}

@@ -22,9 +22,9 @@ TaskType = Literal["memory_add", "memory_flush"]
 TASK_TYPES: tuple[str, ...] = get_args(TaskType)
 
 
-def line_scope(place: Project, session: str) -> Scope:
+def line_scope(project: Project, session: str) -> Scope:
     """Where the tasks of a session wait."""
-    return place.scope / "job" / session
+    return project.scope / "job" / session
 
 
 def make_record_id(task: str) -> str:
@@ -32,14 +32,14 @@ def make_record_id(task: str) -> str:
     return f"task-{task}"
 
 
-def get_place(record: Record) -> Project:
+def get_project(record: Record) -> Project:
     """The project that a job or a task is of."""
-    _, app, project, *_ = record.scope.names
-    return Project(app=app, name=project)
+    _, app, name, *_ = record.scope.names
+    return Project(app=app, name=name)
 
 
 def make_task(
-    place: Project,
+    project: Project,
     session: str,
     request: str,
     task: TaskType,
@@ -57,22 +57,27 @@ def make_task(
         "carves": list(carves), "result": None, "error": None, "error_code": None, "attempts": 0,
     }  # fmt: skip
     made = Draft(
-        scope=line_scope(place, session), kind=Kind.LEDGER, id=make_record_id(request), key=request, data=data,
+        scope=line_scope(project, session), kind=Kind.LEDGER, id=make_record_id(request), key=request, data=data,
         source=SOURCE,
     )  # fmt: skip
     return Put(draft=made, how="key", if_version=0, ttl=KEPT)
 
 
-def list_waiting(engine: Engine, place: Project, session: str) -> list[Record]:
+def list_waiting(engine: Engine, project: Project, session: str) -> list[Record]:
     """The tasks of a session that are not finished, in the order in which they came in."""
     return engine.list(
-        line_scope(place, session), exact=True, kinds=(Kind.LEDGER,), limit=2 * MAX_LINE, newest=False, order="created"
+        line_scope(project, session),
+        exact=True,
+        kinds=(Kind.LEDGER,),
+        limit=2 * MAX_LINE,
+        newest=False,
+        order="created",
     )
 
 
-def count_waiting(engine: Engine, place: Project, session: str) -> int:
+def count_waiting(engine: Engine, project: Project, session: str) -> int:
     """How many tasks of a session are not finished."""
-    return engine.count(line_scope(place, session), exact=True, kinds=(Kind.LEDGER,))
+    return engine.count(line_scope(project, session), exact=True, kinds=(Kind.LEDGER,))
 
 
 def mark_started(task: Record) -> Edit:
@@ -88,11 +93,11 @@ def mark_queued(task: Record) -> Edit:
 
 
 def mark_finished(
-    place: Project, task: Record, *, result: str | None = None, error: str | None = None, code: str | None = None
+    project: Project, task: Record, *, result: str | None = None, error: str | None = None, code: str | None = None
 ) -> Edit:
     """The change that takes down how a task went, and takes it out of its line."""
     data: dict[str, Json] = {
         **fields(task), "status": "done" if error is None else "failed", "result": result, "error": error,
         "error_code": code, "carves": [],
     }  # fmt: skip
-    return Edit(id=task.id, fields={"scope": place.scope / "job", "data": data}, if_version=task.version)
+    return Edit(id=task.id, fields={"scope": project.scope / "job", "data": data}, if_version=task.version)

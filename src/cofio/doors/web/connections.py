@@ -92,10 +92,10 @@ class ConnectionPool:
             return True
         longest = next(iter(self._waiting))
         if longest is connection:  # else a stream that stands open makes room, as an MCP client's does
-            longest = min((each for each in self._open if each.is_streaming()), key=_since, default=connection)
+            longest = min((each for each in self._open if each.is_streaming()), key=_get_last_heard, default=connection)
         self.remove(longest)
-        made = "a new one is turned away" if longest is connection else "one that waits for its client is closed"
-        self._report(f"all {self._limit:,} connections are taken: {made}")
+        outcome = "a new one is turned away" if longest is connection else "one that waits for its client is closed"
+        self._report(f"all {self._limit:,} connections are taken: {outcome}")
         if longest is connection:
             return False
         longest.evict()
@@ -106,11 +106,11 @@ class ConnectionPool:
             _log.warning("%s%s", what, more)
 
     def remove(self, connection: Connection) -> None:
-        """Let go of a connection."""
+        """Forget a connection."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
-    def hear(self, connection: Connection) -> None:
+    def note_activity(self, connection: Connection) -> None:
         """Note that a piece of a request has come: those that have been silent for longer make room first."""
         if connection in self._waiting:
             del self._waiting[connection]
@@ -118,10 +118,10 @@ class ConnectionPool:
 
     def free_body(self, now: float) -> None:
         """Give up the slowest of the large bodies that are not whole, when together they are too much to hold."""
-        held = [each for each in self._waiting if each.holds_large_body()]
-        if held:
+        slow = [each for each in self._waiting if each.holds_large_body()]
+        if slow:
             self._report("there is no room for more large requests: one that is slow to come is given up")
-            min(held, key=lambda each: each.body_rate(now)).give_up_body()
+            min(slow, key=lambda each: each.body_rate(now)).give_up_body()
 
     def begin_request(self, connection: Connection) -> None:
         """Note that a whole request has come: the connection is kept until it is answered."""
@@ -173,7 +173,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._timer = self.loop.call_later(self.pool.timeouts.shortest, self._look)
+        self._timer = self.loop.call_later(self.pool.timeouts.shortest, self._check_client)
         if not self.pool.add(self):
             self._refuse(503, "this server has all the requests that it can take: try again")
 
@@ -188,7 +188,7 @@ class Connection(HttpToolsProtocol):
         if self._part is _Part.BODY:
             if self._unanswered:  # else it is only listened to until it ends
                 self._since = self.loop.time()
-                self.pool.hear(self)
+                self.pool.note_activity(self)
         elif self._part is _Part.NONE and not self._unanswered:
             self._begin_head()
         if self._part is _Part.HEAD:
@@ -229,7 +229,7 @@ class Connection(HttpToolsProtocol):
         return self._body_size / (now - self._body_begun + 1)
 
     def give_up_body(self) -> None:
-        """Refuse the request, and let go of its body at once."""
+        """Refuse the request, and free its body at once."""
         self._refuse(503, "this server has all the large requests that it can hold: try again")
         self._release_body()
 
@@ -273,7 +273,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.get_write_buffer_size():  # which would have to be read first
             self.transport.abort()
 
-    def _look(self) -> None:
+    def _check_client(self) -> None:
         """See whether the client has kept the server waiting for too long, and look again later."""
         now, shortest = self.loop.time(), self.pool.timeouts.shortest
         if self._is_unread(now):
@@ -282,7 +282,9 @@ class Connection(HttpToolsProtocol):
         deadline = self._deadline(now)
         if deadline <= now:
             self._time_out()
-        self._timer = self.loop.call_later(min(shortest, deadline - now) if deadline > now else shortest, self._look)
+        self._timer = self.loop.call_later(
+            min(shortest, deadline - now) if deadline > now else shortest, self._check_client
+        )
 
     def _deadline(self, now: float) -> float:
         """When the client has kept the server waiting for too long; never, while it is the client that waits."""
@@ -334,5 +336,5 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-def _since(connection: Connection) -> float:
+def _get_last_heard(connection: Connection) -> float:
     return connection.last_heard

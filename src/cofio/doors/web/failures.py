@@ -37,7 +37,7 @@ class RequestError(Exception):
 
 
 def describe_failure(error: Exception) -> RequestError:
-    """Return how an error is answered; one that nobody thought of tells a client nothing."""
+    """Return how an error is answered; an unexpected one tells a client nothing."""
     match error:
         case RequestError():
             return error

@@ -14,8 +14,8 @@ class LogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The entry."""
-        said = neutralise(super().format(record)).replace("\n", "\n  ")
-        return said if said.startswith(PREFIX) else PREFIX + said
+        text = neutralise(super().format(record)).replace("\n", "\n  ")
+        return text if text.startswith(PREFIX) else PREFIX + text
 
 
 def log_to_stderr() -> None:

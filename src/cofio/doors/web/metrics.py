@@ -39,9 +39,9 @@ class Metrics:
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._registry.register(_Store(engine))
+        self._registry.register(_StoreCollector(engine))
         if spending is not None:
-            self._registry.register(_Spent(spending))
+            self._registry.register(_UsageCollector(spending))
         self._requests = Counter(
             "cofio_http_requests", "Requests by method, path and status.", ("method", "path", "status"),
             registry=self._registry,
@@ -55,7 +55,7 @@ class Metrics:
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._under: tuple[str, ...] = ()
 
-    def know(self, routes: Sequence[Route], under: Iterable[str] = ()) -> None:
+    def set_routes(self, routes: Sequence[Route], under: Iterable[str] = ()) -> None:
         """The routes whose requests are counted each by its path: a stranger must not be able to make up more.
 
         What begins with one of `under` is counted by that.
@@ -66,14 +66,14 @@ class Metrics:
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count a request."""
         if path not in self._paths:
-            path = self._counted_as(path)
+            path = self._find_label(path)
         method = method if method in METHODS else "other"
         self._requests.labels(method, path, str(status)).inc()
         self._durations.labels(method, path).observe(seconds)
 
-    def _counted_as(self, path: str) -> str:
-        named = (known for known, pattern in self._patterns.items() if pattern.match(path))
-        return next(named, None) or next((start for start in self._under if path.startswith(start)), "other")
+    def _find_label(self, path: str) -> str:
+        matches = (route_path for route_path, pattern in self._patterns.items() if pattern.match(path))
+        return next(matches, None) or next((start for start in self._under if path.startswith(start)), "other")
 
     async def answer(self, _: Request) -> Response:
         """The numbers, in Prometheus' own format."""
@@ -81,7 +81,7 @@ class Metrics:
         return Response(content, media_type=CONTENT_TYPE_LATEST)
 
 
-class _Store(Collector):
+class _StoreCollector(Collector):
     """What the memory holds, counted when it is asked for."""
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
@@ -100,7 +100,7 @@ class _Store(Collector):
         )
 
 
-class _Spent(Collector):
+class _UsageCollector(Collector):
     """What the model has been asked."""
 
     def __init__(self, spending: ModelUsage) -> None:

@@ -34,12 +34,12 @@ from ...config.trust import is_versioned
 from ...content import FetchPolicy
 from ...system.processes import claim_address
 from ...values.errors import Invalid, Unavailable
-from ...vault.lifecycle import Beside
+from ...vault.lifecycle import AttachedVault
 from .. import threads
 from ..display import neutralise_line
 from ..lazy_memory import Memory
 from ..mcp.http import Door as McpDoor
-from ..mcp.http import Handlers, server, sessions
+from ..mcp.http import Handlers, make_server, make_session_manager
 from ..mcp.surface import Surface
 from ..memory_tool import http as memory_tool
 from ..rest import http as rest
@@ -114,19 +114,19 @@ class Guard:
         """
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._answers_to(_name(f"//{hosts[0]}")):
-            asked = ", ".join(hosts) or "nothing"
+        if len(hosts) != 1 or not self._answers_to(_parse_host(f"//{hosts[0]}")):
+            names = ", ".join(hosts) or "nothing"
             raise RequestError(
-                421, f"this server does not answer to {asked}; its owner can add a name with --allow-host"
+                421, f"this server does not answer to {names}; its owner can add a name with --allow-host"
             )
         for origin in headers.getlist("origin"):
             if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
-                said = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
-                raise RequestError(403, said)
+                sentence = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
+                raise RequestError(403, sentence)
         if scope["path"] == "/health":
             return None
         token = self._find_token(headers)
-        if token is not None and token.limits is not None and not _judges(scope["path"]):
+        if token is not None and token.limits is not None and not _checks_tokens(scope["path"]):
             raise RequestError(403, f"this token is limited to {token.limits}; it may use nothing but the REST API")
         return token
 
@@ -154,10 +154,10 @@ class Guard:
                 return token
         except Unavailable as error:
             raise RequestError(503, str(error)) from error
-        known = "the token is not known here" if kind else "a token is needed"
+        problem = "the token is not known here" if kind else "a token is needed"
         raise RequestError(
             401,
-            f"{known}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
+            f"{problem}: send `Authorization: Bearer TOKEN`; `cofio token add NAME` makes one",
             headers={"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
         )
 
@@ -168,12 +168,12 @@ class Guard:
         return render_failure(scope, error, self._zone, now=self._clock())
 
 
-def _judges(path: str) -> bool:
+def _checks_tokens(path: str) -> bool:
     """Whether the door that has the path holds tokens to their limits; no other is open to one that is limited."""
-    return rest.judges(path) or path.startswith(threads.PREFIX)  # where a token for reading may read
+    return rest.checks_tokens(path) or path.startswith(threads.PREFIX)  # where a token for reading may read
 
 
-def _name(address: str) -> str | None:
+def _parse_host(address: str) -> str | None:
     """The host's name in an address, without its port; None when there is none."""
     try:
         return urlsplit(address).hostname
@@ -181,7 +181,7 @@ def _name(address: str) -> str | None:
         return None
 
 
-def app(
+def make_app(
     mcp: Server[Any],
     *,
     routes: Iterable[Route] = (),
@@ -201,7 +201,7 @@ def app(
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     """
-    manager = sessions(mcp)
+    manager = make_session_manager(mcp)
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
@@ -234,7 +234,7 @@ def app(
     ]
     if metrics is not None:
         served.append(Route("/metrics", metrics.answer))
-        metrics.know(served, under)
+        metrics.set_routes(served, under)
     inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
     inner.router.redirect_slashes = False
 
@@ -289,7 +289,7 @@ def run(
     # Calls and jobs end before the memory that they write to is closed.
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
-        vault = stack.enter_context(closing(Beside(home, settings)))
+        vault = stack.enter_context(closing(AttachedVault(home, settings)))
         listening = stack.enter_context(_listen(host, port))
         engine = memory.engine  # what is wrong with the store is said now, not to the first client
         door = rest.Door.open(
@@ -307,17 +307,17 @@ def run(
         own_address = listening.getsockname()
         shown = f"[{host}]" if ":" in host else host
         own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
-        mcp = server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
+        mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
             memory.verify()
             return door.health()
 
         routes = [
-            *memory_tool.routes(lambda: memory.engine),
-            *openapi.routes(shown=(not strict) if settings.docs is None else settings.docs),
+            *memory_tool.make_routes(lambda: memory.engine),
+            *openapi.make_routes(shown=(not strict) if settings.docs is None else settings.docs),
         ]
-        application = app(
+        application = make_app(
             mcp, routes=routes, calls=door.routes(),
             under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
@@ -387,17 +387,17 @@ def _listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
-        raise _unusable(host, port, error) from error
+        raise _make_unavailable(host, port, error) from error
     try:
         claim_address(listening)
         listening.bind((host, port))
         listening.listen()
     except OSError as error:
         listening.close()
-        raise _unusable(host, port, error) from error
+        raise _make_unavailable(host, port, error) from error
     return listening
 
 
-def _unusable(host: str, port: int, error: OSError) -> Unavailable:
+def _make_unavailable(host: str, port: int, error: OSError) -> Unavailable:
     reason = error.strerror or str(error)
     return Unavailable(f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port")

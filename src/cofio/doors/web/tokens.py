@@ -28,11 +28,11 @@ FILE = "tokens.json"
 PREFIX = "cofio_"
 LONGEST = 16 * 2**20  # bytes of the file
 MAX_NAME = 100
-MAX_PLACE = 128  # characters of an app's or a project's name
+MAX_SCOPE_NAME = 128  # characters of an app's or a project's name
 
 Access = Literal["all", "read"]
 
-_PLACE = re.compile(r"[a-zA-Z0-9_.@+-]+")
+_SCOPE_NAME = re.compile(r"[a-zA-Z0-9_.@+-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,9 @@ class Token:
         check_text("made", self.made, MAX_NAME)
         check_text("hash", self.hash, MAX_NAME)
         if self.app is not None:
-            _check_place("app", self.app)
+            _check_name("app", self.app)
         if self.project is not None:
-            _check_place("project", self.project)
+            _check_name("project", self.project)
             if self.app is None:
                 raise Invalid("project", "needs the app that it is a project of")
         if self.access not in get_args(Access):
@@ -90,24 +90,24 @@ class Tokens:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._path = folder / FILE
-        self._seen: tuple[int, int, int] | None = None
-        self._kept: tuple[Token, ...] = ()
+        self._stamp: tuple[int, int, int] | None = None
+        self._tokens: tuple[Token, ...] = ()
 
     def all(self) -> tuple[Token, ...]:
         """Every token, as kept.
 
         Raises:
-            Unavailable: the file cannot be understood; nobody is let in by a guess.
+            Unavailable: the file cannot be understood, so no token is accepted.
         """
         try:
             found = self._path.lstat()
         except FileNotFoundError:
-            self._seen, self._kept = None, ()
+            self._stamp, self._tokens = None, ()
             return ()
         state = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if state != self._seen:
-            self._kept, self._seen = self._read(), state
-        return self._kept
+        if state != self._stamp:
+            self._tokens, self._stamp = self._read(), state
+        return self._tokens
 
     @property
     def wanted(self) -> bool:
@@ -132,7 +132,7 @@ class Tokens:
         shown = PREFIX + secrets.token_urlsafe(32)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         token = Token(name=name, made=made, hash=_hash(shown), app=app, project=project, access=access)
-        with self._changing() as tokens:
+        with self._edit() as tokens:
             if any(each.name == name for each in tokens):
                 raise Conflict(f"the token {name}")
             tokens.append(token)
@@ -144,11 +144,11 @@ class Tokens:
         Raises:
             NotFound: there is none of this name.
         """
-        with self._changing() as tokens:
-            kept = [each for each in tokens if each.name != name]
-            if len(kept) == len(tokens):
+        with self._edit() as tokens:
+            others = [each for each in tokens if each.name != name]
+            if len(others) == len(tokens):
                 raise NotFound(name)
-            tokens[:] = kept
+            tokens[:] = others
 
     def check(self) -> list[str]:
         """What is wrong with the file, in sentences that say what to do; empty when nothing is, or there is none."""
@@ -168,23 +168,23 @@ class Tokens:
         return []
 
     def make_private(self) -> None:
-        """Let nobody but the owner look into the file, if there is one."""
+        """Make the file, if there is one, readable by its owner alone."""
         with suppress(FileNotFoundError):
             if not self._path.is_symlink():
                 self._path.chmod(0o600)
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            kept = json.loads(read_file(self._path, limit=LONGEST) or b"")
-            if not isinstance(kept, list):
+            content = json.loads(read_file(self._path, limit=LONGEST) or b"")
+            if not isinstance(content, list):
                 raise TypeError("it holds no list")
             # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
-            return tuple(Token(**each) for each in kept)
+            return tuple(Token(**each) for each in content)
         except (ValueError, TypeError, RecursionError, Invalid, OSError) as error:
             raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
 
     @contextmanager
-    def _changing(self) -> Iterator[list[Token]]:
+    def _edit(self) -> Iterator[list[Token]]:
         """The tokens, to be changed in place and then kept; one process at a time."""
         new = is_new(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -197,9 +197,9 @@ class Tokens:
                 file.write(json.dumps([asdict(token) for token in tokens], indent=1).encode())
 
 
-def _check_place(field: str, name: str) -> None:
-    check_text(field, name, MAX_PLACE, empty=False)
-    if not _PLACE.fullmatch(name) or name in (".", ".."):
+def _check_name(field: str, name: str) -> None:
+    check_text(field, name, MAX_SCOPE_NAME, empty=False)
+    if not _SCOPE_NAME.fullmatch(name) or name in (".", ".."):
         raise Invalid(field, "takes the letters a-z and A-Z, digits and _ . @ + - only, and cannot be . or ..")
 
 

@@ -41,7 +41,7 @@ class RequestTracer:
         headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         try:
             await self._app({**scope, "headers": headers, "state": state}, receive, send_traced)
-        except ClientDisconnect:  # there is nobody left to answer
+        except ClientDisconnect:  # the client has gone: there is no one to answer
             status = GONE
         finally:
             if self._observe is not None:

@@ -35,7 +35,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors.jsonrpc import MAX_FRAME
-from cofio.doors.mcp.http import Context, Handlers, server
+from cofio.doors.mcp.http import Context, Handlers, make_server
 from cofio.doors.web import server as web_server
 
 Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
@@ -309,7 +309,7 @@ class Fixtures:
 
     async def tools(self, context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
         """The product's tools, then the suite's."""
-        listed = await self._product.tools(context, params)
+        listed = await self._product.list_tools(context, params)
         for name in [*TOOLS, *CHANGES]:
             schema = INPUTS.get(name, {"type": "object"})
             listed.tools.append(types.Tool(name=name, description="A fixture.", input_schema=schema))
@@ -320,12 +320,12 @@ class Fixtures:
         if params.name in CHANGES:
             await self._bus.publish(CHANGES[params.name])
             return types.CallToolResult(content=[_text("changed")])
-        tool = TOOLS.get(params.name, self._product.call)
+        tool = TOOLS.get(params.name, self._product.call_tool)
         return await tool(context, params)
 
     async def resources(self, context: Context, params: types.PaginatedRequestParams) -> types.ListResourcesResult:
         """The product's resources, and on the first page the suite's."""
-        listed = await self._product.resources(context, params)
+        listed = await self._product.list_resources(context, params)
         if params.cursor is None:
             for uri, contents in CONTENTS.items():
                 listed.resources.append(
@@ -337,7 +337,7 @@ class Fixtures:
         self, context: Context, params: types.PaginatedRequestParams
     ) -> types.ListResourceTemplatesResult:
         """The product's templates, then the suite's."""
-        listed = await self._product.templates(context, params)
+        listed = await self._product.list_templates(context, params)
         template = types.ResourceTemplate(uri_template="test://template/{id}/data", name="template")
         listed.resource_templates.append(template)
         return listed
@@ -352,11 +352,11 @@ class Fixtures:
             return types.ReadResourceResult(contents=[filled])
         if uri in CONTENTS:
             return types.ReadResourceResult(contents=[CONTENTS[uri]])
-        return await self._product.read(context, params)
+        return await self._product.read_resource(context, params)
 
     async def prompts(self, context: Context, params: types.PaginatedRequestParams) -> types.ListPromptsResult:
         """The product's prompts, then the suite's."""
-        listed = await self._product.prompts(context, params)
+        listed = await self._product.list_prompts(context, params)
         for name, arguments in PROMPTS.items():
             wanted = [types.PromptArgument(name=each, description="A value.", required=True) for each in arguments]
             listed.prompts.append(types.Prompt(name=name, description="A fixture.", arguments=wanted))
@@ -366,7 +366,7 @@ class Fixtures:
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         """A prompt of the suite's, or one of the product's."""
-        return _prompt(params) if params.name in PROMPTS else await self._product.prompt(context, params)
+        return _prompt(params) if params.name in PROMPTS else await self._product.get_prompt(context, params)
 
     async def complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         """What an argument of a prompt may become."""
@@ -379,7 +379,7 @@ class Fixtures:
 
 def mounted(on: Handlers) -> Server[Any]:
     """The product's server, with the fixtures in front of its handlers."""
-    served, bus = server(on), InMemorySubscriptionBus()
+    served, bus = make_server(on), InMemorySubscriptionBus()
     fixtures = Fixtures(on, bus)
     served.add_request_handler("tools/list", types.PaginatedRequestParams, fixtures.tools)
     served.add_request_handler("tools/call", types.CallToolRequestParams, fixtures.call)
@@ -431,7 +431,7 @@ def main() -> int:
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     store = StoreAddress.parse(sys.argv[1])
     # Put in from outside, so that the product needs no switch for it; a name that is gone from there is an error here.
-    with patch.multiple(web_server, server=mounted, sessions=streaming):
+    with patch.multiple(web_server, make_server=mounted, make_session_manager=streaming):
         return web_server.run(
             store,
             Settings.load(store.home),

@@ -1,29 +1,23 @@
-"""The commands that keep a memory well: its numbers, its health, its copies, its model."""
+"""The commands that look after a memory: its numbers, its indexes, its health, its model."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 from argparse import Namespace
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.suggestions import suggest
 from ...engine.opening import exists, find_loss
 from ...system.disk import has_permissions
-from ...text.jsonl import write_line
-from ...values.errors import Invalid, Unavailable
+from ...values.errors import Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
-from ...values.records import Kind, check_text
+from ...values.records import Kind
 from ...values.scopes import CONVERSATIONS
 from ...values.stats import Stats
 from ..web.tokens import Tokens
-from . import transfer, vault_commands
-from .context import MAX_PATH, count_waiting, load_settings, open_memory, settle
-from .parser import misused
-from .terminal import Bar, Checkup, counted, note, output, printable_json, size
+from . import vault_commands
+from .context import count_waiting, load_settings, open_memory
+from .terminal import Bar, Checkup, count_noun, counted, output, size
 from .visibility import count_internal
 
 if TYPE_CHECKING:
@@ -31,11 +25,10 @@ if TYPE_CHECKING:
     from ...config.settings import Settings
     from ...engine.engine import Engine
 
-PRODUCT = "agent-memory-store"
 LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
 
 
-def stats(args: Namespace) -> int:
+def show_stats(args: Namespace) -> int:
     """Show the numbers."""
     with open_memory(args) as engine:
         numbers = engine.stats()
@@ -53,7 +46,7 @@ def _describe(stats: Stats, internal: int) -> dict[str, str]:
         "records": _describe_records(stats, internal),
         "words": f"{stats.words:,}",
         "that expire": f"{stats.expiring:,}" if stats.expiring else "",
-        "checkpoints": f"{stats.checkpoints:,} of {_number(stats.threads, 'thread')}" if stats.threads else "",
+        "checkpoints": f"{stats.checkpoints:,} of {count_noun(stats.threads, 'thread')}" if stats.threads else "",
         "vectors": ", ".join(f"{count:,} by {name}" for name, count in stats.vectors.items()) or "none",
         "waiting": _describe_backlog(stats.waiting_for_index, stats.waiting_for_vectors),
         "meaning": stats.meaning,
@@ -67,7 +60,7 @@ def _describe(stats: Stats, internal: int) -> dict[str, str]:
 
 
 def _describe_records(stats: Stats, internal: int) -> str:
-    """How many records there are, and what of them nobody is shown unasked."""
+    """How many records there are, and how many of them are shown only when asked for."""
     own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
     expired = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
     return f"{stats.records - internal:,}{own}{expired}"
@@ -80,12 +73,8 @@ def _describe_backlog(words: int, vectors: int) -> str:
     return " and ".join(waits) or "nothing"
 
 
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def reindex(args: Namespace) -> int:
-    """Make anew what is derived."""
+    """Rebuild what is derived."""
     with open_memory(args) as engine:
         if args.vectors and engine.embedder() is None and engine.settings.embedder != "none":
             # Else every vector would be thrown away, with nothing to make new ones.
@@ -98,7 +87,7 @@ def reindex(args: Namespace) -> int:
     return 0
 
 
-def doctor(args: Namespace) -> int:
+def check_memory(args: Namespace) -> int:
     """Check the memory and what is around it; with --fix, rebuild what is derived and check again."""
     from ...embed.provision import read_state
     from ...embed.runtime import find_telemetry
@@ -125,10 +114,10 @@ def doctor(args: Namespace) -> int:
                 mended = [fault for fault in found if fault not in problems]
             if fix:
                 engine.scrub()
-            deleted = _deleted(engine)
+            deleted = _describe_remains(engine)
             numbers, internal = engine.stats(), count_internal(engine)
             if settings.llm_base_url:
-                facts["llm"] = _llm(engine, settings)
+                facts["llm"] = _describe_llm(engine, settings)
         facts["records"] = _describe_records(numbers, internal)
         facts["database"] = size(numbers.bytes_database)
         waits = f"{counted(numbers.waiting_for_vectors)} waiting for a vector"
@@ -155,7 +144,7 @@ def doctor(args: Namespace) -> int:
     return 1 if problems else 0
 
 
-def _deleted(engine: Engine) -> str:
+def _describe_remains(engine: Engine) -> str:
     """Whether files still hold what was deleted."""
     remains = engine.remains()
     if not remains:
@@ -163,7 +152,7 @@ def _deleted(engine: Engine) -> str:
     return f"{' and '.join(remains)} are still in files: `cofio doctor --fix` removes them now, a server bit by bit"
 
 
-def _llm(engine: Engine, settings: Settings) -> str:
+def _describe_llm(engine: Engine, settings: Settings) -> str:
     """How the model that betters conversations is getting on: what waits for it, and why."""
 
     waits = AllOf(Where("data.task", "=", "refine"), Where("data.status", "in", ("queued", "running", "waiting")))
@@ -186,114 +175,7 @@ def _find_faults_around(address: StoreAddress) -> list[str]:
     return [*faults, *filter(None, [find_loss(address)]), *Tokens(home).check()]
 
 
-def backup(args: Namespace) -> int:
-    """Copy the memory."""
-    check_text("target", args.target, MAX_PATH, empty=False)
-    with open_memory(args) as engine, Bar("copy") as bar:
-        target = engine.backup(Path(args.target).expanduser(), bar)
-    output(as_json=args.json).done(f"copied the memory to {target}", backup=str(target))
-    return 0
-
-
-def export(args: Namespace) -> int:
-    """Write the records as lines."""
-    aside = args.file != "-" or not sys.stdout.isatty()  # else the bar would stand among the lines
-    with open_memory(args) as engine, transfer.written(args.file) as file:
-        count, total = 0, engine.count(args.scope)
-        line = printable_json if args.file == "-" else str
-        with Bar("exporting", expect=total) if aside else nullcontext() as bar:
-            for record in engine.export(args.scope):
-                file.write(line(write_line(record)) + "\n")
-                count += 1
-                if bar is not None and count % 100 == 0:
-                    bar("exporting", count, total)
-    if args.file != "-":
-        output(as_json=args.json).done(f"exported {counted(count)} to {args.file}", exported=count, file=args.file)
-    return 0
-
-
-def importing(args: Namespace) -> int:
-    """Put exported records back, then embed them, which is slow and may be left for later or stopped."""
-    if args.file == PRODUCT:
-        return _take(args)
-    if args.file == vault_commands.EVEROS:
-        return vault_commands.take(args)
-    if args.path is not None:
-        known = f"{PRODUCT} and {vault_commands.EVEROS} are"
-        return misused(args, f"{args.file} is not a product whose memory can be taken over; {known}")
-
-    if not Path(args.file).exists() and (meant := suggest(args.file, (PRODUCT, vault_commands.EVEROS))):
-        return misused(args, f"there is no file {args.file}; did you mean {meant}?")
-
-    def skip(number: int, fault: Invalid) -> None:
-        note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")
-
-    with transfer.opened(args.file) as source, open_memory(args, make=True) as engine:
-        intake = transfer.Intake(engine, source)
-        try:
-            with Bar("importing", expect=source.size) as bar:
-                intake.run(bar, skip if args.skip_bad else None)
-        except Invalid as error:
-            so_far = f"{counted(intake.read)} before it went in" if intake.read else "nothing went in"
-            raise Invalid(error.field, f"{error.problem}; {so_far}; mend it, or pass it over with --skip-bad") from None
-        except KeyboardInterrupt:
-            note(f"stopped after {counted(intake.read)}, which stay; the same import again does the rest")
-            raise
-        kept = intake.read - intake.new
-        said = f"imported {counted(intake.new)}"
-        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
-        said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
-        output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
-        _embed(args, engine)
-    return 0
-
-
-def _embed(args: Namespace, engine: Engine) -> None:
-    """Index what was imported and, unless it is left for later, embed it."""
-    sys.stdout.flush()
-    try:
-        settle(engine, limit=0 if args.no_vectors else None)
-    except KeyboardInterrupt:
-        note("stopped; every record is in and found by its words, and `cofio reindex` embeds the rest")
-        raise
-
-
-def _take(args: Namespace) -> int:
-    """Take over the memory of agent-memory-store, which stays as it is."""
-    from ...importers.agent_memory_store import has_memory, take
-
-    path = Path(args.path or os.environ.get("AGENT_STORE_PATH") or f"./.{PRODUCT}").expanduser()
-    if not has_memory(path):
-        raise Unavailable(f"there is no memory of {PRODUCT} in {path}: name the folder that holds its store.db")
-    with open_memory(args, make=True) as engine:
-        try:
-            with Bar("taking over") as bar:
-                taken = take(engine, path, progress=bar)
-        except KeyboardInterrupt:
-            note("stopped; what is in stays, and the same import again does the rest")
-            raise
-        for what, why in taken.changed:
-            note(f"{what}: {why}")
-        for what, why in taken.refused:
-            note(f"{what} refused: {why}")
-        if taken.vectors_left:
-            note(f"its vectors are not kept: {taken.vectors_left}")
-        kept = taken.chunks + taken.states - taken.new
-        states = _number(taken.states, "state")
-        said = f"imported {counted(taken.new)} from {path} ({_number(taken.chunks, 'chunk')} and {states})"
-        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
-        said += f"; {_number(taken.expired, 'chunk')} had expired" if taken.expired else ""
-        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
-        said += f"; {len(taken.refused):,} refused" if taken.refused else ""
-        output(as_json=args.json).done(
-            said, imported=taken.new, kept=kept, chunks=taken.chunks, states=taken.states, vectors=taken.vectors,
-            expired=taken.expired, masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
-        )  # fmt: skip
-        _embed(args, engine)
-    return 1 if taken.refused else 0
-
-
-def model(args: Namespace) -> int:
+def manage_model(args: Namespace) -> int:
     """See to the model."""
     from ...embed.install import install
     from ...embed.minilm import ID
