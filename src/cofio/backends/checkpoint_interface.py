@@ -19,6 +19,7 @@ class CheckpointRow(NamedTuple):
 
     row: int
     """Rises with each save, and stands for one state for ever."""
+    space: str
     thread: str
     ns: str
     id: str
@@ -28,6 +29,15 @@ class CheckpointRow(NamedTuple):
     expires_at: int | None
     metadata: str
     """JSON."""
+    base: int | None
+    """The row whose state its body is a change of; None for a whole state."""
+    size: int
+    """How many bytes its body takes."""
+
+    @property
+    def key(self) -> ThreadKey:
+        """Its thread."""
+        return ThreadKey(self.space, self.thread, self.ns)
 
 
 class Link(NamedTuple):
@@ -89,11 +99,12 @@ class CheckpointRows(Protocol):
         upto: str | None = None,
         newest: bool = True,
         expired: bool = False,
+        expired_by: int | None = None,
     ) -> Iterator[CheckpointRow]:
         """Checkpoints in the order of their saves or `by_id`, the `newest` or highest first.
 
-        With `before`, those with a lower id; with `upto`, with this id or a lower one; with `expired`, also what has
-        expired.
+        With `before`, those with a lower id; with `upto`, with this id or a lower one. With `expired`, also what has
+        expired; with `expired_by`, only what had by then, in microseconds since 1970.
         """
 
     def threads(self, space: str) -> Iterator[ThreadKey]:
@@ -105,9 +116,6 @@ class CheckpointRows(Protocol):
     def children(self, thread: ThreadKey, rows: Sequence[int]) -> list[Link]:
         """The checkpoints of the thread whose bodies are changes of these, oldest first."""
 
-    def measure(self, space: str, name: str | None) -> tuple[int, int, int]:
-        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
-
     def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint to a thread, which is made if need be."""
 
@@ -117,17 +125,14 @@ class CheckpointRows(Protocol):
     def delete(self, rows: Sequence[int]) -> None:
         """Delete checkpoints; what is pending after them stays."""
 
-    def prune(self, thread: ThreadKey, ids: Sequence[str] = ()) -> None:
-        """Delete what is pending after these checkpoints, and all of the thread if it has no checkpoints left."""
+    def prune(self, space: str, name: str, ns: str | None = None, ids: Sequence[str] = ()) -> None:
+        """Delete what is pending after these checkpoints, and all of the thread if it has no checkpoints left.
 
-    def delete_thread(self, space: str, name: str) -> list[int]:
-        """Delete a thread with all its parts, and what is pending; the rows that there were, expired or not."""
+        Without `ns`, the same for every part of the thread.
+        """
 
     def copy(self, space: str, name: str, target: str) -> None:
         """Add to `target` a copy of every checkpoint of the thread, and of what is pending."""
-
-    def list_expired(self, limit: int, before: int) -> list[tuple[ThreadKey, int, str]]:
-        """Some checkpoints that expired by then, in microseconds since 1970: of each its thread, row and id."""
 
     def pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
         """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
@@ -138,11 +143,11 @@ class CheckpointRows(Protocol):
     def list_unindexed(self, space: str, limit: int) -> list[Link]:
         """The oldest checkpoints of a space whose words were not indexed yet, expired or not."""
 
-    def index_words(self, space: str, words: Sequence[tuple[int, str]]) -> None:
-        """Store the words of the checkpoints that `list_unindexed` gave, by their rows."""
+    def index_words(self, space: str, words: Sequence[tuple[int, str]], *, rebased: bool = False) -> None:
+        """Store the words of the checkpoints that `list_unindexed` gave, by their rows.
 
-    def replace_words(self, space: str, row: int, words: str) -> None:
-        """Store other words of a checkpoint, if its space has indexed words at all."""
+        With `rebased`, of checkpoints that may have been indexed before: nothing happens in a space that has none such.
+        """
 
     def first_mentions(self, space: str, word: str) -> list[tuple[int, CheckpointRow]]:
         """For each thread that holds the word, by a number of its own: the first checkpoint that did."""

@@ -157,5 +157,5 @@ def delete_and_rebase(rows: CheckpointRows, thread: ThreadKey, doomed: Sequence[
         else:
             promoted = (child.row, state)
             rows.rebase(child.row, None, 0, pack(encode_state(state)))
-        rows.replace_words(thread.space, child.row, find_new_words(change, child.metadata))
+        rows.index_words(thread.space, [(child.row, find_new_words(change, child.metadata))], rebased=True)
     rows.delete(doomed)

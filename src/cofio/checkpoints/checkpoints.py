@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -172,7 +173,7 @@ class Checkpoints:
                 raise Invalid("target", f"the thread {target!r} has checkpoints already; delete it first")
             alive = sum(1 for _ in rows.list_rows(space, thread))
             if alive:
-                rows.delete_thread(space, target)  # what has expired there
+                _delete_thread(rows, space, target)  # what has expired there
                 rows.copy(space, thread, target)
             return alive
 
@@ -286,7 +287,8 @@ class Checkpoints:
     def measure(self, space: str, thread: str | None = None) -> Measure:
         """How much a thread, or a space, takes."""
         with self._snapshot() as rows:
-            return Measure(*rows.measure(space, thread))
+            stored = [(row.base is None, row.size) for row in rows.list_rows(space, thread)]
+        return Measure(len(stored), sum(whole for whole, _ in stored), sum(size for _, size in stored))
 
     def check(self) -> Names:
         """What cannot be read, in sentences: every state of every space is built, from what is on the disk."""
@@ -310,7 +312,7 @@ class Checkpoints:
         _check_name("thread", thread)
         if id is not None:
             return self.remove(space, [(thread, ns, id)])
-        deleted = self._transact(lambda rows: rows.delete_thread(space, thread))
+        deleted = self._transact(lambda rows: _delete_thread(rows, space, thread))
         self._states.drop(deleted)
         return len(deleted)
 
@@ -325,7 +327,7 @@ class Checkpoints:
             for thread, ids in grouped.items():
                 doomed = [row for each in ids if (row := rows.find_for_save(thread, each, None)[0]) is not None]
                 delete_and_rebase(rows, thread, doomed)
-                rows.prune(thread, [*ids])
+                rows.prune(*thread, [*ids])
                 deleted += doomed
             return deleted
 
@@ -342,14 +344,14 @@ class Checkpoints:
         """Remove what expired before then; how many."""
 
         def work(rows: CheckpointRows) -> Sequence[int]:
-            expired = rows.list_expired(PURGED_AT_ONCE, _micros(before))
-            for thread in dict.fromkeys(thread for thread, _, _ in expired):
-                delete_and_rebase(rows, thread, [row for other, row, _ in expired if other == thread])
-                rows.prune(thread, [which for other, _, which in expired if other == thread])
-            return [row for _, row, _ in expired]
+            expired = [*islice(rows.list_rows(expired_by=_micros(before)), PURGED_AT_ONCE)]
+            for thread in dict.fromkeys(each.key for each in expired):
+                delete_and_rebase(rows, thread, [each.row for each in expired if each.key == thread])
+                rows.prune(*thread, [each.id for each in expired if each.key == thread])
+            return [each.row for each in expired]
 
         with self._snapshot() as rows:
-            if not rows.list_expired(1, _micros(before)):
+            if next(rows.list_rows(expired_by=_micros(before)), None) is None:
                 return 0
         count = 0
         while some := self._count_deleted(self._transact(work)):
@@ -458,6 +460,14 @@ def _find(rows: CheckpointRows, key: ThreadKey, id: str | None, by_id: bool) -> 
     if id is not None:
         check_text("id", id, MAX_NAME)
     return rows.find(key, id, by_id=by_id)
+
+
+def _delete_thread(rows: CheckpointRows, space: str, name: str) -> list[int]:
+    """Delete a thread with all its parts, and what is pending; the rows that there were, expired or not."""
+    deleted = [each.row for each in rows.list_rows(space, name, expired=True)]
+    rows.delete(deleted)
+    rows.prune(space, name)
+    return deleted
 
 
 def _checkpoint(

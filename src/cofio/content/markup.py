@@ -84,7 +84,7 @@ class _Page:
         """The heading that is open, where they are marked."""
         self._open: list[str] = []
         self._names: Counter[str] = Counter()
-        self._hidden = 0
+        self._hidden_depth = 0
         """How many elements are open up to the one that hides; 0 where nothing does."""
         self._out: list[str] = []
         self._length = 0
@@ -140,14 +140,14 @@ class _Page:
         if name not in _VOID and not (name in _DRAWINGS and attributes.endswith("/")):
             self._open.append(name)
             self._names[name] += 1
-            if not self._hidden and (name in _UNSEEN or _hides(attributes)):
-                self._hidden = len(self._open)
+            if not self._hidden_depth and (name in _UNSEEN or _hides(attributes)):
+                self._hidden_depth = len(self._open)
         if name == "img":
             self._add_words(_parse_attributes(attributes).get("alt", "") + " ")
         elif name in ("td", "th") and self._gap in ("", " "):
             self._gap = " | "
         self._bullet = self._bullet or name == "li"
-        if self._marked and name in _HEADINGS and not self._hidden:
+        if self._marked and name in _HEADINGS and not self._hidden_depth:
             self._heading, self._mark = name, f"{MARK}{name[1]}"
 
     def _end(self, name: str) -> None:
@@ -157,8 +157,8 @@ class _Page:
         while last != name:
             last = self._open.pop()
             self._names[last] -= 1
-            if len(self._open) < self._hidden:
-                self._hidden = 0
+            if len(self._open) < self._hidden_depth:
+                self._hidden_depth = 0
             if last == self._heading:
                 self._heading = self._mark = ""
         self._break(name)
@@ -173,7 +173,7 @@ class _Page:
             self._gap = "\n"
 
     def _add_words(self, words: str) -> None:
-        if self._hidden or not (words := _unescape(words)):
+        if self._hidden_depth or not (words := _unescape(words)):
             return
         if self._names["pre"]:
             self._append(words)
@@ -187,7 +187,7 @@ class _Page:
             self._gap = " " if words[-1] == " " else ""
 
     def _append(self, words: str) -> None:
-        if self._hidden:
+        if self._hidden_depth:
             return
         if self._heading:
             words = self._mark + " ".join(words.split())

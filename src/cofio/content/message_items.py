@@ -12,7 +12,7 @@ MAX_BYTES = 50 * 1024 * 1024
 
 
 class Unreadable(Exception):
-    """Why an item cannot be read, in a sentence for whoever sent it."""
+    """Why an item cannot be read, in a sentence for its sender."""
 
     def __init__(self, reason: str, *, item: int | None = None) -> None:
         super().__init__(reason)
@@ -22,7 +22,7 @@ class Unreadable(Exception):
 
 
 class UnknownKind(Unreadable):
-    """What a document is cannot be told, or is not what it was said to be: whoever sends it has to say so."""
+    """The type of a document is unknown, or is not the declared one: its sender has to declare it."""
 
 
 class NoText(Unreadable):

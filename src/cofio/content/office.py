@@ -63,13 +63,13 @@ def _find_heading_styles(package: Package, parts: list[str]) -> dict[str, int]:
     levels: dict[str, int] = {}
     style = ""
     for each in (element for part in parts if part in package for element in package.list_elements(part)):
-        given = each.attributes
+        attributes = each.attributes
         if each.name == "style":
-            style = given.get("styleId", "")
-        elif each.name == "name" and (named := _HEADING_NAME.fullmatch(given.get("val", ""))):
+            style = attributes.get("styleId", "")
+        elif each.name == "name" and (named := _HEADING_NAME.fullmatch(attributes.get("val", ""))):
             levels[style] = int(named[1] or 1)
         elif each.name == "outlineLvl":
-            levels.setdefault(style, _parse_level(given.get("val")))
+            levels.setdefault(style, _parse_level(attributes.get("val")))
     return {style: level for style, level in levels.items() if level}
 
 
@@ -110,15 +110,15 @@ class _Flow:
         self._line: list[str] = []
         self._rows: list[list[str]] = []
         """The rows that are open, each in a cell of the one before it; the last entry of each is the open cell."""
-        self._taking = self._unseen = self._length = 0
+        self._taking = self._unseen_depth = self._length = 0
 
     def start(self, element: Element) -> None:
         """A tag opens."""
         name = element.name
         if self._marked:
             self._notice(element)
-        if self._unseen or name in _UNSEEN:
-            self._unseen += 1
+        if self._unseen_depth or name in _UNSEEN:
+            self._unseen_depth += 1
         elif name in ("p", "h"):
             self._break()
             self._level = _parse_outline_level(element) if name == "h" else int(self._title)
@@ -135,20 +135,20 @@ class _Flow:
 
     def _notice(self, element: Element) -> None:
         """See whether the open paragraph is a heading, which stands in its properties."""
-        given = element.attributes
+        attributes = element.attributes
         if element.name == "pStyle":
-            self._level = self._styles.get(given.get("val", ""), 0)
+            self._level = self._styles.get(attributes.get("val", ""), 0)
         elif element.name == "outlineLvl":
-            self._level = _parse_level(given.get("val"))
+            self._level = _parse_level(attributes.get("val"))
         elif element.name == "ph":
-            self._title = given.get("type") in ("title", "ctrTitle")
+            self._title = attributes.get("type") in ("title", "ctrTitle")
 
     def end(self, name: str) -> None:
         """A tag closes."""
         if name == "sp":
             self._title = False
-        if self._unseen:
-            self._unseen -= 1
+        if self._unseen_depth:
+            self._unseen_depth -= 1
         elif name in ("p", "h"):
             self._taking -= self._everywhere
             self._break()
@@ -160,7 +160,7 @@ class _Flow:
 
     def add_words(self, words: str) -> None:
         """Characters between tags."""
-        if self._taking > 0 and not self._unseen:
+        if self._taking > 0 and not self._unseen_depth:
             self._length += len(words)
             if self._length > MAX_TEXT:
                 raise make_too_long()

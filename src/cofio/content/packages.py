@@ -91,20 +91,20 @@ class Package:
         """
         depth = 0
 
-        def opened(tag: str, attributes: dict[str, str]) -> None:
+        def open_tag(tag: str, attributes: dict[str, str]) -> None:
             nonlocal depth
             depth += 1
             if depth > MAX_DEPTH:
                 raise Unreadable(f"The office document is nested more than {MAX_DEPTH} deep.")
             start(Element(_strip_namespace(tag), {_strip_namespace(key): value for key, value in attributes.items()}))
 
-        def closed(tag: str) -> None:
+        def close_tag(tag: str) -> None:
             nonlocal depth
             depth -= 1
             end(_strip_namespace(tag))
 
         parser = expat.ParserCreate(namespace_separator=" ")
-        parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = opened, closed, words
+        parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = open_tag, close_tag, words
         parser.StartDoctypeDeclHandler = _refuse
         parser.buffer_text = True
         try:
@@ -127,10 +127,10 @@ class Package:
             return {}
         found = {}
         for each in self.list_elements(relations):
-            given = each.attributes
-            if each.name == "Relationship" and given.get("TargetMode") != "External":
-                target = posixpath.normpath(posixpath.join("/", folder, given.get("Target", "")))[1:]
-                found[given.get("Id", "")] = (given.get("Type", "").rpartition("/")[2], target)
+            attributes = each.attributes
+            if each.name == "Relationship" and attributes.get("TargetMode") != "External":
+                target = posixpath.normpath(posixpath.join("/", folder, attributes.get("Target", "")))[1:]
+                found[attributes.get("Id", "")] = (attributes.get("Type", "").rpartition("/")[2], target)
         return found
 
 

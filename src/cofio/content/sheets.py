@@ -30,10 +30,10 @@ def read_sheets(package: Package, main: str, *, marked: bool = False) -> str:
     early = any(each.name == "workbookPr" and each.attributes.get("date1904") in ("1", "true") for each in book)
     rows = _Rows(shared, dates, datetime(1904, 1, 1) if early else datetime(1899, 12, 30))
     for each in book:
-        given = each.attributes
-        if each.name == "sheet" and given.get("id") in related and related[given["id"]][0] == "worksheet":
-            rows.put(("\n" if rows.lines else "") + (f"{MARK}1" if marked else "") + given.get("name", ""))
-            package.walk(related[given["id"]][1], rows.start, rows.end, rows.add_words)
+        attributes = each.attributes
+        if each.name == "sheet" and attributes.get("id") in related and related[attributes["id"]][0] == "worksheet":
+            rows.put(("\n" if rows.lines else "") + (f"{MARK}1" if marked else "") + attributes.get("name", ""))
+            package.walk(related[attributes["id"]][1], rows.start, rows.end, rows.add_words)
     return "\n".join(rows.lines)
 
 
@@ -46,7 +46,7 @@ class _Rows:
         self._row: list[str] = []
         self._cell = Element("c", {})
         self._value: list[str] = []
-        self._inside = self._unseen = self._length = 0
+        self._inside = self._unseen_depth = self._length = 0
 
     def start(self, element: Element) -> None:
         """A tag opens."""
@@ -54,12 +54,12 @@ class _Rows:
             self._cell = element
             self._value.clear()
         self._inside += element.name in ("v", "t")
-        self._unseen += element.name == "rPh"
+        self._unseen_depth += element.name == "rPh"
 
     def end(self, name: str) -> None:
         """A tag closes."""
         self._inside -= name in ("v", "t")
-        self._unseen -= name == "rPh"
+        self._unseen_depth -= name == "rPh"
         if name == "c" and (value := self._render_value("".join(self._value))):
             self._length += len(value)
             if self._length > MAX_TEXT:
@@ -71,11 +71,11 @@ class _Rows:
 
     def add_words(self, words: str) -> None:
         """Characters between tags."""
-        if self._inside and not self._unseen:
+        if self._inside and not self._unseen_depth:
             self._value.append(words)
 
     def put(self, line: str) -> None:
-        """Write a line; only so many characters fit."""
+        """Write a line, as long as the limit of characters allows it."""
         self._length += len(line) + 1
         if self._length > 2 * MAX_TEXT:  # each cell counts twice: by itself, and in its line
             raise make_too_long()
@@ -132,13 +132,13 @@ def _find_date_styles(package: Package, name: str) -> frozenset[int]:
     """The styles, by number, in which a number is shown as a day or a time."""
     formats, styles, in_cells = set(map(str, _DATE_FORMATS)), [], False
     for each in package.list_elements(name):
-        given = each.attributes
-        code = given.get("formatCode", "").lower()
+        attributes = each.attributes
+        code = attributes.get("formatCode", "").lower()
         # [h] counts on beyond a day: that is how long something took, not when it was.
         if each.name == "numFmt" and "[h" not in code and set(_LITERAL.sub("", code)) & set("ymdhs"):
-            formats.add(given.get("numFmtId", ""))
+            formats.add(attributes.get("numFmtId", ""))
         if each.name in ("cellXfs", "cellStyleXfs", "cellStyles", "dxfs"):
             in_cells = each.name == "cellXfs"
         elif each.name == "xf" and in_cells:
-            styles.append(given.get("numFmtId", "0"))
+            styles.append(attributes.get("numFmtId", "0"))
     return frozenset(number for number, style in enumerate(styles) if style in formats)

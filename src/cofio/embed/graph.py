@@ -210,7 +210,7 @@ def _add_layer(graph: _Graph, name: str, hidden: str) -> str:
     return graph.output(f"{name}.output", wide, hidden)
 
 
-# Protobuf: each field is its number and kind, then a whole number, four bytes, or a length and so many bytes.
+# Protobuf: each field is its number and kind, then a whole number, four bytes, or a length and as many bytes.
 
 
 def _encode_varint(number: int) -> bytes:

@@ -170,13 +170,13 @@ class MiniLM:
     def end(self) -> None:
         """Wait for the texts at hand, and read no more: native code must not run while the interpreter ends."""
         self._ended = True
-        until, held = time.monotonic() + _PATIENCE, 0
+        until, acquired = time.monotonic() + _PATIENCE, 0
         if self._lock.acquire(timeout=_PATIENCE):  # a model that is being loaded
             self._lock.release()
-        while held < self._most and self._turns.acquire(timeout=max(0.0, until - time.monotonic())):
-            held += 1
-        if held:
-            self._turns.release(held)
+        while acquired < self._most and self._turns.acquire(timeout=max(0.0, until - time.monotonic())):
+            acquired += 1
+        if acquired:
+            self._turns.release(acquired)
 
     def _check_open(self) -> None:
         if self._ended:

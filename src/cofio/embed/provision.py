@@ -1,6 +1,6 @@
 """Fetches the model by itself when it is first wanted: in the background, one process for each folder of models.
 
-Whoever wants the model goes on without it meanwhile. What the process does stands in a small file beside the model, and
+Callers go on without the model meanwhile. What the process does stands in a small file beside the model, and
 so does what became of it: after a failure the next try waits, each time for longer. It can be killed at any moment.
 """
 
@@ -35,7 +35,7 @@ _BEAT = 5.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which the process has died
 _PAUSES = (60.0, 300.0, 1800.0, 7200.0, 21_600.0)  # seconds from one try to the next
 _MOST_PID = 2**31 - 1  # a file that says more makes no sense, and no system can be asked
-_NICE = 10  # nobody waits for it
+_NICE = 10  # no caller waits for it
 _LOOK = 0.2
 
 

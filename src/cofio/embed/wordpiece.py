@@ -29,9 +29,9 @@ class WordPiece:
     """The tokenizer; threads may share it."""
 
     def __init__(self, path: Path, *, most: int) -> None:
-        """Read the official `tokenizer.json`; a text is given at most so many tokens, its first and last included."""
+        """Read the official `tokenizer.json`; a text has at most `most` tokens, the first and the last included."""
         self._tokens: dict[str, int] = json.loads(path.read_bytes())["model"]["vocab"]
-        self._unknown = [self._tokens[_UNKNOWN]]
+        self._unknown_token = [self._tokens[_UNKNOWN]]
         self._start, self._end = self._tokens[_START], self._tokens[_END]
         self._longest = max(map(len, self._tokens))
         self._most = most
@@ -67,7 +67,7 @@ class WordPiece:
         if _SPECIAL.fullmatch(word):
             return [self._tokens[word]]
         if len(word) > _LONGEST_WORD:
-            return self._unknown
+            return self._unknown_token
         pieces: list[int] = []
         start, prefix = 0, ""
         while start < len(word):
@@ -76,7 +76,7 @@ class WordPiece:
                 if piece is not None:
                     break
             else:
-                return self._unknown
+                return self._unknown_token
             pieces.append(piece)
             start, prefix = end, "##"
         return pieces

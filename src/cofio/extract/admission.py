@@ -17,12 +17,13 @@ def admit_messages(door: Door, messages: Sequence[Message], *, allow: bool) -> S
     Raises:
         Invalid: the door refuses secrets, and there is one.
     """
-    given: dict[str, Json] = {"messages": [_encode_message(message) for message in messages]}
-    kept = admit(door, given, allow=allow)
-    if kept is given:
+    encoded: dict[str, Json] = {"messages": [_encode_message(message) for message in messages]}
+    admitted = admit(door, encoded, allow=allow)
+    if admitted is encoded:
         return messages
     return [
-        _decode_message(*pair) for pair in zip(messages, cast("list[dict[str, Json]]", kept["messages"]), strict=True)
+        _decode_message(*pair)
+        for pair in zip(messages, cast("list[dict[str, Json]]", admitted["messages"]), strict=True)
     ]
 
 
@@ -31,9 +32,9 @@ def _encode_message(message: Message) -> dict[str, Json]:
     return {"text": message.text, "content": message.content, "sender": message.name, "calls": calls}
 
 
-def _decode_message(message: Message, kept: Mapping[str, Json]) -> Message:
-    name, calls = cast("str | None", kept["sender"]), cast("list[dict[str, str]]", kept["calls"])
+def _decode_message(message: Message, fields: Mapping[str, Json]) -> Message:
+    name, calls = cast("str | None", fields["sender"]), cast("list[dict[str, str]]", fields["calls"])
     return replace(
-        message, text=cast(str, kept["text"])[:MAX_TEXT], content=kept["content"], name=name and name[:MAX_AUTHOR],
+        message, text=cast(str, fields["text"])[:MAX_TEXT], content=fields["content"], name=name and name[:MAX_AUTHOR],
         calls=tuple(replace(call, **each) for call, each in zip(message.calls, calls, strict=True)),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias
 from ..values.records import Json
 
 GROWN_FROM = 50
-"""A skill is worked out of so many of its newest cases."""
+"""A skill is derived from this many of its newest cases."""
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 Recalled: TypeAlias = Callable[[str], bool]
 """Whether a sentence is one that the memory itself holds, so that someone is repeating what was recalled."""
@@ -137,13 +137,13 @@ class Extractor(Protocol):
     name: str
 
     def find_boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
-        """Where finished stretches end: after so many messages each, increasing, the last below their number."""
+        """Return the indexes at which to cut, ascending; the open tail is not cut."""
 
     def extract(self, messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> Extraction:
-        """What one stretch holds."""
+        """Extract what one stretch holds."""
 
     def are_alike(self, case: Case, other: Case) -> bool:
         """Whether two cases are of the same kind of task."""
 
     def build_skill(self, cases: Sequence[Case]) -> Skill:
-        """What the cases of one kind of task, oldest first, have in common; only the newest `GROWN_FROM` count."""
+        """Derive a skill from the cases of one kind of task, oldest first; only the newest `GROWN_FROM` count."""

@@ -20,14 +20,14 @@ MOST_ITEMS = 100
 DEEPEST = 5
 LONGEST_SUMMARY = 300
 
-_SAID = ("evidence", "timestamp_ms", "message_id", "session_id")
+_SOURCE_FIELDS = ("evidence", "timestamp_ms", "message_id", "session_id")
 
 _TELLING = ("name", "job", "employer", "home", "relationship", "family", "origin", "diet", "allergy", "pet", "favorite")
 _GENERAL = STOP_WORDS | frozenset(words("no longer not live work own like eat job home have has anymore married drive"))
 
 
 @dataclass(slots=True)
-class _Ending:
+class _EndedTopic:
     """That something no longer holds, and what it ended, by topic, newest first."""
 
     item: Item
@@ -39,19 +39,19 @@ class _ProfileState:
     """What is known, by topic, newest first, and what has ended, newest first."""
 
     current: dict[str, list[Item]]
-    endings: list[_Ending]
+    endings: list[_EndedTopic]
 
     def add(self, item: Item, *, ended: bool) -> None:
         """Take in one more item, unless it is there already."""
         topic = _get_text(item, "topic")
         if ended:
             if not any(_get_origin(one.item) == _get_origin(item) for one in self.endings):
-                self.endings.insert(0, _Ending(item))
+                self.endings.insert(0, _EndedTopic(item))
                 for other in [one for one in self.topics() if _covers(topic, one)]:
                     self.settle(other)
             return
-        held = [*self.current.get(topic, ()), *(one for end in self.endings for one in end.chains.get(topic, ()))]
-        if not any(_get_origin(one) == _get_origin(item) for one in held):
+        present = [*self.current.get(topic, ()), *(one for end in self.endings for one in end.chains.get(topic, ()))]
+        if not any(_get_origin(one) == _get_origin(item) for one in present):
             self.current[topic] = [item, *self.current.get(topic, ())]
             self.settle(topic)
 
@@ -61,14 +61,14 @@ class _ProfileState:
 
     def settle(self, topic: str) -> None:
         """Hide what an ending that was said after it ends; the time at which something was said decides."""
-        said: list[tuple[Item, _Ending | None]] = [(item, None) for item in self.current.pop(topic, ())]
+        statements: list[tuple[Item, _EndedTopic | None]] = [(item, None) for item in self.current.pop(topic, ())]
         for ending in self.endings:
             if _covers(_get_text(ending.item, "topic"), topic):
-                said.append((ending.item, ending))
-                said += [(item, None) for item in ending.chains.pop(topic, ())]
-        said.sort(key=lambda pair: -_get_time(pair[0]))  # of what was said at the same time, the order stays
+                statements.append((ending.item, ending))
+                statements += [(item, None) for item in ending.chains.pop(topic, ())]
+        statements.sort(key=lambda pair: -_get_time(pair[0]))  # of what was said at the same time, the order stays
         chain: list[Item] = []
-        for item, end in reversed(said):
+        for item, end in reversed(statements):
             if end is None:
                 chain.insert(0, item)
             elif chain and _ends(item, chain[0]):
@@ -129,8 +129,8 @@ def restore_messages(
     known, before = _parse_profile(document), _parse_profile(earlier)
     newest = _to_int(document.get("profile_timestamp_ms"))
     chains = [*before.current.values(), *(chain for ending in before.endings for chain in ending.chains.values())]
-    told = [(item, False) for chain in chains for item in chain] + [(ending.item, True) for ending in before.endings]
-    for item, ended in sorted(told, key=lambda each: _get_time(each[0])):
+    items = [(item, False) for chain in chains for item in chain] + [(ending.item, True) for ending in before.endings]
+    for item, ended in sorted(items, key=lambda each: _get_time(each[0])):
         if (
             _get_text(item, "topic")
             and _get_text(item, "message_id")
@@ -147,11 +147,11 @@ def _parse_profile(profile: Mapping[str, Json]) -> _ProfileState:
     for number, item in enumerate(_get_items(profile, "explicit_info")):
         topic = _get_text(item, "topic") or _get_text(item, "description")
         shown[f"{topic}\0{number}" if not topic or topic in shown else topic] = _unlink_chain(item)
-    endings: list[_Ending] = []
+    endings: list[_EndedTopic] = []
     for item in _get_items(profile, "ended_info"):
         ended, *chain = _unlink_chain(item)
         if not endings or _get_origin(endings[-1].item) != _get_origin(ended):
-            endings.append(_Ending(ended))
+            endings.append(_EndedTopic(ended))
         if chain:
             endings[-1].chains[_get_text(chain[0], "topic")] = chain
     return _ProfileState(current=shown, endings=endings)
@@ -180,7 +180,7 @@ def _render_profile(document: dict[str, Json], known: _ProfileState, newest: int
     return written
 
 
-def _render_ending(ending: _Ending) -> list[Item]:
+def _render_ending(ending: _EndedTopic) -> list[Item]:
     """An ending as it is stored: once for each topic that it ended."""
     chains = [_link_chain(chain) for _, chain in sorted(ending.chains.items())]
     return [{**ending.item, "supersedes": cast(Json, chain)} for chain in chains] or [ending.item]
@@ -227,15 +227,15 @@ def _unlink_chain(item: Item) -> list[Item]:
 
 def _link_chain(chain: list[Item]) -> Item:
     """A chain as one item: each under what superseded it, and when one was only said again, the first that said it."""
-    told: list[list[Item]] = []
+    groups: list[list[Item]] = []
     for item in chain:
-        if told and _get_text(told[-1][-1], "description") == _get_text(item, "description"):
-            told[-1].append(item)
+        if groups and _get_text(groups[-1][-1], "description") == _get_text(item, "description"):
+            groups[-1].append(item)
         else:
-            told.append([item])
+            groups.append([item])
     linked: Item = {}
-    for *later, first in reversed(told[: DEEPEST + 1]):
-        repeated = [{name: item.get(name) for name in _SAID} for item in later[:DEEPEST]]
+    for *later, first in reversed(groups[: DEEPEST + 1]):
+        repeated = [{name: item.get(name) for name in _SOURCE_FIELDS} for item in later[:DEEPEST]]
         linked = {
             **first,
             **({"repeated": cast(Json, repeated)} if repeated else {}),
@@ -246,8 +246,11 @@ def _link_chain(chain: list[Item]) -> Item:
 
 def _ends(ending: Item, item: Item) -> bool:
     """Whether what ended is what is known: to have left Berlin does not end living in Oslo."""
-    ended, held = _find_particulars(_get_text(ending, "description")), _find_particulars(_get_text(item, "description"))
-    return not ended or not held or not ended.isdisjoint(held)
+    ended, current = (
+        _find_particulars(_get_text(ending, "description")),
+        _find_particulars(_get_text(item, "description")),
+    )
+    return not ended or not current or not ended.isdisjoint(current)
 
 
 def _find_particulars(description: str) -> set[str]:

@@ -1,8 +1,8 @@
 """How the files of agent-memory-store are read: store.db, and the folders of its first versions.
 
-Nothing is written to them, and no driver is loaded before there is something to read. A store.db that nobody has open
-is read without as much as a lock, so that no file appears beside it; one that is in use is read under locks, as of one
-moment.
+Nothing is written to them, and no driver is loaded before there is something to read. A store.db that no program has
+open is read without as much as a lock, so that no file appears beside it; one that is in use is read under locks, as of
+one moment.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class AgentMemory:
         self.store = AgentMemoryDatabase(database) if database.exists() else None
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         if self.store is not None:
             self.store.close()
 
@@ -127,7 +127,7 @@ class AgentMemoryDatabase:
         self._open()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         self._connection.close()
 
     def count(self, table: str) -> int:
@@ -164,7 +164,7 @@ class AgentMemoryDatabase:
         return StateEntry(**dict(zip(_STATE, row[1:], strict=True)), fallback_time=self._changed)
 
     def _read_page(self, table: str, after: int, vectors: bool) -> list[Any]:
-        """The next rows, which nobody has changed while they were read."""
+        """Read the next rows; none of them was changed meanwhile."""
         if table not in self._columns:
             return []
         import apsw

@@ -35,7 +35,7 @@ __all__ = ["SOURCE", "Remark", "TakeoverResult", "has_memory", "take", "take_ove
 
 BATCH = 500  # records that are restored in one transaction
 MASKED = "what looks like a secret is masked"
-HEAVY = 8_000_000  # characters; so many are restored at once, however few records they are
+HEAVY = 8_000_000  # characters that are restored at once at most, however few records they are
 SAMPLES = 8  # vectors that are compared before all are kept
 
 
@@ -86,7 +86,7 @@ def take(engine: Engine, path: Path, *, progress: Progress | None = None) -> Tak
         Invalid: there is no such memory, or the file is of some other program.
         Unavailable: it is damaged, locked, or may not be read; what was read before stays in.
     """
-    # From the start, whatever was taken before; and if it is cut off, it is for whoever asked for it to go on.
+    # From the start, whatever was taken before; and if it is cut off, it is for the caller to go on.
     return _Takeover(engine, path, _Mark(key=_Mark.load(engine, path).key), marking=False).run(progress)
 
 
@@ -255,7 +255,7 @@ class _Takeover:
         self._vectors: dict[str, NDArray[np.float32]] = {}
         self._weight = 0
         self._now = datetime.now(UTC)
-        self._taken = TakeoverResult()
+        self._result = TakeoverResult()
         self.mark = mark
 
     def begin(self) -> None:
@@ -280,7 +280,7 @@ class _Takeover:
                 self._flush(self._mark_at(position))
                 raise
             self._flush(replace(self._mark_at(position), done=True), last=True)
-        return self._taken
+        return self._result
 
     def _mark_at(self, position: Position) -> _Mark:
         return replace(self.mark, source=position.source, after=position.after)
@@ -288,25 +288,25 @@ class _Takeover:
     def _add(self, entry: Entry) -> None:
         """Take an entry into the batch, or tell why not."""
         if isinstance(entry, Unreadable):
-            self._taken.refused.append(Remark(entry.name, entry.why))
+            self._result.refused.append(Remark(entry.name, entry.why))
             return
         name = render_name(entry.id if isinstance(entry, Chunk) else entry.key)
         try:
             fitted = fit_chunk(entry) if isinstance(entry, Chunk) else fit_state(entry)
             draft = admit_draft("take_over", fitted.draft, allow=self._engine.settings.allow_secrets)
         except Invalid as error:
-            self._taken.refused.append(Remark(name, str(error)))
+            self._result.refused.append(Remark(name, str(error)))
             return
         if draft is not fitted.draft:
             fitted = FittedDraft(draft, (*fitted.changes, MASKED))
         if draft.expires_at is not None and draft.expires_at <= self._now:
-            self._taken.expired += 1
+            self._result.expired += 1
             return
         if self._is_strange(draft):
-            self._taken.refused.append(Remark(name, "a record of another scope has this id"))
+            self._result.refused.append(Remark(name, "a record of another scope has this id"))
             return
-        self._taken.changed.extend(Remark(name, said) for said in fitted.changes)
-        self._taken.masked += MASKED in fitted.changes
+        self._result.changed.extend(Remark(name, sentence) for sentence in fitted.changes)
+        self._result.masked += MASKED in fitted.changes
         self._batch.append(draft)
         self._weight += len(draft.text)
         if isinstance(entry, Chunk):
@@ -324,13 +324,13 @@ class _Takeover:
         """Keep a chunk's embedding, unless it is none or the text is no longer the one that it was made of."""
         known = cast(str, fitted.draft.id)
         if known in self._ids:  # of two with one id, as in a file and a row, either may be the one that stays
-            self._taken.vectors -= self._vectors.pop(known, None) is not None
+            self._result.vectors -= self._vectors.pop(known, None) is not None
             return
         self._ids.add(known)
         vector = None if chunk.embedding is None or fitted.changes else decode_vector(chunk.embedding)
         if vector is not None:
             self._vectors[known] = vector
-            self._taken.vectors += 1
+            self._result.vectors += 1
 
     def _flush(self, mark: _Mark, *, last: bool = False) -> None:
         """Write the batch and, in the same transaction, the mark."""
@@ -344,9 +344,9 @@ class _Takeover:
             self.mark = replace(self.mark, version=self.mark.version + 1)
             drafts = [*drafts, self.mark.draft()]
         new = self._engine.restore(drafts, vectors=cast(Mapping[str, Sequence[float]], self._vectors))
-        self._taken.new += new - (drafts is not self._batch)
-        self._taken.chunks += chunks
-        self._taken.states += states
+        self._result.new += new - (drafts is not self._batch)
+        self._result.chunks += chunks
+        self._result.states += states
         self._batch, self._ids, self._vectors, self._weight = [], set(), {}, 0
 
     def _are_vectors_alike(self, original: AgentMemory) -> bool:
@@ -359,12 +359,12 @@ class _Takeover:
             return False
         embedder = self._engine.embedder()
         if embedder is None:
-            self._taken.vectors_left = "there is no embedder here to compare them with"
+            self._result.vectors_left = "there is no embedder here to compare them with"
             if self._engine.settings.embedder != "none":
-                self._taken.vectors_left += "; run `cofio model install`, then import again"
+                self._result.vectors_left += "; run `cofio model install`, then import again"
             return False
         try:
-            self._taken.vectors_left = find_difference(embedder, samples)
+            self._result.vectors_left = find_difference(embedder, samples)
         except Unavailable as error:
-            self._taken.vectors_left = f"they cannot be compared with any: {error}"
-        return not self._taken.vectors_left
+            self._result.vectors_left = f"they cannot be compared with any: {error}"
+        return not self._result.vectors_left

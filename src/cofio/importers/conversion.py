@@ -114,12 +114,12 @@ def join_peer_text(chunk: Chunk) -> str:
 
 def fit_id(chunk: Chunk, changes: list[str]) -> str:
     """The chunk's id, or one that is made of it where it cannot be a record's."""
-    given = _to_text("id", chunk.id, changes)
-    if 0 < len(given) <= MAX_ID:
-        return given
-    made = f"{SOURCE}-{_hash(given or join_peer_text(chunk))}"  # one without an id is known by what it says
-    changes.append(f"its id is {'too long' if given else 'missing'}, and becomes {made}")
-    return made
+    id_given = _to_text("id", chunk.id, changes)
+    if 0 < len(id_given) <= MAX_ID:
+        return id_given
+    new_id = f"{SOURCE}-{_hash(id_given or join_peer_text(chunk))}"  # one without an id is known by what it says
+    changes.append(f"its id is {'too long' if id_given else 'missing'}, and becomes {new_id}")
+    return new_id
 
 
 def _hash(text: str) -> str:
@@ -149,20 +149,20 @@ def _make_storable(name: str, text: str, changes: list[str]) -> str:
 
 def _parse_tags(raw: Raw | list[object], changes: list[str]) -> tuple[str, ...]:
     """Tags from JSON, or from the list or the line of commas that YAML gave."""
-    given: object = raw
+    value: object = raw
     if isinstance(raw, bytes):
         try:
-            given = json.loads(raw)
+            value = json.loads(raw)
         except (ValueError, RecursionError):
             changes.append("its tags are no JSON, and left out")
             return ()
-    if isinstance(given, str):
-        given = [tag.strip() for tag in given.split(",")]
-    if not isinstance(given, list):
-        if given is not None:
+    if isinstance(value, str):
+        value = [tag.strip() for tag in value.split(",")]
+    if not isinstance(value, list):
+        if value is not None:
             changes.append("its tags are no list, and left out")
         return ()
-    texts = [_make_storable("tags", str(tag), changes) if isinstance(tag, str | int | float) else "" for tag in given]
+    texts = [_make_storable("tags", str(tag), changes) if isinstance(tag, str | int | float) else "" for tag in value]
     fit = list(dict.fromkeys(text for text in texts if 0 < len(text) <= MAX_TAG))
     left = [text for text in dict.fromkeys(texts) if not 0 < len(text) <= MAX_TAG] + fit[MAX_TAGS:]
     if left:

@@ -114,8 +114,8 @@ class Tree:
                 self.refused.append((f"{owned['path']} {span.id}", "is there twice; the first was taken"))
             else:
                 seen.add(span.id)
-                said = markdown_entries.parse_fields(text[span.start : span.end])
-                yield Memory(**owned, kind=kind, id=span.id, content={**said.lines, **said.sections})
+                fields = markdown_entries.parse_fields(text[span.start : span.end])
+                yield Memory(**owned, kind=kind, id=span.id, content={**fields.lines, **fields.sections})
 
     def _leave_out(self, what: str) -> None:
         self.left_out[what] = self.left_out.get(what, 0) + 1

@@ -18,7 +18,7 @@ from ..values.errors import Invalid
 from ..values.records import MAX_DATA_DEPTH, Json
 
 SECTIONS = ("Subject", "Summary", "Content", "Fact", "Foresight", "Evidence", "TaskIntent", "Approach", "KeyInsight")
-FEW = 8  # so many entries are looked for one by one; for more, the whole file is read through
+FEW = 8  # entries that are looked for one by one; for more, the whole file is read through
 MAX_FRONT = 4_194_304  # characters of front matter that are read
 
 _MARKER = re.compile(r"^<!-- (/?)entry:([A-Za-z0-9_-]+) -->[ \t]*$", re.MULTILINE)

@@ -26,8 +26,8 @@ def find_difference(embedder: Embedder, samples: Sequence[Chunk]) -> str:
     pairs = [(chunk, vector) for chunk in samples if (vector := decode_vector(chunk.embedding or b"")) is not None]
     if not pairs:
         return "those looked at are all zero or no numbers"
-    made = embedder.embed([join_peer_text(chunk) for chunk, _ in pairs])
-    cosine = float(np.median([made[row] @ vector for row, (_, vector) in enumerate(pairs)]))
+    vectors = embedder.embed([join_peer_text(chunk) for chunk, _ in pairs])
+    cosine = float(np.median([vectors[row] @ vector for row, (_, vector) in enumerate(pairs)]))
     return "" if cosine >= LIKE else f"they are unlike those of {embedder.id} (the median cosine is {cosine:.2f})"
 
 

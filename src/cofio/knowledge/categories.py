@@ -149,9 +149,9 @@ CATEGORIES = (
 def choose_category(title: str, topics: Sequence[Topic]) -> str:
     """The category whose words a document has most of; `OTHERS` when few speak for any, or as many for two."""
     named = set(words("\n".join([title, *(topic.name for topic in topics)])[:READ]))
-    said = set(words("".join(topic.content for topic in topics[:50])[:READ]))
+    vocabulary = set(words("".join(topic.content for topic in topics[:50])[:READ]))
     scores = {
-        category: NAMED * len(terms & named) + len(terms & (said - named))
+        category: NAMED * len(terms & named) + len(terms & (vocabulary - named))
         for category, terms in _build_vocabulary().items()
     }
     best, second, *_ = sorted(scores.values(), reverse=True)

@@ -79,18 +79,18 @@ class Documents:
             Invalid: a secret is in it, and the door refuses those.
             Unavailable: it cannot be read or stored at the moment.
         """
-        made = self._make(upload, upload.category)
-        same = self._same_file(place, made.digest)
+        prepared = self._make(upload, upload.category)
+        same = self._same_file(place, prepared.digest)
         for _ in range(TRIES):
             known = f"d_{secrets.token_hex(8)}"
-            changes = made.changes(place, known, self._admit)
+            changes = prepared.changes(place, known, self._admit)
             try:
                 record = self.engine.apply(changes.all)[0]
             except Conflict:  # the id is taken
                 continue
             assert isinstance(record, Record)
             twice = (f"the same file is here already, as the document {same.id}",) if same is not None else ()
-            return StoredDocument(record=record, notes=(*made.notes, *changes.notes, *twice))
+            return StoredDocument(record=record, notes=(*prepared.notes, *changes.notes, *twice))
         raise Unavailable("no id was free for the document; try again")
 
     def replace(self, place: Project, known: str, upload: Upload) -> StoredDocument:
@@ -103,10 +103,10 @@ class Documents:
         """
         before = self.read(place, known)
         data = fields(before)
-        kept = cast(str, data["category_id"]) if data.get("category_by") == "hand" else None
-        made = self._make(upload, upload.category or kept)
+        chosen = cast(str, data["category_id"]) if data.get("category_by") == "hand" else None
+        prepared = self._make(upload, upload.category or chosen)
         for _ in range(TRIES):
-            changes = made.changes(place, known, self._admit)
+            changes = prepared.changes(place, known, self._admit)
             draft = changes.document
             edit = Edit(
                 id=known, fields={"title": draft.title, "text": draft.text, "data": draft.data},
@@ -118,7 +118,7 @@ class Documents:
                 before = self.read(place, known)
                 continue
             assert isinstance(record, Record)
-            return StoredDocument(record=record, notes=(*made.notes, *changes.notes))
+            return StoredDocument(record=record, notes=(*prepared.notes, *changes.notes))
         raise _make_busy()
 
     def edit(
@@ -312,9 +312,9 @@ class Documents:
                 notes.append(f"the summaries are the first sentences, for the model could not be asked: {error}")
         _rename(topics, by_model.names)
         known = {each.id for each in CATEGORIES}
-        told = by_model.category if by_model.category in known else None
-        chosen = category or told or choose_category(upload.title, topics)
-        by = "hand" if category else "model" if told else "words"
+        suggested = by_model.category if by_model.category in known else None
+        chosen = category or suggested or choose_category(upload.title, topics)
+        by = "hand" if category else "model" if suggested else "words"
         return PreparedDocument(
             upload=upload, topics=topics, by_model=by_model, category=chosen, category_by=by,
             digest=digest_file(upload.data),
@@ -323,8 +323,8 @@ class Documents:
 
     def _admit_outline(self, outline: Outline) -> Outline:
         """The outline as the door may store it: the very same, unless there is a secret in it."""
-        given: dict[str, Json] = {"text": outline.text}
-        same = admit(self._door, given, allow=self.engine.settings.allow_secrets) is given
+        fields: dict[str, Json] = {"text": outline.text}
+        same = admit(self._door, fields, allow=self.engine.settings.allow_secrets) is fields
         return outline if same else mask_outline(outline)
 
     def _find_omission(self, upload: Upload) -> str:

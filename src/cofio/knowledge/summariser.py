@@ -39,22 +39,24 @@ class ModelSummariser:
             Unavailable: the model could not be asked, or made no sense.
         """
         texts = _render_topics(topics)
-        told: list[tuple[Sequence[Topic], Mapping[str, Any]]] = []
+        answers: list[tuple[Sequence[Topic], Mapping[str, Any]]] = []
         worth = [topic for topic in topics if not topic.bare]
         for start in range(0, min(len(worth), AT_ONCE * MOST_CALLS), AT_ONCE):
             shown = worth[start : start + AT_ONCE]
             try:
-                told.append((shown, self._ask(title, [texts[topic.index] for topic in shown], categories)))
+                answers.append((shown, self._ask(title, [texts[topic.index] for topic in shown], categories)))
             except Unavailable:
-                if not told:
+                if not answers:
                     raise
                 break
-        if not told:
+        if not answers:
             return ModelSummary()
-        entries = [(topic, entry) for shown, answer in told for topic, entry in _match_entries(shown, answer["topics"])]
+        entries = [
+            (topic, entry) for shown, answer in answers for topic, entry in _match_entries(shown, answer["topics"])
+        ]
         return ModelSummary(
-            summary=shorten(_join_spaces(told[0][1]["summary"]), LONGEST_SUMMARY),
-            category=_join_spaces(told[0][1]["category"]),
+            summary=shorten(_join_spaces(answers[0][1]["summary"]), LONGEST_SUMMARY),
+            category=_join_spaces(answers[0][1]["category"]),
             summaries={
                 topic.index: shorten(_join_spaces(entry["summary"]), LONGEST_TOPIC_SUMMARY) for topic, entry in entries
             },
@@ -100,8 +102,8 @@ def _match_entries(
             yield shown[number - 1], entry
 
 
-def _clean_labels(told: Sequence[str]) -> tuple[str, ...]:
-    lines = (shorten(_join_spaces(each), LONGEST_LABEL) for each in told)
+def _clean_labels(labels: Sequence[str]) -> tuple[str, ...]:
+    lines = (shorten(_join_spaces(each), LONGEST_LABEL) for each in labels)
     return tuple(dict.fromkeys(line for line in lines if line))[:MOST_LABELS]
 
 

@@ -96,8 +96,8 @@ class PreparedDocument:
         """The changes that store it under an id, with secrets handled as the door does."""
         upload, below = self.upload, get_documents_scope(place) / known
         drafts = [self._build_topic(below, known, topic) for topic in self.topics]
-        kept = [admitted(draft) for draft in drafts]
-        masked = any(draft is not before for draft, before in zip(kept, drafts, strict=True))
+        drafts_admitted = [admitted(draft) for draft in drafts]
+        masked = any(draft is not before for draft, before in zip(drafts_admitted, drafts, strict=True))
         unkept = self.omission or (UNSAFE_FILE if masked else "")
         original = None if unkept else describe_original(upload.data, upload.mime or "application/octet-stream")
         document = Draft(
@@ -111,7 +111,7 @@ class PreparedDocument:
         document = admitted(document)
         # After that: a digest looks as random as a key.
         document = replace(document, data={**cast("dict[str, Json]", document.data), "original": original})
-        rest: list[Change] = [Put(draft=draft) for draft in kept]
+        rest: list[Change] = [Put(draft=draft) for draft in drafts_admitted]
         if not unkept:
             rest += [Put(draft=draft, how="key") for draft in split_original(below, upload.data, SOURCE)]
         return DocumentChanges(document, rest, (unkept,) if unkept else ())
@@ -150,8 +150,8 @@ def get_topic_path(topic: Record) -> tuple[str, ...]:
 
 def summarise_topic(topic: Record) -> str:
     """What a topic is about: in a model's words, or in its first sentences."""
-    told = fields(topic).get("summary")
-    return told if isinstance(told, str) else summarise_text(topic.text) or get_topic_path(topic)[-1]
+    summary = fields(topic).get("summary")
+    return summary if isinstance(summary, str) else summarise_text(topic.text) or get_topic_path(topic)[-1]
 
 
 def check_title(title: str) -> None:

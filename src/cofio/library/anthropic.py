@@ -71,7 +71,7 @@ class _Files:
         return "All memory cleared"
 
     def close(self) -> None:
-        """Let go of the store, if it was opened here."""
+        """Close the store, if it was opened here."""
         if self._own is not None:
             self._own.close()
 
@@ -141,12 +141,12 @@ class MemoryTool(BetaAbstractMemoryTool):
         return self._files.clear()
 
     def reset_for_new_quest(self) -> None:
-        """Begin to count the calls anew, if they are counted."""
+        """Reset the count of calls, if they are counted."""
         if self._files.limiter is not None:
             self._files.limiter.reset_for_new_quest()
 
     def close(self) -> None:
-        """Let go of the store, if the tool opened it."""
+        """Close the store, if the tool opened it."""
         self._files.close()
 
     def __enter__(self) -> MemoryTool:
@@ -211,12 +211,12 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         return await to_thread.run_sync(self._files.clear)
 
     def reset_for_new_quest(self) -> None:
-        """Begin to count the calls anew, if they are counted."""
+        """Reset the count of calls, if they are counted."""
         if self._files.limiter is not None:
             self._files.limiter.reset_for_new_quest()
 
     def close(self) -> None:
-        """Let go of the store, if the tool opened it."""
+        """Close the store, if the tool opened it."""
         self._files.close()
 
     async def __aenter__(self) -> AsyncMemoryTool:

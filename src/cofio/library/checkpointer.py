@@ -85,7 +85,7 @@ class BaseCheckpointer(ABC):
         return await self.load(thread_id, checkpoint_id) is not None
 
     async def close(self) -> None:  # noqa: B027 - most have nothing to close
-        """Let go of connections and files; a checkpointer without any does nothing."""
+        """Close connections and files; a checkpointer without any does nothing."""
 
     async def search(self, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find checkpoints that hold all words of the query, the best first.

@@ -31,14 +31,14 @@ from .store import (
     check_namespace,
     check_query,
 )
-from .transcripts import question, searched
+from .transcripts import make_query, search_fresh
 
 Ttl: TypeAlias = float | timedelta | None
 _Place: TypeAlias = tuple[Namespace, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ToPut:
+class _PendingPut:
     """A put that is yet to be made, with copies of what the caller gave."""
 
     namespace: Namespace
@@ -51,7 +51,7 @@ class _ToPut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ToDelete:
+class _PendingDelete:
     """A deletion that is yet to be made."""
 
     namespace: Namespace
@@ -108,7 +108,7 @@ class CofioStore(BaseStore):
             Conflict: the key holds another version.
             Invalid: the value is not JSON or too large, or a name is too long; nothing was changed.
         """
-        await across(self._change, [_to_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
+        await across(self._change, [_prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
 
     async def put_with_embedding(
         self,
@@ -122,21 +122,21 @@ class CofioStore(BaseStore):
         if_version: int | None = None,
     ) -> None:
         """Store a value with a vector of any size, which stays until the next put."""
-        change = _to_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version)
+        change = _prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version)
         await across(self._change, [change])
 
     async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
         """Store all of the (namespace, key, value, metadata) items in one transaction, or none."""
-        await across(self._change, [_to_put(*item) for item in check_batch(items)])
+        await across(self._change, [_prepare_put(*item) for item in check_batch(items)])
 
     async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
         """Forget a value; whether there was one."""
-        return bool(await across(self._change, [_to_delete(namespace, key)]))
+        return bool(await across(self._change, [_prepare_delete(namespace, key)]))
 
     async def clear_namespace(self, namespace: tuple[str, ...]) -> int:
         """Forget every item of the namespace, and none of those under it; how many there were."""
         check_namespace(namespace)
-        return await across(self._clear, items.place(namespace))
+        return await across(self._clear, items.make_scope(namespace))
 
     def transaction(self) -> StoreTransaction:
         """Changes that are made together at the end of an `async with` block, or not at all if it raises."""
@@ -146,42 +146,42 @@ class CofioStore(BaseStore):
 
     async def get(self, namespace: tuple[str, ...], key: str) -> Any | None:
         """The value; None when the key holds nothing, or holds None."""
-        record = await self._record(namespace, key)
-        return None if record is None else items.value_of(record)
+        record = await self._get_record(namespace, key)
+        return None if record is None else items.get_value(record)
 
     async def get_item(self, namespace: tuple[str, ...], key: str) -> StoreItem | None:
         """The value with its metadata, times and version; None when the key holds nothing."""
-        record = await self._record(namespace, key)
-        return None if record is None else _item(record)
+        record = await self._get_record(namespace, key)
+        return None if record is None else _build_item(record)
 
     async def exists(self, namespace: tuple[str, ...], key: str) -> bool:
         """Whether the key holds a value, be it None."""
-        return await self._record(namespace, key) is not None
+        return await self._get_record(namespace, key) is not None
 
     async def get_batch(self, keys: list[tuple[tuple[str, ...], str]]) -> dict[tuple[tuple[str, ...], str], Any]:
         """The values of those (namespace, key) pairs that hold one, all as of one moment."""
-        sought = list(keys)
-        for namespace, key in sought:
+        pairs = list(keys)
+        for namespace, key in pairs:
             check_namespace(namespace)
             check_key(key)
-        places = [(items.place(namespace), key) for namespace, key in sought]
-        found = await across(self._engine.get_many, places)
-        pairs = zip(sought, found, strict=True)
-        return {(name, key): items.value_of(record) for (name, key), record in pairs if record is not None}
+        item_keys = [(items.make_scope(namespace), key) for namespace, key in pairs]
+        found = await across(self._engine.get_many, item_keys)
+        records = zip(pairs, found, strict=True)
+        return {(name, key): items.get_value(record) for (name, key), record in records if record is not None}
 
     async def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> list[str]:
         """The keys of the namespace in the order in which they were first put."""
         check_namespace(namespace)
         check_limit(limit)
-        return await across(self._keys, items.place(namespace), limit)
+        return await across(self._list_keys, items.make_scope(namespace), limit)
 
     async def list_namespaces(self, prefix: tuple[str, ...] | None = None, limit: int = 100) -> list[tuple[str, ...]]:
         """The namespaces that hold items and begin with the names of `prefix`, sorted."""
         start = () if prefix is None else prefix
         check_namespace(start)
         check_limit(limit)
-        found = await across(self._engine.scopes, items.place(start), kinds=items.KINDS)
-        return sorted(items.namespace_of(scope) for scope in found)[:limit]
+        found = await across(self._engine.scopes, items.make_scope(start), kinds=items.KINDS)
+        return sorted(items.get_namespace(scope) for scope in found)[:limit]
 
     async def search(self, namespace: tuple[str, ...], query: str | None = None, limit: int = 10) -> list[StoreItem]:
         """Items of the namespace that answer the query by their words or their meaning, best first, 1,000 at most.
@@ -193,12 +193,12 @@ class CofioStore(BaseStore):
         check_limit(limit)
         if not limit:
             return []
-        scope = items.place(namespace)
+        scope = items.make_scope(namespace)
         if not query:
-            return await across(self._listed, scope, limit)
-        asked = Query(question(query), scope=scope, exact=True, kinds=items.KINDS, limit=min(limit, MAX_LIMIT))
-        page = await across(searched, self._engine, asked)
-        return [_item(record) for record in items.keyed(hit.record for hit in page)]
+            return await across(self._list_items, scope, limit)
+        engine_query = Query(make_query(query), scope=scope, exact=True, kinds=items.KINDS, limit=min(limit, MAX_LIMIT))
+        page = await across(search_fresh, self._engine, engine_query)
+        return [_build_item(record) for record in items.filter_keyed(hit.record for hit in page)]
 
     async def search_by_meaning(
         self, namespace: tuple[str, ...], query: str, limit: int = 10, threshold: float | None = None
@@ -214,15 +214,15 @@ class CofioStore(BaseStore):
         check_namespace(namespace)
         check_limit(limit)
         _check_threshold(threshold)
-        scope, most = items.place(namespace), max(1, min(limit, MAX_LIMIT))
-        asked = Query(
-            question(query), scope=scope, exact=True, kinds=items.KINDS, mode="semantic", limit=most, floor=0.0
+        scope, most = items.make_scope(namespace), max(1, min(limit, MAX_LIMIT))
+        engine_query = Query(
+            make_query(query), scope=scope, exact=True, kinds=items.KINDS, mode="semantic", limit=most, floor=0.0
         )
-        page = await across(searched, self._engine, asked)
+        page = await across(search_fresh, self._engine, engine_query)
         if self._engine.embedder() is None:
             raise Unavailable(page.degraded or "this store has no embedder")
         near = [(hit, hit.why.semantic.score) for hit in page if hit.why.semantic is not None]
-        return [_result(hit, cosine) for hit, cosine in near[:limit] if _likeness(cosine) >= (threshold or 0.0)]
+        return [_build_result(hit, cosine) for hit, cosine in near[:limit] if _to_score(cosine) >= (threshold or 0.0)]
 
     async def search_by_embedding(
         self,
@@ -240,30 +240,33 @@ class CofioStore(BaseStore):
         check_namespace(namespace)
         check_limit(limit)
         _check_threshold(threshold)
-        wanted = items.Wanted("metadata", metadata_filter)
+        wanted = items.ItemFilter("metadata", metadata_filter)
         vector = checked_vector("query_embedding", query_embedding)
-        return await across(self._nearest, items.place(namespace), vector, limit, threshold or 0.0, wanted)
+        return await across(self._find_nearest, items.make_scope(namespace), vector, limit, threshold or 0.0, wanted)
 
     async def get_embedding(self, namespace: tuple[str, ...], key: str) -> list[float] | None:
         """The vector that came with the item, as float32; None when there is none."""
-        record = await self._record(namespace, key)
+        record = await self._get_record(namespace, key)
         given = {} if record is None else await across(self._engine.given, record.id)
         parts = [given[items.WHOLE]] if items.WHOLE in given else list(given.values())
         return list(parts[0]) if parts else None
 
     # In a thread.
 
-    def _change(self, changes: Sequence[_ToPut | _ToDelete]) -> int:
+    def _change(self, changes: Sequence[_PendingPut | _PendingDelete]) -> int:
         """Make the changes in one transaction; how many items were deleted."""
 
         def attempt() -> int:
-            made = [change for each in self._settled(changes) for change in self._made(each)]
-            return sum(answer for answer in self._engine.apply(made) if isinstance(answer, int)) if made else 0
+            engine_changes = [change for each in self._drop_superseded(changes) for change in self._build_changes(each)]
+            answers = self._engine.apply(engine_changes) if engine_changes else []
+            return sum(answer for answer in answers if isinstance(answer, int))
 
         # What was to be deleted may be gone meanwhile, and may have come again; a conflict is the caller's to know of.
         return retry_conflicts(attempt, on=(NotFound,))
 
-    def _settled(self, changes: Sequence[_ToPut | _ToDelete]) -> Iterator[_ToPut | _ToDelete]:
+    def _drop_superseded(
+        self, changes: Sequence[_PendingPut | _PendingDelete]
+    ) -> Iterator[_PendingPut | _PendingDelete]:
         """The changes that come to something: what was to happen to a key before it is deleted does not.
 
         Every `if_version` is of what the key held before all of them, and so it goes with the first that is left.
@@ -271,35 +274,35 @@ class CofioStore(BaseStore):
         deleted: dict[_Place, int] = {}
         relied: dict[_Place, int] = {}
         for at, change in enumerate(changes):
-            place = (change.namespace, change.key)
-            if isinstance(change, _ToDelete):
-                deleted[place] = at
-            if change.if_version is not None and relied.setdefault(place, change.if_version) != change.if_version:
-                record = self._engine.get(items.place(change.namespace), change.key)
+            item_key = (change.namespace, change.key)
+            if isinstance(change, _PendingDelete):
+                deleted[item_key] = at
+            if change.if_version is not None and relied.setdefault(item_key, change.if_version) != change.if_version:
+                record = self._engine.get(items.make_scope(change.namespace), change.key)
                 found = 0 if record is None else record.version
-                wrong = relied[place] if relied[place] != found else change.if_version
+                wrong = relied[item_key] if relied[item_key] != found else change.if_version
                 raise Conflict(change.key, expected=wrong, found=found)
         for at, change in enumerate(changes):
-            place = (change.namespace, change.key)
-            if at >= deleted.get(place, 0):
-                yield replace(change, if_version=relied.pop(place, None))
+            item_key = (change.namespace, change.key)
+            if at >= deleted.get(item_key, 0):
+                yield replace(change, if_version=relied.pop(item_key, None))
 
-    def _made(self, change: _ToPut | _ToDelete) -> Iterator[Change]:
-        if isinstance(change, _ToPut):
-            draft = items.draft(
+    def _build_changes(self, change: _PendingPut | _PendingDelete) -> Iterator[Change]:
+        if isinstance(change, _PendingPut):
+            draft = items.build_draft(
                 change.namespace, change.key, change.value, change.metadata,
                 given=None if change.embedding is None else {items.WHOLE: change.embedding},
             )  # fmt: skip
             yield Put(draft=draft, how="key", if_version=change.if_version, ttl=self._choose_ttl(change.ttl))
             return
-        record = self._engine.get(items.place(change.namespace), change.key)
+        record = self._engine.get(items.make_scope(change.namespace), change.key)
         if record is not None:
             yield Delete(id=record.id, if_version=change.if_version)
         elif change.if_version:
             raise Conflict(change.key, expected=change.if_version, found=0)
         elif change.if_version == 0:
             past = f"{change.key}\x01"  # no key has a NUL, so it is this one alone
-            yield Vacant(scope=items.place(change.namespace), kind=Kind.ITEM, first=change.key, past=past)
+            yield Vacant(scope=items.make_scope(change.namespace), kind=Kind.ITEM, first=change.key, past=past)
 
     def _choose_ttl(self, ttl: Ttl) -> timedelta | None:
         chosen = self._ttl if ttl is None else ttl
@@ -315,10 +318,10 @@ class CofioStore(BaseStore):
             count += len(deleted)
         return count
 
-    def _keys(self, scope: Scope, limit: int) -> list[str]:
+    def _list_keys(self, scope: Scope, limit: int) -> list[str]:
         if not limit:
             return []
-        found = items.paged(
+        found = items.fetch_pages(
             lambda size, offset: self._engine.headings(
                 scope, exact=True, kinds=items.KINDS, limit=size, offset=offset, newest=False, order="written"
             ),
@@ -326,34 +329,34 @@ class CofioStore(BaseStore):
         )
         return list(islice((heading.key for heading in found if heading.key is not None), limit))
 
-    def _listed(self, scope: Scope, limit: int) -> list[StoreItem]:
-        found = items.paged(
+    def _list_items(self, scope: Scope, limit: int) -> list[StoreItem]:
+        found = items.fetch_pages(
             lambda size, offset: self._engine.list(
                 scope, exact=True, kinds=items.KINDS, limit=size, offset=offset, newest=False, order="written"
             ),
             limit,
         )
-        return [_item(record) for record in islice(items.keyed(found), limit)]
+        return [_build_item(record) for record in islice(items.filter_keyed(found), limit)]
 
-    def _nearest(
-        self, scope: Scope, vector: Sequence[float], limit: int, threshold: float, wanted: items.Wanted
+    def _find_nearest(
+        self, scope: Scope, vector: Sequence[float], limit: int, threshold: float, wanted: items.ItemFilter
     ) -> list[SemanticSearchResult]:
         if not limit:
             return []
-        hits = items.paged(
+        hits = items.fetch_pages(
             lambda size, offset: self._engine.nearest(
                 vector, scope, exact=True, kinds=items.KINDS, filter=wanted.filter, limit=size, offset=offset
             ),
             limit if wanted.exact else max(limit, items.PAGE),
         )
-        alike = takewhile(lambda hit: _likeness(hit.score) >= threshold, hits)
-        fitting = (hit for hit in alike if wanted.exact or wanted.holds(items.metadata_of(hit.record)))
-        return [_result(hit, hit.score) for hit in islice(fitting, limit)]
+        alike = takewhile(lambda hit: _to_score(hit.score) >= threshold, hits)
+        fitting = (hit for hit in alike if wanted.exact or wanted.holds(items.get_metadata(hit.record)))
+        return [_build_result(hit, hit.score) for hit in islice(fitting, limit)]
 
-    async def _record(self, namespace: Namespace, key: str) -> Record | None:
+    async def _get_record(self, namespace: Namespace, key: str) -> Record | None:
         check_namespace(namespace)
         check_key(key)
-        return await across(self._engine.get, items.place(namespace), key, kind=Kind.ITEM)
+        return await across(self._engine.get, items.make_scope(namespace), key, kind=Kind.ITEM)
 
 
 class StoreTransaction:
@@ -367,7 +370,7 @@ class StoreTransaction:
 
     def __init__(self, store: CofioStore) -> None:
         self._store = store
-        self._changes: list[_ToPut | _ToDelete] = []
+        self._changes: list[_PendingPut | _PendingDelete] = []
         self._open = False
 
     async def __aenter__(self) -> StoreTransaction:
@@ -398,7 +401,7 @@ class StoreTransaction:
 
         With `if_version`, the key must hold that version in the store, or nothing for 0.
         """
-        self._add(_to_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version))
+        self._add(_prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version))
 
     async def put_with_embedding(
         self,
@@ -412,26 +415,26 @@ class StoreTransaction:
         if_version: int | None = None,
     ) -> None:
         """Store a value with its vector at the end."""
-        self._add(_to_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version))
+        self._add(_prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version))
 
     async def delete(self, namespace: tuple[str, ...], key: str, *, if_version: int | None = None) -> None:
         """Forget a value at the end, if there is one, and what this transaction puts there before.
 
         With `if_version`, the key must hold that version in the store, or nothing for 0.
         """
-        self._add(_to_delete(namespace, key, if_version))
+        self._add(_prepare_delete(namespace, key, if_version))
 
-    def _add(self, change: _ToPut | _ToDelete) -> None:
+    def _add(self, change: _PendingPut | _PendingDelete) -> None:
         if not self._open:
-            _over()
+            _raise_closed()
         self._changes.append(change)
 
 
-def _over() -> NoReturn:
+def _raise_closed() -> NoReturn:
     raise RuntimeError("this transaction is not open; use it inside of its `async with` block")
 
 
-def _to_put(
+def _prepare_put(
     namespace: Namespace,
     key: str,
     value: Any,
@@ -440,46 +443,46 @@ def _to_put(
     embedding: list[float] | None = None,
     ttl: Ttl = None,
     if_version: int | None = None,
-) -> _ToPut:
+) -> _PendingPut:
     check_namespace(namespace)
     check_key(key)
     check_metadata(metadata)
     _check_version(if_version)
-    return _ToPut(
+    return _PendingPut(
         namespace=namespace,
         key=key,
-        value=items.plain("value", value),
-        metadata={name: items.plain("metadata", each, 2) for name, each in (metadata or {}).items()},
+        value=items.copy_json("value", value),
+        metadata={name: items.copy_json("metadata", each, 2) for name, each in (metadata or {}).items()},
         embedding=None if embedding is None else checked_vector("embedding", embedding),
         ttl=ttl,
         if_version=if_version,
     )
 
 
-def _to_delete(namespace: Namespace, key: str, if_version: int | None = None) -> _ToDelete:
+def _prepare_delete(namespace: Namespace, key: str, if_version: int | None = None) -> _PendingDelete:
     check_namespace(namespace)
     check_key(key)
     _check_version(if_version)
-    return _ToDelete(namespace=namespace, key=key, if_version=if_version)
+    return _PendingDelete(namespace=namespace, key=key, if_version=if_version)
 
 
-def _item(record: Record) -> StoreItem:
+def _build_item(record: Record) -> StoreItem:
     return StoreItem(
-        namespace=items.namespace_of(record.scope),
+        namespace=items.get_namespace(record.scope),
         key=str(record.key),
-        value=items.value_of(record),
-        metadata=items.metadata_of(record),
+        value=items.get_value(record),
+        metadata=items.get_metadata(record),
         created_at=record.created_at,
         updated_at=record.updated_at,
         version=record.version,
     )
 
 
-def _result(hit: Hit, cosine: float) -> SemanticSearchResult:
-    return SemanticSearchResult(item=_item(hit.record), score=_likeness(cosine), distance=max(0.0, 1.0 - cosine))
+def _build_result(hit: Hit, cosine: float) -> SemanticSearchResult:
+    return SemanticSearchResult(item=_build_item(hit.record), score=_to_score(cosine), distance=max(0.0, 1.0 - cosine))
 
 
-def _likeness(cosine: float) -> float:
+def _to_score(cosine: float) -> float:
     # No more digits than float32 bears out: a vector is quite like itself, whatever the threshold.
     return min(1.0, max(0.0, round(cosine, 9)))
 

@@ -7,7 +7,15 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from .conversation import ConversationManager, at_least, called, called_here, clean_start, divided, without_orphans
+from .conversation import (
+    ConversationManager,
+    call_async,
+    call_sync,
+    check_at_least,
+    drop_orphans,
+    find_clean_start,
+    split_system,
+)
 from .events import COMPACTOR_COMPLETED, COMPACTOR_TRIGGERED, emit
 from .messages import Message, Role
 
@@ -68,13 +76,13 @@ class LLMCompactor(ConversationManager):
         if tool_output_ttl_turns < 0:
             raise ValueError("tool_output_ttl_turns must be non-negative")
         self.summarize_fn = summarize_fn
-        self.context_length = at_least("context_length", context_length, 1)
+        self.context_length = check_at_least("context_length", context_length, 1)
         self.trigger_fraction = trigger_fraction
-        self.head_turns = at_least("head_turns", head_turns, 0)
+        self.head_turns = check_at_least("head_turns", head_turns, 0)
         self.tail_token_fraction = tail_token_fraction
-        self.tool_output_ttl_turns = at_least("tool_output_ttl_turns", tool_output_ttl_turns, 0)
+        self.tool_output_ttl_turns = check_at_least("tool_output_ttl_turns", tool_output_ttl_turns, 0)
         self.preserve_system = preserve_system
-        self._tokens = token_counter or _quarter
+        self._tokens = token_counter or _estimate_tokens
 
     def apply(self, messages: list[Message]) -> list[Message]:
         """The conversation, compacted if it is too long.
@@ -82,33 +90,33 @@ class LLMCompactor(ConversationManager):
         An asynchronous `summarize_fn` is run to its end here if no event loop is running. Within a running loop that
         cannot be done, and the middle is left out; use `async_apply` there.
         """
-        work = self._work(messages)
+        work = self._plan_work(messages)
         if work is None or not work.middle or self.summarize_fn is None:
-            return self._done(messages, work, None)
+            return self._finish(messages, work, None)
         try:
-            text = called_here(self.summarize_fn, list(work.middle), work.previous)
+            text = call_sync(self.summarize_fn, list(work.middle), work.previous)
         except Exception:
-            _tell_of_failure()
+            _log_failure()
             text = None
-        return self._done(messages, work, text)
+        return self._finish(messages, work, text)
 
     async def async_apply(self, messages: list[Message]) -> list[Message]:
         """The conversation, compacted if it is too long; where `summarize_fn` fails, that is logged and the middle is
         left out."""
-        work = self._work(messages)
+        work = self._plan_work(messages)
         if work is None or not work.middle or self.summarize_fn is None:
-            return self._done(messages, work, None)
+            return self._finish(messages, work, None)
         text = None
         try:
-            text = await called(self.summarize_fn, list(work.middle), work.previous)
+            text = await call_async(self.summarize_fn, list(work.middle), work.previous)
         except Exception:
-            _tell_of_failure()
-        return self._done(messages, work, text)
+            _log_failure()
+        return self._finish(messages, work, text)
 
-    def _work(self, messages: list[Message]) -> _Work | None:
+    def _plan_work(self, messages: list[Message]) -> _Work | None:
         """What there is to do; nothing below the trigger."""
         trigger = self.context_length * self.trigger_fraction
-        before = self._total(messages)
+        before = self._count_tokens(messages)
         if before < trigger:
             return None
         emit(
@@ -119,24 +127,24 @@ class LLMCompactor(ConversationManager):
             trigger=trigger,
         )
         work = _Work()
-        pruned = self._pruned(messages)
-        if self._total(pruned) < trigger:
+        pruned = self._prune_outputs(messages)
+        if self._count_tokens(pruned) < trigger:
             work.head = pruned
             return work
         summaries = [message for message in pruned if _is_summary(message)]
-        work.previous = "\n\n".join(filter(None, map(_told, summaries))) or None
+        work.previous = "\n\n".join(filter(None, map(_strip_heading, summaries))) or None
         rest = [message for message in pruned if not _is_summary(message)]
-        work.leading, rest = divided(rest) if self.preserve_system else ([], rest)
-        rest = without_orphans(rest)
+        work.leading, rest = split_system(rest) if self.preserve_system else ([], rest)
+        rest = drop_orphans(rest)
         if len(rest) <= self.head_turns:
             work.head = rest
             return work
-        start = self._tail(rest)
-        end = min(clean_start(rest, self.head_turns, earlier=True), start)
+        start = self._find_tail(rest)
+        end = min(find_clean_start(rest, self.head_turns, earlier=True), start)
         work.head, work.middle, work.tail = rest[:end], rest[end:start], rest[start:]
         return work
 
-    def _done(self, messages: list[Message], work: _Work | None, text: str | None) -> list[Message]:
+    def _finish(self, messages: list[Message], work: _Work | None, text: str | None) -> list[Message]:
         if work is None:
             return list(messages)
         summary = [] if (said := text or work.previous) is None else [Message.system(f"{SUMMARY_PREFIX}\n\n{said}")]
@@ -152,10 +160,10 @@ class LLMCompactor(ConversationManager):
         )
         return result
 
-    def _total(self, messages: list[Message]) -> int:
+    def _count_tokens(self, messages: list[Message]) -> int:
         return sum(map(self._tokens, messages))
 
-    def _pruned(self, messages: list[Message]) -> list[Message]:
+    def _prune_outputs(self, messages: list[Message]) -> list[Message]:
         """The messages, with a note in place of each old output of a tool."""
         if not self.tool_output_ttl_turns:
             return list(messages)
@@ -166,13 +174,13 @@ class LLMCompactor(ConversationManager):
             for message in messages[:old]
         ] + list(messages[old:])
 
-    def _tail(self, rest: list[Message]) -> int:
+    def _find_tail(self, rest: list[Message]) -> int:
         """Where the end begins that the context has room for; the last exchange is always part of it."""
         room = int(self.context_length * self.tail_token_fraction)
         start = len(rest)
         while start > 0 and (room := room - self._tokens(rest[start - 1])) >= 0:
             start -= 1
-        return clean_start(rest, min(start, len(rest) - 1))
+        return find_clean_start(rest, min(start, len(rest) - 1))
 
     def __repr__(self) -> str:
         return (
@@ -193,7 +201,7 @@ class _Work:
         self.began = time.perf_counter()
 
 
-def _tell_of_failure() -> None:
+def _log_failure() -> None:
     logger.warning("summarize_fn failed; the middle of the conversation is left out", exc_info=True)
 
 
@@ -201,12 +209,12 @@ def _is_summary(message: Message) -> bool:
     return message.role == Role.SYSTEM and (message.content or "").startswith(TAG)
 
 
-def _told(summary: Message) -> str:
+def _strip_heading(summary: Message) -> str:
     """A summary without what stands before it."""
     return (summary.content or "").partition("\n\n")[2]
 
 
-def _quarter(message: Message) -> int:
+def _estimate_tokens(message: Message) -> int:
     letters = len(message.content or "")
     for call in message.tool_calls:
         letters += len(call.name) + len(str(call.arguments or ""))

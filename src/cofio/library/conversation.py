@@ -75,10 +75,10 @@ class SlidingWindowManager(ConversationManager):
                 than 1 or more than the window.
             TypeError: one of them is not a whole number.
         """
-        self.window_size = at_least("window_size", window_size, 1)
+        self.window_size = check_at_least("window_size", window_size, 1)
         self.preserve_system = preserve_system
         self.preserve_first_user = preserve_first_user
-        self.slide_step = at_least("slide_step", slide_step, 1)
+        self.slide_step = check_at_least("slide_step", slide_step, 1)
         if preserve_first_user and window_size < 2:
             raise ValueError("window_size must be at least 2 to preserve the first user message")
         if slide_step > window_size - preserve_first_user:
@@ -88,19 +88,19 @@ class SlidingWindowManager(ConversationManager):
         """At most `window_size` messages, and the system messages: those before the window come first.
 
         Only where the last exchange with tools is longer than the window by itself is there more: it stays whole.
-        Results of tools that nobody called for are left out. A system message within the window stays in its place.
+        Results without a call are left out. A system message within the window stays in its place.
         """
-        whole = without_orphans(messages)
-        places = [place for place, message in enumerate(whole) if not self._exempt(message)]
-        talk = [whole[place] for place in places]
+        whole = drop_orphans(messages)
+        indexes = [index for index, message in enumerate(whole) if not self._exempt(message)]
+        talk = [whole[index] for index in indexes]
         start = self._start(talk, self.window_size)
         opening: list[Message] = []
         if self.preserve_first_user and start:
-            first = next((place for place, message in enumerate(talk) if message.role == Role.USER), None)
+            first = next((index for index, message in enumerate(talk) if message.role == Role.USER), None)
             if first is not None and first < start:
                 opening = [talk[first]]
                 start = max(start, self._start(talk, self.window_size - 1))
-        cut = places[start] if start else 0
+        cut = indexes[start] if start else 0
         kept = [*filter(self._exempt, whole[:cut]), *opening, *whole[cut:]]
         removed = len(messages) - len(kept)
         if removed:
@@ -119,7 +119,7 @@ class SlidingWindowManager(ConversationManager):
         over = len(talk) - size
         if over <= 0:
             return 0
-        return clean_start(talk, -(-over // self.slide_step) * self.slide_step)
+        return find_clean_start(talk, -(-over // self.slide_step) * self.slide_step)
 
     def __repr__(self) -> str:
         return f"SlidingWindowManager(window_size={self.window_size}, preserve_system={self.preserve_system})"
@@ -144,15 +144,15 @@ class SummarizingManager(ConversationManager):
             ValueError: one of the numbers is less than 1, or `keep_recent` is not less than `threshold`.
             TypeError: one of them is not a whole number, or `summarize_fn` cannot be called.
         """
-        self.threshold = at_least("threshold", threshold, 1)
-        self.keep_recent = at_least("keep_recent", keep_recent, 1)
+        self.threshold = check_at_least("threshold", threshold, 1)
+        self.keep_recent = check_at_least("keep_recent", keep_recent, 1)
         if keep_recent >= threshold:
             raise ValueError("keep_recent must be less than threshold")
         if summarize_fn is not None and not callable(summarize_fn):
             raise TypeError(f"summarize_fn must be a function, not {type(summarize_fn).__name__}")
         self.summarize_fn = summarize_fn
         self.preserve_system = preserve_system
-        self._known: OrderedDict[str, str] = OrderedDict()
+        self._summaries: OrderedDict[str, str] = OrderedDict()
         self._lock = Lock()
 
     def apply(self, messages: list[Message]) -> list[Message]:
@@ -166,15 +166,15 @@ class SummarizingManager(ConversationManager):
         Raises:
             TypeError: `summarize_fn` returned something else than text. What it raises itself comes through.
         """
-        plan = self._plan(messages)
+        plan = self._make_plan(messages)
         if plan is None:
             return list(messages)
-        text = self._remembered(plan)
+        text = self._get_cached(plan)
         if text is None and self.summarize_fn is not None:
-            text = called_here(self.summarize_fn, plan.matter())
+            text = call_sync(self.summarize_fn, plan.list_material())
             if text is not None:
-                self._remember(plan, text)
-        return plan.finished(text, degraded=text is None and self.summarize_fn is not None)
+                self._cache(plan, text)
+        return plan.finish(text, degraded=text is None and self.summarize_fn is not None)
 
     async def async_apply(self, messages: list[Message]) -> list[Message]:
         """As `apply`; an asynchronous `summarize_fn` is awaited, and a plain one runs in a thread.
@@ -182,23 +182,23 @@ class SummarizingManager(ConversationManager):
         Raises:
             TypeError: `summarize_fn` returned something else than text. What it raises itself comes through.
         """
-        plan = self._plan(messages)
+        plan = self._make_plan(messages)
         if plan is None:
             return list(messages)
-        text = self._remembered(plan)
+        text = self._get_cached(plan)
         if text is None and self.summarize_fn is not None:
-            text = await called(self.summarize_fn, plan.matter())
-            self._remember(plan, text)
-        return plan.finished(text)
+            text = await call_async(self.summarize_fn, plan.list_material())
+            self._cache(plan, text)
+        return plan.finish(text)
 
-    def _plan(self, messages: Sequence[Message]) -> _Plan | None:
+    def _make_plan(self, messages: Sequence[Message]) -> _Plan | None:
         earlier = [message for message in messages if _is_summary(message)]
-        rest = without_orphans([message for message in messages if not _is_summary(message)])
-        leading, rest = divided(rest) if self.preserve_system else ([], rest)
-        counted = [place for place, message in enumerate(rest) if not self._exempt(message)]
+        rest = drop_orphans([message for message in messages if not _is_summary(message)])
+        leading, rest = split_system(rest) if self.preserve_system else ([], rest)
+        counted = [index for index, message in enumerate(rest) if not self._exempt(message)]
         if len(counted) <= self.threshold:
             return None
-        start = clean_start(rest, counted[-self.keep_recent], earlier=True)
+        start = find_clean_start(rest, counted[-self.keep_recent], earlier=True)
         older = rest[:start]
         summarized = [message for message in older if not self._exempt(message)]
         if not summarized:
@@ -211,18 +211,18 @@ class SummarizingManager(ConversationManager):
     def _exempt(self, message: Message) -> bool:
         return self.preserve_system and message.role == Role.SYSTEM
 
-    def _remembered(self, plan: _Plan) -> str | None:
+    def _get_cached(self, plan: _Plan) -> str | None:
         with self._lock:
-            text = self._known.get(plan.digest())
+            text = self._summaries.get(plan.compute_digest())
             if text is not None:
-                self._known.move_to_end(plan.digest())
+                self._summaries.move_to_end(plan.compute_digest())
             return text
 
-    def _remember(self, plan: _Plan, text: str) -> None:
+    def _cache(self, plan: _Plan, text: str) -> None:
         with self._lock:
-            self._known[plan.digest()] = text
-            while len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
+            self._summaries[plan.compute_digest()] = text
+            while len(self._summaries) > _REMEMBERED:
+                self._summaries.popitem(last=False)
 
     def __repr__(self) -> str:
         return f"SummarizingManager(threshold={self.threshold}, keep_recent={self.keep_recent})"
@@ -239,31 +239,31 @@ class _Plan:
         recent: list[Message],
         before: int,
     ) -> None:
-        self._kept, self._earlier, self._older, self._recent, self._before = kept, earlier, older, recent, before
+        self._exempt, self._earlier, self._older, self._recent, self._before = kept, earlier, older, recent, before
         self._began = time.perf_counter()
         self._digest = ""
 
-    def matter(self) -> list[Message]:
+    def list_material(self) -> list[Message]:
         """What the summary is to be of."""
         return [*self._earlier, *self._older]
 
-    def digest(self) -> str:
+    def compute_digest(self) -> str:
         """What tells this matter from any other."""
         if not self._digest:
-            told = [
+            lines = [
                 (message.role.value, message.content, [(call.name, str(call.arguments)) for call in message.tool_calls])
-                for message in self.matter()
+                for message in self.list_material()
             ]
-            self._digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+            self._digest = hashlib.sha256(json.dumps(lines).encode()).hexdigest()
         return self._digest
 
-    def finished(self, text: str | None, *, degraded: bool = False) -> list[Message]:
+    def finish(self, text: str | None, *, degraded: bool = False) -> list[Message]:
         """The conversation with its summary; without a text for it, the last messages are quoted."""
         if text is None:
-            text = _quoted(self._earlier, self._older)
-        count = len(self._older) + sum(_counted(message) for message in self._earlier)
+            text = _quote_messages(self._earlier, self._older)
+        count = len(self._older) + sum(_count_summarized(message) for message in self._earlier)
         heading = f"[Summary of previous conversation ({count} messages)]:\n"
-        result = [*self._kept, Message.system(heading + text), *self._recent]
+        result = [*self._exempt, Message.system(heading + text), *self._recent]
         emit(
             COMPACTOR_COMPLETED,
             strategy="summarizing",
@@ -280,13 +280,13 @@ def _is_summary(message: Message) -> bool:
     return message.role == Role.SYSTEM and _HEADING.match(message.content or "") is not None
 
 
-def _counted(summary: Message) -> int:
+def _count_summarized(summary: Message) -> int:
     """How many messages an earlier summary stands for."""
     found = _HEADING.match(summary.content or "")
     return int(found[1]) if found and len(found[1]) < 10 else 0
 
 
-def _quoted(earlier: Sequence[Message], older: Sequence[Message]) -> str:
+def _quote_messages(earlier: Sequence[Message], older: Sequence[Message]) -> str:
     lines = [
         line
         for summary in earlier
@@ -302,7 +302,7 @@ def _quoted(earlier: Sequence[Message], older: Sequence[Message]) -> str:
     return "\n".join(lines) or _NOTHING
 
 
-def at_least(name: str, value: int, least: int) -> int:
+def check_at_least(name: str, value: int, least: int) -> int:
     """The value, if it is a whole number that is large enough.
 
     Raises:
@@ -315,51 +315,51 @@ def at_least(name: str, value: int, least: int) -> int:
     return value
 
 
-def divided(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+def split_system(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     """The system messages that a conversation begins with, and what is said after them."""
-    end = next((place for place, message in enumerate(messages) if message.role != Role.SYSTEM), len(messages))
+    end = next((index for index, message in enumerate(messages) if message.role != Role.SYSTEM), len(messages))
     return list(messages[:end]), list(messages[end:])
 
 
-def owners(messages: Sequence[Message]) -> list[int | None]:
+def find_owners(messages: Sequence[Message]) -> list[int | None]:
     """For each message where it belongs: for the result of a tool the place of the call, None if there is none, and for
     all others their own place."""
     callers: dict[str, int] = {}
     last: int | None = None  # the caller that only results have come after
-    places: list[int | None] = []
-    for place, message in enumerate(messages):
+    owners: list[int | None] = []
+    for index, message in enumerate(messages):
         if message.role == Role.TOOL:
-            places.append(last if message.tool_call_id is None else callers.get(message.tool_call_id))
+            owners.append(last if message.tool_call_id is None else callers.get(message.tool_call_id))
             continue
-        places.append(place)
-        last = place if message.tool_calls else None
+        owners.append(index)
+        last = index if message.tool_calls else None
         for call in message.tool_calls:
-            callers[call.id] = place
-    return places
+            callers[call.id] = index
+    return owners
 
 
-def without_orphans(messages: Sequence[Message]) -> list[Message]:
+def drop_orphans(messages: Sequence[Message]) -> list[Message]:
     """The messages without results that no call before them asked for."""
-    return [message for message, owner in zip(messages, owners(messages), strict=True) if owner is not None]
+    return [message for message, owner in zip(messages, find_owners(messages), strict=True) if owner is not None]
 
 
-def clean_start(messages: Sequence[Message], wanted: int, *, earlier: bool = False) -> int:
+def find_clean_start(messages: Sequence[Message], wanted: int, *, earlier: bool = False) -> int:
     """Where to cut so that no call is parted from its results: the first place from `wanted` on, or with `earlier` the
     last before it. A later cut never takes everything: at least the last exchange is left."""
-    bound = [place if owner is None else owner for place, owner in enumerate(owners(messages))]
+    bound = [index if owner is None else owner for index, owner in enumerate(find_owners(messages))]
     clean = [False] * len(messages)
     oldest = len(messages)
-    for place in range(len(messages) - 1, -1, -1):
-        oldest = min(oldest, bound[place])
-        clean[place] = oldest >= place
+    for index in range(len(messages) - 1, -1, -1):
+        oldest = min(oldest, bound[index])
+        clean[index] = oldest >= index
     if not earlier:
-        for place in range(wanted, len(messages)):
-            if clean[place]:
-                return place
-    return next((place for place in range(min(wanted, len(messages) - 1), 0, -1) if clean[place]), 0)
+        for index in range(wanted, len(messages)):
+            if clean[index]:
+                return index
+    return next((index for index in range(min(wanted, len(messages) - 1), 0, -1) if clean[index]), 0)
 
 
-def called_here(function: Callable[..., Any], *args: Any) -> str | None:
+def call_sync(function: Callable[..., Any], *args: Any) -> str | None:
     """What a plain or an asynchronous function returns; None where an event loop runs and so nothing can be awaited.
 
     Raises:
@@ -370,30 +370,30 @@ def called_here(function: Callable[..., Any], *args: Any) -> str | None:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return _text(asyncio.run(_awaited(answer)))
+            return _check_text(asyncio.run(_await(answer)))
         if isinstance(answer, Coroutine):
             answer.close()
         elif isinstance(answer, asyncio.Future):
             answer.cancel()
         return None
-    return _text(answer)
+    return _check_text(answer)
 
 
-async def called(function: Callable[..., Any], *args: Any) -> str:
+async def call_async(function: Callable[..., Any], *args: Any) -> str:
     """What a plain or an asynchronous function returns; a plain one runs in a thread.
 
     Raises:
         TypeError: it returned something else than text.
     """
     answer = function(*args) if inspect.iscoroutinefunction(function) else await across(function, *args)
-    return _text(await answer if isinstance(answer, Awaitable) else answer)
+    return _check_text(await answer if isinstance(answer, Awaitable) else answer)
 
 
-async def _awaited(answer: Awaitable[Any]) -> Any:
+async def _await(answer: Awaitable[Any]) -> Any:
     return await answer
 
 
-def _text(answer: object) -> str:
+def _check_text(answer: object) -> str:
     if not isinstance(answer, str):
         raise TypeError(f"summarize_fn must return text, not {type(answer).__name__}")
     return answer

@@ -1,4 +1,4 @@
-"""What the library does, told to whoever wants to know: with no observer, telling costs one look at an empty tuple.
+"""What the library does, reported to observers: without one, an event costs one look at an empty tuple.
 
     with observe(print):
         await manager.on_session_start(state)
@@ -79,7 +79,7 @@ class Observation:
 
     def __init__(self, callback: Observer) -> None:
         self._callback = callback
-        self._loop = _running()
+        self._loop = _find_running_loop()
 
     def __call__(self) -> None:
         """Tell the observer nothing more. A second time does nothing."""
@@ -98,13 +98,13 @@ class Observation:
         try:
             answer = self._callback(event)
             if isinstance(answer, Awaitable):
-                self._follow(_settled(answer, event.event_type))
+                self._follow(_await_observer(answer, event.event_type))
         except Exception:
             logger.warning("an observer of %s failed", event.event_type, exc_info=True)
 
     def _follow(self, work: Any) -> None:
         """See an asynchronous observer through: on the loop of this thread, else on its own, else here and now."""
-        loop = _running()
+        loop = _find_running_loop()
         if loop is not None:
             task = loop.create_task(work)
             _tasks.add(task)
@@ -175,14 +175,14 @@ def current_run_id() -> str | None:
     return _run.get()
 
 
-async def _settled(answer: Awaitable[object], event_type: str) -> None:
+async def _await_observer(answer: Awaitable[object], event_type: str) -> None:
     try:
         await answer
     except Exception:
         logger.warning("an observer of %s failed", event_type, exc_info=True)
 
 
-def _running() -> asyncio.AbstractEventLoop | None:
+def _find_running_loop() -> asyncio.AbstractEventLoop | None:
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

@@ -86,8 +86,8 @@ def _digest(content: str) -> str:
     for short, long in _SHORT.items():
         text = text.replace(short, long)
     words = re.findall(r"\w+", text)
-    told = " ".join(word for word in words if word not in _FILLERS) or text
-    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:8]
+    normalized = " ".join(word for word in words if word not in _FILLERS) or text
+    return hashlib.sha256(normalized.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 _MOST = 20  # memories that a model may find in one session
@@ -126,12 +126,12 @@ def llm_extractor(
 
     async def extract(messages: list[Message]) -> list[Memory]:
         remembered = list(await known()) if known is not None else []
-        return await across(_asked, model, messages, remembered[:_KNOWN])
+        return await across(_ask_model, model, messages, remembered[:_KNOWN])
 
     return extract
 
 
-def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -> list[Memory]:
+def _ask_model(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -> list[Memory]:
     from ..extract.rules.lines import clean, cut, mask_line
     from ..llm.prompts.loader import fenced
     from ..llm.shapes import one, several, text
@@ -143,7 +143,7 @@ def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -
         return []
     bodies = fit([mask_line(clean(message.content or "")) for message in spoken], _TOLD)
     pairs = zip(spoken, bodies, strict=True)
-    told = "\n".join(f"{message.role.value}: {body}".replace("\n", "\n  ") for message, body in pairs)
+    session = "\n".join(f"{message.role.value}: {body}".replace("\n", "\n  ") for message, body in pairs)
     facts = [" ".join(clean(f"{each.type.value} {each.key}: {each.content}").split()) for each in known]
     listed = "\n".join(cut(fact, _FACT) for fact in facts) or "(nothing)"
     shape = one(
@@ -156,7 +156,7 @@ def _asked(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -
             "what to remember; may be empty",
         )
     )
-    user = f"What is known:\n{fenced(listed)}\n\nThe session:\n{fenced(told)}"
+    user = f"What is known:\n{fenced(listed)}\n\nThe session:\n{fenced(session)}"
     answer = model.ask(_TASK, user, schema=shape, name="memories")
     keys = {(each.type.value, each.key) for each in known}
     found = []

@@ -37,7 +37,7 @@ PAGE = 1000  # items read at a time, when some of them will not do
 _ORDERED: dict[str, Operator] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
 
-def place(namespace: Namespace) -> Scope:
+def make_scope(namespace: Namespace) -> Scope:
     """The scope of a namespace; raises Invalid for one that cannot be."""
     try:
         return Scope(*ITEMS.names, *namespace)
@@ -48,12 +48,12 @@ def place(namespace: Namespace) -> Scope:
         raise Invalid("namespace", error.problem) from None
 
 
-def namespace_of(scope: Scope) -> Namespace:
+def get_namespace(scope: Scope) -> Namespace:
     """The namespace of a scope."""
     return scope.names[1:]
 
 
-def plain(name: str, value: Any, depth: int = 1) -> Json:
+def copy_json(name: str, value: Any, depth: int = 1) -> Json:
     """A copy of a value that is JSON, tuples as lists and times in ISO's form; raises Invalid, naming the field, for
     anything else."""
     if depth > MAX_DATA_DEPTH:
@@ -63,9 +63,9 @@ def plain(name: str, value: Any, depth: int = 1) -> Json:
             if not isinstance(key, str):
                 raise Invalid(name, f"the key {key!r} is not a string")
             check_text(name, key, MAX_DATA)
-        return {key: plain(f"{name}.{key}", inner, depth + 1) for key, inner in value.items()}
+        return {key: copy_json(f"{name}.{key}", inner, depth + 1) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(f"{name}[{at}]", inner, depth + 1) for at, inner in enumerate(value)]
+        return [copy_json(f"{name}[{at}]", inner, depth + 1) for at, inner in enumerate(value)]
     if isinstance(value, str):
         check_text(name, value, MAX_DATA)
         return value
@@ -78,7 +78,7 @@ def plain(name: str, value: Any, depth: int = 1) -> Json:
     raise Invalid(name, f"{type(value).__name__} is not JSON")
 
 
-def draft(
+def build_draft(
     namespace: Namespace,
     key: str,
     value: Json,
@@ -98,58 +98,58 @@ def draft(
     if ttl is not None:
         data["ttl"] = ttl
     check_json(data)
-    parts = ["\n".join(_lines(value)) or encode_json(value), "\n".join(_lines(dict(metadata or {})))]
+    parts = ["\n".join(_render_lines(value)) or encode_json(value), "\n".join(_render_lines(dict(metadata or {})))]
     return Draft(
-        scope=place(namespace), kind=Kind.ITEM, key=key, text="\n\n".join(filter(None, parts)), data=data,
+        scope=make_scope(namespace), kind=Kind.ITEM, key=key, text="\n\n".join(filter(None, parts)), data=data,
         source=SOURCE, given=cast(Mapping[str, tuple[float, ...]], given),
     )  # fmt: skip
 
 
-def _lines(value: Json) -> Iterator[str]:
+def _render_lines(value: Json) -> Iterator[str]:
     """A value as a person would write it down."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if isinstance(inner, dict | list):
                 yield f"{name}:"
-                yield from _lines(inner)
+                yield from _render_lines(inner)
             else:
-                yield f"{name}: {_word(inner)}"
+                yield f"{name}: {_render_word(inner)}"
     elif isinstance(value, list):
         for inner in value:
-            yield from _lines(inner)
+            yield from _render_lines(inner)
     else:
-        yield _word(value)
+        yield _render_word(value)
 
 
-def _word(value: Json) -> str:
+def _render_word(value: Json) -> str:
     return value if isinstance(value, str) else encode_json(value)
 
 
-def value_of(record: Record) -> Any:
+def get_value(record: Record) -> Any:
     """The value of an item; of what another door put here, its data or else its text."""
     if record.source == SOURCE and isinstance(record.data, dict):
         return record.data.get("value")
     return record.text if record.data is None else record.data
 
 
-def metadata_of(record: Record) -> dict[str, Any]:
+def get_metadata(record: Record) -> dict[str, Any]:
     """The metadata of an item."""
     found = record.data.get("metadata") if record.source == SOURCE and isinstance(record.data, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def ttl_of(record: Record) -> float | None:
+def get_ttl(record: Record) -> float | None:
     """How many seconds an item lasts from each time that it is read."""
     found = record.data.get("ttl") if record.source == SOURCE and isinstance(record.data, dict) else None
     return found if isinstance(found, int | float) and record.expires_at is not None else None
 
 
-def keyed(records: Iterable[Record]) -> Iterator[Record]:
+def filter_keyed(records: Iterable[Record]) -> Iterator[Record]:
     """Those of the records that have a key, as every item has, and what others wrote to its scope may not."""
     return (record for record in records if record.key is not None)
 
 
-def paged(fetch: Callable[[int, int], Sequence[T]], size: int, offset: int = 0) -> Iterator[T]:
+def fetch_pages(fetch: Callable[[int, int], Sequence[T]], size: int, offset: int = 0) -> Iterator[T]:
     """What `fetch` gives for a limit and an offset, page by page, until there is no more."""
     size = min(size, MAX_LIST)
     while True:
@@ -160,7 +160,7 @@ def paged(fetch: Callable[[int, int], Sequence[T]], size: int, offset: int = 0) 
         offset += size
 
 
-class Wanted:
+class ItemFilter:
     """A filter on the fields of an item's value, or of its metadata.
 
     A field's test is a value that it must equal, operators such as {"$gt": 3}, or tests of the fields in it. A missing
@@ -174,33 +174,33 @@ class Wanted:
     def __init__(self, under: str, tests: Mapping[str, Any] | None) -> None:
         if tests is not None and not isinstance(tests, Mapping):
             raise TypeError(f"filter: expected a dict, got {type(tests).__name__}")
-        self._tests = cast(dict[str, Json], plain("filter", tests or {}))
+        self._tests = cast(dict[str, Json], copy_json("filter", tests or {}))
         self.exact = True
         """Whether `filter` says it all, so that `holds` need not be asked."""
-        found = [each for name, test in self._tests.items() for each in self._where(("data", under, name), test)]
+        found = [each for name, test in self._tests.items() for each in self._build_filter(("data", under, name), test)]
         self.filter: Filter | None = AllOf(*found) if found else None
 
     def holds(self, fields: Any) -> bool:
         """Whether these fields pass."""
-        return all(_holds(_field(fields, name), test) for name, test in self._tests.items())
+        return all(_holds(_get_field(fields, name), test) for name, test in self._tests.items())
 
-    def _where(self, path: Path, test: Any) -> Iterator[Filter]:
+    def _build_filter(self, path: Path, test: Any) -> Iterator[Filter]:
         """What a database can say of a test: no more than it asks, and less when it is not exact."""
-        if isinstance(test, dict) and _operators(test):
+        if isinstance(test, dict) and _has_operators(test):
             for operator, value in test.items():
-                yield from self._compared(path, operator, value)
+                yield from self._build_comparison(path, operator, value)
         elif isinstance(test, dict):
             self.exact = False
             for name, inner in test.items():
-                yield from self._where((*path, name), inner)
+                yield from self._build_filter((*path, name), inner)
         elif isinstance(test, list):
             self.exact = False
             for inner in test:
-                list(self._where(path, inner))  # they must make sense, but only `holds` can tell where they do
+                list(self._build_filter(path, inner))  # they must make sense, but only `holds` can tell where they do
         else:
-            yield from self._compared(path, "$eq", test)
+            yield from self._build_comparison(path, "$eq", test)
 
-    def _compared(self, path: Path, operator: str, value: Any) -> Iterator[Filter]:
+    def _build_comparison(self, path: Path, operator: str, value: Any) -> Iterator[Filter]:
         if operator in _ORDERED:
             if isinstance(value, bool) or not isinstance(value, int | float | str):
                 raise ValueError(f"filter: {operator} takes a number or a string, got {value!r}")
@@ -213,18 +213,18 @@ class Wanted:
             yield Where(path, "=" if operator == "$eq" else "!=", value)
 
 
-def _operators(test: Mapping[str, Any]) -> bool:
+def _has_operators(test: Mapping[str, Any]) -> bool:
     return any(name.startswith("$") for name in test)
 
 
-def _field(fields: Any, name: str) -> Any:
+def _get_field(fields: Any, name: str) -> Any:
     return fields.get(name) if isinstance(fields, dict) else None
 
 
 def _holds(value: Any, test: Any) -> bool:
     """Whether a value passes a test."""
     if isinstance(test, dict):
-        if _operators(test):
+        if _has_operators(test):
             return all(_compares(value, operator, other) for operator, other in test.items())
         return isinstance(value, dict) and all(_holds(value.get(name), inner) for name, inner in test.items())
     if isinstance(test, list):
@@ -235,12 +235,12 @@ def _holds(value: Any, test: Any) -> bool:
 def _compares(value: Any, operator: str, other: Any) -> bool:
     if operator in ("$eq", "$ne"):
         return is_same_json(value, other) == (operator == "$eq")
-    if not (_comparable(value, str) and _comparable(other, str)) and not (
-        _comparable(value, int | float) and _comparable(other, int | float)
+    if not (_is_comparable(value, str) and _is_comparable(other, str)) and not (
+        _is_comparable(value, int | float) and _is_comparable(other, int | float)
     ):
         return False
     return bool({"$gt": value > other, "$gte": value >= other, "$lt": value < other, "$lte": value <= other}[operator])
 
 
-def _comparable(value: Any, kind: Any) -> bool:
+def _is_comparable(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)

@@ -20,7 +20,7 @@ from ..values.query import MAX_LIMIT, Query
 from ..values.records import Json, Record, Scope, check_int
 from ..values.scopes import LLAMA_INDEX
 from .concurrency import across
-from .transcripts import Item, Said, Transcript, clean, question, recalled, searched, shortened
+from .transcripts import Entry, Item, Transcript, clean, make_query, render_recalled, search_fresh, shorten
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ThinkingBlock, ToolCallBlock
@@ -46,13 +46,13 @@ class _Chats:
         self._engine = engine
         self._scope = scope
 
-    def of(self, key: str) -> Transcript:
+    def open(self, key: str) -> Transcript:
         return Transcript(self._engine, self._scope, key, source=SOURCE, field="key")
 
-    def keys(self) -> list[str]:
+    def list_keys(self) -> list[str]:
         depth = len(self._scope.names) + 1
         names = [scope.names[-1] for scope in self._engine.scopes(self._scope) if len(scope.names) == depth]
-        return [name for name in names if self.of(name).exists()]
+        return [name for name in names if self.open(name).exists()]
 
 
 class CofioChatStore(AsyncDBChatStore):
@@ -66,7 +66,7 @@ class CofioChatStore(AsyncDBChatStore):
 
     def __init__(self, engine: Engine, *, scope: Scope = LLAMA_INDEX) -> None:
         """The chats lie in the scopes `scope / key`."""
-        super().__init__(**_fields(engine=engine, scope=scope))
+        super().__init__(**_collect_fields(engine=engine, scope=scope))
 
     @classmethod
     def class_name(cls) -> str:
@@ -84,13 +84,13 @@ class CofioChatStore(AsyncDBChatStore):
         for name, value in (("limit", limit), ("offset", offset)):
             if value is not None:
                 check_int(name, value, 0, 2**53)
-        items = await across(self._chat(key).items, None, _beside(status))
+        items = await across(self._chat(key).items, None, _build_annotations(status))
         start = offset or 0
-        return _messages(items[start : None if limit is None else start + limit])
+        return _parse_messages(items[start : None if limit is None else start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
         """How many messages a chat has."""
-        return len(await across(self._chat(key).read, None, _beside(status)))
+        return len(await across(self._chat(key).read, None, _build_annotations(status)))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add a message at the end of a chat."""
@@ -98,42 +98,46 @@ class CofioChatStore(AsyncDBChatStore):
 
     async def add_messages(self, key: str, messages: Messages, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add messages at the end of a chat: all of them, or none."""
-        await across(self._chat(key).append, _said(messages, status))
+        await across(self._chat(key).append, _build_entries(messages, status))
 
     async def set_messages(self, key: str, messages: Messages, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Put messages in place of all that a chat had, in one step."""
-        await across(self._chat(key).replace, _said(messages, status))
+        await across(self._chat(key).replace, _build_entries(messages, status))
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Forget the active message with this index, counted from 0, and return it; None when there is none."""
         check_int("idx", idx, 0, 2**53)
-        taken = await across(self._chat(key).take, lambda records: _active(records)[idx : idx + 1])
-        return ChatMessage.model_validate(taken[0]) if taken else None
+        removed = await across(self._chat(key).take, lambda records: _filter_active(records)[idx : idx + 1])
+        return ChatMessage.model_validate(removed[0]) if removed else None
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Forget the messages of a chat, or those with this status."""
         if status is None:
             await across(self._chat(key).clear)
         else:
-            await across(self._chat(key).take, lambda records: _having(records, status))
+            await across(self._chat(key).take, lambda records: _filter_by_status(records, status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> Messages:
         """Forget the oldest active messages, and return them."""
         check_int("n", n, 0, 2**53)
-        return _messages(await across(self._chat(key).take, lambda records: _active(records)[:n]))
+        return _parse_messages(await across(self._chat(key).take, lambda records: _filter_active(records)[:n]))
 
     async def archive_oldest_messages(self, key: str, n: int) -> Messages:
         """Mark the oldest active messages as archived, and return them."""
         check_int("n", n, 0, 2**53)
         chosen = self._chat(key).mark
-        return _messages(await across(chosen, lambda records: _active(records)[:n], _beside(MessageStatus.ARCHIVED)))
+        return _parse_messages(
+            await across(
+                chosen, lambda records: _filter_active(records)[:n], _build_annotations(MessageStatus.ARCHIVED)
+            )
+        )
 
     async def get_keys(self) -> list[str]:
         """The keys of all chats that have messages."""
-        return await across(_Chats(self.engine, self.scope).keys)
+        return await across(_Chats(self.engine, self.scope).list_keys)
 
     def _chat(self, key: str) -> Transcript:
-        return _Chats(self.engine, self.scope).of(key)
+        return _Chats(self.engine, self.scope).open(key)
 
 
 class CofioBufferStore(BaseChatStore):
@@ -147,7 +151,7 @@ class CofioBufferStore(BaseChatStore):
 
     def __init__(self, engine: Engine, *, scope: Scope = LLAMA_INDEX) -> None:
         """The chats lie in the scopes `scope / key`."""
-        super().__init__(**_fields(engine=engine, scope=scope))
+        super().__init__(**_collect_fields(engine=engine, scope=scope))
 
     @classmethod
     def class_name(cls) -> str:
@@ -156,37 +160,37 @@ class CofioBufferStore(BaseChatStore):
 
     def set_messages(self, key: str, messages: Messages) -> None:
         """Put messages in place of all that a chat had, in one step."""
-        self._chat(key).replace(_said(messages))
+        self._chat(key).replace(_build_entries(messages))
 
     def get_messages(self, key: str) -> Messages:
         """The messages of a chat in their order."""
-        return _messages(self._chat(key).items())
+        return _parse_messages(self._chat(key).items())
 
     def add_message(self, key: str, message: ChatMessage) -> None:
         """Add a message at the end of a chat."""
-        self._chat(key).append(_said([message]))
+        self._chat(key).append(_build_entries([message]))
 
     def delete_messages(self, key: str) -> Messages | None:
         """Forget a chat, and return its messages; None when it has none."""
-        return _messages(self._chat(key).take(lambda records: records)) or None
+        return _parse_messages(self._chat(key).take(lambda records: records)) or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Forget the message with this index, counted from 0, and return it; None when there is none."""
         check_int("idx", idx, 0, 2**53)
-        taken = self._chat(key).take(lambda records: records[idx : idx + 1])
-        return ChatMessage.model_validate(taken[0]) if taken else None
+        removed = self._chat(key).take(lambda records: records[idx : idx + 1])
+        return ChatMessage.model_validate(removed[0]) if removed else None
 
     def delete_last_message(self, key: str) -> ChatMessage | None:
         """Forget the last message, and return it; None when there is none. No two callers get the same."""
-        taken = self._chat(key).take(lambda records: records, last=1)
-        return ChatMessage.model_validate(taken[0]) if taken else None
+        removed = self._chat(key).take(lambda records: records, last=1)
+        return ChatMessage.model_validate(removed[0]) if removed else None
 
     def get_keys(self) -> list[str]:
         """The keys of all chats that have messages."""
-        return _Chats(self.engine, self.scope).keys()
+        return _Chats(self.engine, self.scope).list_keys()
 
     def _chat(self, key: str) -> Transcript:
-        return _Chats(self.engine, self.scope).of(key)
+        return _Chats(self.engine, self.scope).open(key)
 
 
 class CofioMemoryBlock(BaseMemoryBlock[str]):
@@ -206,43 +210,43 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
 
     def __init__(self, engine: Engine, **fields: Any) -> None:
         """The fields are those of a `BaseMemoryBlock`, and `scope`, `recall` and `limit`, the number of hits."""
-        super().__init__(**_fields(engine=engine, **fields))
+        super().__init__(**_collect_fields(engine=engine, **fields))
 
     async def _aget(self, messages: Messages | None = None, session_id: str | None = None, **block_kwargs: Any) -> str:
-        asked = _question(messages or [])
+        question = _find_question(messages or [])
         scope = self.recall if self.recall is not None else self._scope(session_id)
-        if not asked or scope is None:
+        if not question or scope is None:
             return ""
-        seen = {clean(_text(message)) for message in messages or []}
+        seen = {clean(_render_text(message)) for message in messages or []}
         # The chat itself is found by its own words, and is no news to the model.
-        query = Query(asked, scope=scope, limit=min(MAX_LIMIT, self.limit + len(seen)))
-        page = await across(searched, self.engine, query)
-        return recalled(page, without=seen, most=self.limit)
+        query = Query(question, scope=scope, limit=min(MAX_LIMIT, self.limit + len(seen)))
+        page = await across(search_fresh, self.engine, query)
+        return render_recalled(page, without=seen, most=self.limit)
 
     async def _aput(self, messages: Messages) -> None:
         sessions: dict[str, Messages] = {}
         for message in messages:
             copy = message.model_copy(update={"additional_kwargs": dict(message.additional_kwargs)})
-            session = copy.additional_kwargs.pop("session_id", None)  # set by whoever called us
+            session = copy.additional_kwargs.pop("session_id", None)  # set by the caller
             sessions.setdefault(str(session or "default"), []).append(copy)
-        for session, said in sessions.items():
-            await across(self._keep, session, said)
+        for session, session_messages in sessions.items():
+            await across(self._keep, session, session_messages)
 
     def _keep(self, session: str, messages: Messages) -> None:
-        chat = _Chats(self.engine, self.scope).of(session)
-        chat.append_news(_said(messages, MessageStatus.ARCHIVED), KEPT)
+        chat = _Chats(self.engine, self.scope).open(session)
+        chat.append_news(_build_entries(messages, MessageStatus.ARCHIVED), KEPT)
 
     def _scope(self, session_id: str | None) -> Scope | None:
         return self.scope / session_id if session_id else None
 
 
-def _fields(**fields: Any) -> dict[str, Any]:
+def _collect_fields(**fields: Any) -> dict[str, Any]:
     """Fields for pydantic, which checks them; the base classes do not say which they take."""
     return fields
 
 
-def _said(messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> list[Said]:
-    said = []
+def _build_entries(messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> list[Entry]:
+    entries = []
     for index, message in enumerate(messages):
         if not isinstance(message, ChatMessage):
             raise Invalid(f"messages[{index}]", f"expected a ChatMessage, got {type(message).__name__}")
@@ -250,45 +254,51 @@ def _said(messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus
             item = message.model_dump(mode="json")
         except (ValueError, TypeError, RecursionError) as error:
             raise Invalid(f"messages[{index}]", f"cannot be written as JSON: {error}") from None
-        said.append(Said(item=item, text=_text(message), author=message.role.value, beside=_beside(status)))
-    return said
+        entries.append(
+            Entry(
+                item=item, text=_render_text(message), author=message.role.value, annotations=_build_annotations(status)
+            )
+        )
+    return entries
 
 
-def _messages(items: Sequence[Item]) -> Messages:
+def _parse_messages(items: Sequence[Item]) -> Messages:
     return [ChatMessage.model_validate(item) for item in items]
 
 
-def _beside(status: MessageStatus | None) -> dict[str, Json]:
+def _build_annotations(status: MessageStatus | None) -> dict[str, Json]:
     return {} if status is None else {"status": MessageStatus(status).value}
 
 
-def _having(records: Sequence[Record], status: MessageStatus) -> list[Record]:
+def _filter_by_status(records: Sequence[Record], status: MessageStatus) -> list[Record]:
     return [
-        record for record in records if isinstance(record.data, dict) and _beside(status).items() <= record.data.items()
+        record
+        for record in records
+        if isinstance(record.data, dict) and _build_annotations(status).items() <= record.data.items()
     ]
 
 
-def _active(records: Sequence[Record]) -> list[Record]:
-    return _having(records, MessageStatus.ACTIVE)
+def _filter_active(records: Sequence[Record]) -> list[Record]:
+    return _filter_by_status(records, MessageStatus.ACTIVE)
 
 
-def _question(messages: Messages) -> str:
+def _find_question(messages: Messages) -> str:
     """What the user said last, as a query."""
-    said = (_text(message) for message in reversed(messages) if message.role == MessageRole.USER)
-    return question(next(said, ""))
+    texts = (_render_text(message) for message in reversed(messages) if message.role == MessageRole.USER)
+    return make_query(next(texts, ""))
 
 
-def _text(message: ChatMessage) -> str:
+def _render_text(message: ChatMessage) -> str:
     """What a person reads of a message: its texts, and the tools that it calls."""
     parts = []
     for block in message.blocks:
         if isinstance(block, TextBlock):
             parts.append(block.text)
         elif isinstance(block, ToolCallBlock):
-            parts.append(f"{block.tool_name}({shortened(str(block.tool_kwargs))})")
+            parts.append(f"{block.tool_name}({shorten(str(block.tool_kwargs))})")
         elif isinstance(block, ThinkingBlock):
-            parts.append(shortened(block.content or ""))
+            parts.append(shorten(block.content or ""))
         else:
             parts.append(f"[{block.block_type}]")
     text = "\n".join(filter(None, parts))
-    return (shortened(text) if message.role == MessageRole.TOOL else text) or f"[{message.role.value}]"
+    return (shorten(text) if message.role == MessageRole.TOOL else text) or f"[{message.role.value}]"

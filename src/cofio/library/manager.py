@@ -16,20 +16,20 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .concurrency import across
-from .conversation import at_least
+from .conversation import check_at_least
 from .events import MANAGER_EXTRACTED, MANAGER_FAILED, MANAGER_INJECTED, emit
 from .extractors import heuristic_extract
 from .memories import ExtractFn, Memory, MemoryType
 from .messages import Message, Role
-from .recall_block import is_memory_block, memory_block
+from .recall_block import build_memory_block, is_memory_block
 from .transcripts import clean
 
 if TYPE_CHECKING:
     from .state import AgentState
     from .store import BaseStore, StoreItem
 
-_Place: TypeAlias = tuple[MemoryType, str]
-_Known: TypeAlias = tuple[_Place, Memory]
+_ItemKey: TypeAlias = tuple[MemoryType, str]
+_Known: TypeAlias = tuple[_ItemKey, Memory]
 
 _ASKED = 3  # messages of the user that say what the conversation is about
 _QUERY = 1_000  # characters of them
@@ -77,9 +77,9 @@ class BaseMemoryManager(ABC):
         """
         spoken = [message for message in state.messages if not is_memory_block(message)]
         memories = await self.recall(spoken)
-        block = [memory_block(memories)] if memories else []
-        place = 1 if spoken and spoken[0].role == Role.SYSTEM else 0
-        messages = (*spoken[:place], *block, *spoken[place:])
+        block = [build_memory_block(memories)] if memories else []
+        position = 1 if spoken and spoken[0].role == Role.SYSTEM else 0
+        messages = (*spoken[:position], *block, *spoken[position:])
         if memories:
             emit(
                 MANAGER_INJECTED,
@@ -172,8 +172,8 @@ class LLMMemoryManager(BaseMemoryManager):
         self.store = store
         self.extract_fn = extract_fn
         self.namespace_prefix = namespace_prefix
-        self.max_memories = at_least("max_memories", max_memories, 1)
-        self.retrieve_limit = at_least("retrieve_limit", retrieve_limit, 0)
+        self.max_memories = check_at_least("max_memories", max_memories, 1)
+        self.retrieve_limit = check_at_least("retrieve_limit", retrieve_limit, 0)
         self.raise_errors = raise_errors
 
     async def extract(self, messages: list[Message]) -> list[Memory]:
@@ -184,18 +184,20 @@ class LLMMemoryManager(BaseMemoryManager):
         Raises:
             TypeError: `extract_fn` returned something else than a list of memories. What it raises comes through.
         """
-        said = [message for message in messages if not is_memory_block(message)]
+        own_messages = [message for message in messages if not is_memory_block(message)]
         function = self.extract_fn
         if function is None:
-            return heuristic_extract(said)
-        found: Any = function(said) if inspect.iscoroutinefunction(function) else await across(function, said)
+            return heuristic_extract(own_messages)
+        found: Any = (
+            function(own_messages) if inspect.iscoroutinefunction(function) else await across(function, own_messages)
+        )
         if isinstance(found, Awaitable):
             found = await found
         if not isinstance(found, list | tuple):
             raise TypeError(f"extract_fn must return a list of Memory, not {type(found).__name__}")
-        for place, memory in enumerate(found):
+        for index, memory in enumerate(found):
             if not isinstance(memory, Memory):
-                raise TypeError(f"extract_fn must return a list of Memory, but item {place} is {type(memory).__name__}")
+                raise TypeError(f"extract_fn must return a list of Memory, but item {index} is {type(memory).__name__}")
         return list(found)
 
     async def retrieve(self, limit: int = 20) -> list[Memory]:
@@ -204,20 +206,20 @@ class LLMMemoryManager(BaseMemoryManager):
         Raises:
             ValueError: `limit` is less than 0.
         """
-        most = min(at_least("limit", limit, 0), self.retrieve_limit)
+        most = min(check_at_least("limit", limit, 0), self.retrieve_limit)
         if not most:
             return []
-        return [memory for _, memory in await self._newest()][:most]
+        return [memory for _, memory in await self._list_newest()][:most]
 
     async def recall(self, messages: Sequence[Message]) -> list[Memory]:
         """What to begin a session with: what has to do with the user's last messages first, then what is most recent;
         `retrieve_limit` at most."""
         if not self.retrieve_limit:
             return []
-        known = await self._newest()
-        query = _query(messages)
+        known = await self._list_newest()
+        query = _build_query(messages)
         if len(known) > self.retrieve_limit and query:
-            known = await self._nearest(query, known)
+            known = await self._rank_by_query(query, known)
         return [memory for _, memory in known[: self.retrieve_limit]]
 
     async def save(self, memories: list[Memory]) -> None:
@@ -234,7 +236,7 @@ class LLMMemoryManager(BaseMemoryManager):
             value = memory.to_store_value()
             value["content"] = clean(memory.content)  # one bad character must not cost the others
             value["metadata"]["updated_at"] = now
-            kept = fresh.setdefault(self._namespace(memory.type), {})
+            kept = fresh.setdefault(self._get_namespace(memory.type), {})
             kept.pop(memory.key, None)
             kept[memory.key] = value
         for namespace, values in fresh.items():
@@ -252,49 +254,49 @@ class LLMMemoryManager(BaseMemoryManager):
 
     async def _prune(self, namespace: tuple[str, ...], fresh: Iterable[str]) -> None:
         kept = set(fresh)
-        items = [item for item in await self._items(namespace) if _memory(item) is not None]
+        items = [item for item in await self._list_items(namespace) if _parse_memory(item) is not None]
         items.sort(key=lambda item: (item.key in kept, item.updated_at))
         for item in items[: max(0, len(items) - self.max_memories)]:
             await self.store.delete(namespace, item.key)
 
-    def _namespace(self, memory_type: MemoryType) -> tuple[str, ...]:
+    def _get_namespace(self, memory_type: MemoryType) -> tuple[str, ...]:
         return (*self.namespace_prefix, memory_type.value)
 
-    async def _newest(self) -> list[_Known]:
+    async def _list_newest(self) -> list[_Known]:
         """Everything that is remembered, newest first, each with its type and key in the store."""
         found: list[tuple[datetime, _Known]] = []
         for memory_type in MemoryType:
-            for item in await self._items(self._namespace(memory_type)):
-                memory = _memory(item)
+            for item in await self._list_items(self._get_namespace(memory_type)):
+                memory = _parse_memory(item)
                 if memory is not None:
                     found.append((item.updated_at, ((memory_type, item.key), memory)))
         found.sort(key=lambda entry: entry[0], reverse=True)
         return [known for _, known in found]
 
-    async def _items(self, namespace: tuple[str, ...]) -> list[StoreItem]:
+    async def _list_items(self, namespace: tuple[str, ...]) -> list[StoreItem]:
         if self.store.capabilities.search:
             return await self.store.search(namespace, query=None, limit=_ALL)
         keys = await self.store.list_keys(namespace, limit=_ALL)
         found = [await self.store.get_item(namespace, key) for key in keys]
         # Of a store that cannot search we do not know whether it keeps times; `save` wrote one into the value.
-        return [replace(item, updated_at=_saved(item)) for item in found if item is not None]
+        return [replace(item, updated_at=_find_save_time(item)) for item in found if item is not None]
 
-    async def _nearest(self, query: str, known: Sequence[_Known]) -> list[_Known]:
+    async def _rank_by_query(self, query: str, known: Sequence[_Known]) -> list[_Known]:
         """The memories that are known, those first that have to do with the query."""
-        ranks: dict[_Place, int] = {}
+        ranks: dict[_ItemKey, int] = {}
         if self.store.capabilities.search:
             for memory_type in MemoryType:
-                hits = await self.store.search(self._namespace(memory_type), query=query, limit=self.retrieve_limit)
+                hits = await self.store.search(self._get_namespace(memory_type), query=query, limit=self.retrieve_limit)
                 ranks |= {(memory_type, item.key): rank for rank, item in enumerate(hits)}
-        asked = _words(query)
+        queried = _split_words(query)
 
-        def nearness(entry: _Known) -> tuple[int, int]:
+        def rate(entry: _Known) -> tuple[int, int]:
             # A rank says nothing between types, and a store that looks for the query as it stands finds none of a
             # sentence: the words that are shared decide then. Sorting leaves the rest as it was, newest first.
-            place, memory = entry
-            return ranks.get(place, len(known)), -len(asked & _words(f"{memory.key} {memory.content}"))
+            item_key, memory = entry
+            return ranks.get(item_key, len(known)), -len(queried & _split_words(f"{memory.key} {memory.content}"))
 
-        return sorted(known, key=nearness)
+        return sorted(known, key=rate)
 
     def __repr__(self) -> str:
         return (
@@ -303,7 +305,7 @@ class LLMMemoryManager(BaseMemoryManager):
         )
 
 
-def _memory(item: StoreItem) -> Memory | None:
+def _parse_memory(item: StoreItem) -> Memory | None:
     """The memory that an item is; None for something else that was put into the same namespace."""
     try:
         return Memory.from_store_value(item.value)
@@ -311,7 +313,7 @@ def _memory(item: StoreItem) -> Memory | None:
         return None
 
 
-def _saved(item: StoreItem) -> datetime:
+def _find_save_time(item: StoreItem) -> datetime:
     """When a memory was saved, as its value tells."""
     try:
         saved = datetime.fromisoformat(item.value["metadata"]["updated_at"])
@@ -320,12 +322,12 @@ def _saved(item: StoreItem) -> datetime:
     return saved if saved.tzinfo else item.updated_at
 
 
-def _query(messages: Sequence[Message]) -> str:
-    said = [message.content for message in messages if message.role == Role.USER and message.content]
-    return " ".join(" ".join(said[-_ASKED:]).split())[-_QUERY:]
+def _build_query(messages: Sequence[Message]) -> str:
+    texts = [message.content for message in messages if message.role == Role.USER and message.content]
+    return " ".join(" ".join(texts[-_ASKED:]).split())[-_QUERY:]
 
 
-def _words(text: str) -> set[str]:
+def _split_words(text: str) -> set[str]:
     # Words of one or two letters are in every sentence; a plural is taken for its singular.
     return {word.removesuffix("s") for word in re.findall(r"\w{3,}", text.casefold())} - _COMMON
 

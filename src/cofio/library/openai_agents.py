@@ -20,7 +20,7 @@ from ..values.query import MAX_LIMIT, Page, Query
 from ..values.records import Scope, check_int
 from ..values.scopes import OPENAI_AGENTS
 from .concurrency import across
-from .transcripts import Said, Transcript, clean, question, recalled, searched, shortened
+from .transcripts import Entry, Transcript, clean, make_query, render_recalled, search_fresh, shorten
 
 try:
     from agents import FunctionTool, RunContextWrapper, function_tool
@@ -63,7 +63,7 @@ class CofioSession:
         Raises:
             Invalid: the id is no name of 1 to 256 characters, or the scope is no Scope.
         """
-        self._transcript = Transcript(_checked(engine), scope, session_id, source=SOURCE)
+        self._transcript = Transcript(_check_engine(engine), scope, session_id, source=SOURCE)
         self.session_id = session_id
         self.session_settings = (
             SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
@@ -75,7 +75,7 @@ class CofioSession:
         return self._transcript.scope
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items in their order, all or the latest so many; without a `limit`, that of the settings holds."""
+        """The items in their order, all or the latest `limit`; without a `limit`, that of the settings holds."""
         last = resolve_session_limit(limit, self.session_settings)
         return cast("list[TResponseInputItem]", await across(self._transcript.items, last))
 
@@ -85,17 +85,17 @@ class CofioSession:
         Raises:
             Invalid: an item is not a dict that JSON can hold, or is larger than 64 million characters.
         """
-        said = [_said(index, item) for index, item in enumerate(_listed(items))]
-        await _settled(across(self._transcript.append, said))
+        entries = [_build_entry(index, item) for index, item in enumerate(_check_items(items))]
+        await _finish_change(across(self._transcript.append, entries))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item away, and return it; None when there is none. No two callers get the same."""
-        taken = await _settled(across(self._transcript.take, lambda records: records, last=1))
-        return cast("TResponseInputItem", taken[0]) if taken else None
+        removed = await _finish_change(across(self._transcript.take, lambda records: records, last=1))
+        return cast("TResponseInputItem", removed[0]) if removed else None
 
     async def clear_session(self) -> None:
         """Forget the items of this session."""
-        await _settled(across(self._transcript.clear))
+        await _finish_change(across(self._transcript.clear))
 
     async def search(self, query: str, *, limit: int = 10) -> Page:
         """What was said in this session that answers the query, best first."""
@@ -108,7 +108,7 @@ def recall_tool(engine: Engine, scope: Scope, *, name: str = "recall", limit: in
     An agent sees everything in the scope that you give it: take that of the user whom it talks to. What the model
     is sent anyway is left out.
     """
-    _checked(engine)
+    _check_engine(engine)
     if not isinstance(scope, Scope):
         raise Invalid("scope", f"expected a Scope, got {type(scope).__name__}")
     check_int("limit", limit, 1, MAX_LIMIT)
@@ -120,16 +120,16 @@ def recall_tool(engine: Engine, scope: Scope, *, name: str = "recall", limit: in
             query: What to look for, as a question or in a few words.
         """
         # The conversation itself is found by its own words, and is no news to the model.
-        seen = {clean(_said(index, item).text) for index, item in enumerate(context.turn_input)}
-        asked = Query(question(query), scope=scope, limit=min(MAX_LIMIT, limit + len(seen)))
-        page = await across(searched, engine, asked)
-        return recalled(page, without=seen, most=limit) or "Nothing else about that is in the memory."
+        seen = {clean(_build_entry(index, item).text) for index, item in enumerate(context.turn_input)}
+        engine_query = Query(make_query(query), scope=scope, limit=min(MAX_LIMIT, limit + len(seen)))
+        page = await across(search_fresh, engine, engine_query)
+        return render_recalled(page, without=seen, most=limit) or "Nothing else about that is in the memory."
 
     return function_tool(recall, name_override=name)
 
 
-async def _settled(change: Coroutine[Any, Any, T]) -> T:
-    """What a change comes to. Whoever is cancelled meanwhile is told so when it is known to be made, or not to be.
+async def _finish_change(change: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a change; a cancelled caller is told only after the change was made or has failed.
 
     The thread cannot be stopped, and the SDK takes back what a cancelled run has added.
     """
@@ -146,52 +146,52 @@ async def _settled(change: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
-def _checked(engine: object) -> Engine:
+def _check_engine(engine: object) -> Engine:
     if not isinstance(engine, Engine):
         raise Invalid("engine", f"expected an Engine, got {type(engine).__name__}")
     return engine
 
 
-def _listed(items: object) -> list[object]:
+def _check_items(items: object) -> list[object]:
     if not isinstance(items, list | tuple):
         raise Invalid("items", f"expected a list of items, got {type(items).__name__}")
     return list(items)
 
 
-def _said(index: int, item: object) -> Said:
+def _build_entry(index: int, item: object) -> Entry:
     if not isinstance(item, Mapping):
         raise Invalid(f"items[{index}]", f"expected a dict, got {type(item).__name__}")
     kind = str(item.get("type") or "message")
     author = str(item.get("role") or ("tool" if kind.endswith("_output") else "assistant"))
     try:
-        text = _text(kind, item)
+        text = _render_text(kind, item)
     except RecursionError:  # it is refused when it is to be kept, with the reason
         text = ""
-    return Said(item=item, text=text if text.strip() else f"[{kind}]", author=author)
+    return Entry(item=item, text=text if text.strip() else f"[{kind}]", author=author)
 
 
-def _text(kind: str, item: Mapping[str, object]) -> str:
+def _render_text(kind: str, item: Mapping[str, object]) -> str:
     """What a person reads of an item: what was said, or which tool was called with what, or what came of it."""
     if "content" in item and kind == "message":
-        return _written(item["content"])
+        return _join_text(item["content"])
     if "output" in item and kind.endswith("_output"):
-        return shortened(_written(item["output"]))
+        return shorten(_join_text(item["output"]))
     if "name" in item:
         given = item.get("arguments", item.get("input", ""))
-        came = f" → {shortened(_written(item['output']))}" if item.get("output") else ""
-        return f"{item['name']}({shortened(_written(given))}){came}"
+        came = f" → {shorten(_join_text(item['output']))}" if item.get("output") else ""
+        return f"{item['name']}({shorten(_join_text(given))}){came}"
     for field in ("summary", "content", "queries", "action", "code", "operation", "arguments", "result"):
-        if field in item and kind != "image_generation_call" and (told := _written(item[field])):
-            return shortened(told)
+        if field in item and kind != "image_generation_call" and (rendered := _join_text(item[field])):
+            return shorten(rendered)
     return ""
 
 
-def _written(value: object) -> str:
+def _join_text(value: object) -> str:
     """The text in a value: a string, the parts of a message, or anything else as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple):
-        return "\n".join(filter(None, map(_written, value)))
+        return "\n".join(filter(None, map(_join_text, value)))
     if isinstance(value, Mapping):
         for field in ("text", "refusal", "transcript"):
             if isinstance(value.get(field), str):

@@ -35,7 +35,7 @@ def is_memory_block(message: Message) -> bool:
     return message.metadata.get("cofio") == TAG or (heading == RECALL_HEADING and is_fence(block))
 
 
-def memory_block(memories: Sequence[Memory]) -> Message:
+def build_memory_block(memories: Sequence[Memory]) -> Message:
     """The system message that tells a model what is remembered, one line for each, between two lines that no memory
     can hold."""
     lines = "\n".join(map(_render, memories))
@@ -50,11 +50,11 @@ def _render(memory: Memory) -> str:
 
 def _line(text: str, longest: int) -> str:
     """A text as one line: without line breaks, and without characters that are not seen and may hide or turn others."""
-    line = " ".join("".join(map(_seen, text[: longest * 4])).split())
+    line = " ".join("".join(map(_keep_visible, text[: longest * 4])).split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def _seen(letter: str) -> str:
+def _keep_visible(letter: str) -> str:
     category = unicodedata.category(letter)
     if category in _BREAKS:
         return " "

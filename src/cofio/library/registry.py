@@ -63,7 +63,7 @@ def get_checkpointer(checkpointer_string: str, **kwargs: Any) -> BaseCheckpointe
     | `s3:BUCKET/PREFIX` | in a bucket of S3, or of what speaks its protocol at `endpoint_url` |
 
     Raises:
-        ValueError: Nobody provides it, or the hint is not one.
+        ValueError: No package provides it, or the hint is not one.
         ImportError: Its driver is not installed; the message says what to install.
     """
     if not isinstance(checkpointer_string, str):
@@ -71,30 +71,30 @@ def get_checkpointer(checkpointer_string: str, **kwargs: Any) -> BaseCheckpointe
     name, _, hint = checkpointer_string.partition(":")
     if hint:
         kwargs["config_hint"] = hint
-    made: BaseCheckpointer = _factory(name)(**kwargs)  # a factory of another's may do without the class
-    return made
+    checkpointer: BaseCheckpointer = _find_factory(name)(**kwargs)  # a factory of another's may do without the class
+    return checkpointer
 
 
-def _factory(name: str) -> Factory:
+def _find_factory(name: str) -> Factory:
     found = _registered.get(name) or _OWN.get(name) or _SPELLINGS.get(name)
-    return found or _installed(name)
+    return found or _load_installed(name)
 
 
-def _installed(name: str) -> Factory:
+def _load_installed(name: str) -> Factory:
     """Find a provider among the packages that are installed."""
     points = {point.value: point for point in entry_points(group=GROUP, name=name)}
     if len(points) > 1:
-        packages = ", ".join(sorted(map(_package, points.values())))
+        packages = ", ".join(sorted(map(_name_package, points.values())))
         raise ValueError(
             f"More than one package provides the checkpointer '{name}': {packages}. Uninstall all but one."
         )
     for point in points.values():
         factory: Factory = point.load()
         return factory
-    raise ValueError(_unknown(name))
+    raise ValueError(_explain_unknown(name))
 
 
-def _unknown(name: str) -> str:
+def _explain_unknown(name: str) -> str:
     text = f"Unknown checkpointer provider: '{name}'. Available providers: {list_checkpointers()}. "
     if name not in _ELSEWHERE:
         return text + "Install optional dependencies or register a custom provider."
@@ -104,7 +104,7 @@ def _unknown(name: str) -> str:
     )
 
 
-def _package(point: EntryPoint) -> str:
+def _name_package(point: EntryPoint) -> str:
     return point.dist.name if point.dist is not None else point.value
 
 

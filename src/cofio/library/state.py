@@ -134,8 +134,8 @@ class AgentState(BaseModel):
         """
         if math.isnan(confidence):
             raise ValueError("confidence must be a number")
-        kept = max(0.0, min(1.0, confidence))
-        return self._with(confidence=kept, confidence_history=(*self.confidence_history, kept))
+        clamped = max(0.0, min(1.0, confidence))
+        return self._with(confidence=clamped, confidence_history=(*self.confidence_history, clamped))
 
     def adjust_confidence(self, delta: float, diminishing: bool = True) -> AgentState:
         """More or less confident; with `diminishing`, a gain counts for less the nearer to certainty it comes."""
@@ -177,8 +177,8 @@ class AgentState(BaseModel):
         last = self.reasoning_steps[-self.tool_loop_threshold :] if self.tool_loop_threshold > 0 else ()
         if not last or len(last) < self.tool_loop_threshold:
             return False
-        made = {frozenset(_signature(call) for call in step.tool_calls) for step in last}
-        return len(made) == 1 and frozenset() not in made
+        signatures = {frozenset(_sign_call(call) for call in step.tool_calls) for step in last}
+        return len(signatures) == 1 and frozenset() not in signatures
 
     @property
     def last_tool_calls(self) -> list[ToolCall]:
@@ -237,7 +237,7 @@ class AgentState(BaseModel):
         if type(self) is not AgentState or type(messages) is not tuple:
             return self.model_dump(mode="json")
         rest = self.model_dump(mode="json", exclude=_MESSAGES)
-        return {"run_id": rest["run_id"], "agent_id": rest["agent_id"], "messages": _dumped(messages), **rest}
+        return {"run_id": rest["run_id"], "agent_id": rest["agent_id"], "messages": _dump_messages(messages), **rest}
 
     @classmethod
     def from_checkpoint(cls, data: dict[str, Any]) -> AgentState:
@@ -252,12 +252,12 @@ class AgentState(BaseModel):
 _MESSAGES = {"messages"}
 
 
-def _signature(call: ToolCall) -> tuple[str, str]:
+def _sign_call(call: ToolCall) -> tuple[str, str]:
     """A call's name and arguments, the same for arguments in another order."""
     return call.name, json.dumps(call.arguments, sort_keys=True, default=str)
 
 
-def _dumped(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+def _dump_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     # A checkpoint is taken every turn, and most of a long chat is plain text, for which copying the fields will do.
     dump = Message.__pydantic_serializer__.to_python
     dumped: list[dict[str, Any]] = []

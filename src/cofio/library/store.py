@@ -232,8 +232,8 @@ class BaseStore(ABC):
             count += sum(deleted)
         return count
 
-    async def close(self) -> None:  # noqa: B027  # most stores have nothing to let go of
-        """Let go of what the store holds open."""
+    async def close(self) -> None:  # noqa: B027  # most stores have nothing to close
+        """Close what the store holds open."""
 
 
 class InMemoryStore(BaseStore):
@@ -270,7 +270,7 @@ class InMemoryStore(BaseStore):
         check_key(key)
         with self._lock:
             item = self._items.get(namespace, {}).get(key)
-        return None if item is None else _apart(item)
+        return None if item is None else _copy_item(item)
 
     async def exists(self, namespace: tuple[str, ...], key: str) -> bool:
         """Whether the key holds a value, be it None."""
@@ -284,9 +284,9 @@ class InMemoryStore(BaseStore):
         check_namespace(namespace)
         check_key(key)
         with self._lock:
-            held = self._items.get(namespace, {})
-            found = held.pop(key, None) is not None
-            if found and not held:
+            stored = self._items.get(namespace, {})
+            found = stored.pop(key, None) is not None
+            if found and not stored:
                 del self._items[namespace]
             return found
 
@@ -305,26 +305,26 @@ class InMemoryStore(BaseStore):
         check_namespace(namespace)
         check_query(query)
         check_limit(limit)
-        sought = (query or "").casefold()
+        folded = (query or "").casefold()
         with self._lock:
-            held = list(self._items.get(namespace, {}).values())
-        found = (item for item in held if not sought or _holds(item, sought))
-        return [_apart(item) for item, _ in zip(found, range(limit), strict=False)]
+            stored = list(self._items.get(namespace, {}).values())
+        found = (item for item in stored if not folded or _holds(item, folded))
+        return [_copy_item(item) for item, _ in zip(found, range(limit), strict=False)]
 
     async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
         """Store all of the (namespace, key, value, metadata) items, or none when one of them is wrong."""
         now = datetime.now(UTC)
         fresh = [
-            _apart(StoreItem(namespace, key, value, metadata or {}, now, now))
+            _copy_item(StoreItem(namespace, key, value, metadata or {}, now, now))
             for namespace, key, value, metadata in check_batch(items)
         ]
         with self._lock:
             for item in fresh:
-                held = self._items.setdefault(item.namespace, {})
-                old = held.get(item.key)
+                stored = self._items.setdefault(item.namespace, {})
+                old = stored.get(item.key)
                 if old is not None:
                     item = replace(item, created_at=old.created_at, version=old.version + 1)
-                held[item.key] = item
+                stored[item.key] = item
 
     async def list_namespaces(self, prefix: tuple[str, ...] | None = None, limit: int = 100) -> list[tuple[str, ...]]:
         """The namespaces that hold items and begin with the names of `prefix`, sorted."""
@@ -535,53 +535,53 @@ def check_batch(items: Sequence[ItemToPut]) -> list[ItemToPut]:
     return batch
 
 
-def _apart(item: StoreItem) -> StoreItem:
+def _copy_item(item: StoreItem) -> StoreItem:
     """The item with copies of its value and metadata."""
-    return replace(item, value=_copied(item.value), metadata=_copied(item.metadata))
+    return replace(item, value=_copy_value(item.value), metadata=_copy_value(item.metadata))
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     """A copy of a value, in which what cannot be copied is itself."""
     try:
-        return _part_copied(value, {})
+        return _copy_part(value, {})
     except RecursionError:
         return value
 
 
-def _part_copied(value: Any, made: dict[int, Any]) -> Any:
+def _copy_part(value: Any, copies: dict[int, Any]) -> Any:
     try:
         return deepcopy(value)
     except RecursionError:
         raise
     except Exception:  # whatever anybody's class raises when it is copied
-        return _parts_copied(value, made)
+        return _copy_parts(value, copies)
 
 
-def _parts_copied(value: Any, made: dict[int, Any]) -> Any:
+def _copy_parts(value: Any, copies: dict[int, Any]) -> Any:
     """A copy of a list, dict, tuple or set with copies of those parts that can be copied; anything else itself."""
-    if id(value) in made:
-        return made[id(value)]
+    if id(value) in copies:
+        return copies[id(value)]
     copy: Any
     if type(value) is dict:
-        copy = made[id(value)] = {}
-        copy.update((key, _part_copied(inner, made)) for key, inner in value.items())
+        copy = copies[id(value)] = {}
+        copy.update((key, _copy_part(inner, copies)) for key, inner in value.items())
     elif type(value) is list:
-        copy = made[id(value)] = []
-        copy.extend(_part_copied(inner, made) for inner in value)
+        copy = copies[id(value)] = []
+        copy.extend(_copy_part(inner, copies) for inner in value)
     elif type(value) is tuple:
-        copy = tuple(_part_copied(inner, made) for inner in value)
+        copy = tuple(_copy_part(inner, copies) for inner in value)
     elif type(value) is set:
-        copy = {_part_copied(inner, made) for inner in value}
+        copy = {_copy_part(inner, copies) for inner in value}
     else:
         copy = value
     return copy
 
 
-def _holds(item: StoreItem, sought: str) -> bool:
-    return sought in _written(item.value).casefold() or sought in _written(item.metadata).casefold()
+def _holds(item: StoreItem, folded: str) -> bool:
+    return folded in _render_json(item.value).casefold() or folded in _render_json(item.metadata).casefold()
 
 
-def _written(value: Any) -> str:
+def _render_json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError):  # nothing that this store took may break the search for others

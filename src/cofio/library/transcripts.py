@@ -1,7 +1,7 @@
 """The conversations of other libraries as records: each message is one, numbered, and every door finds it.
 
 A message is kept as it came, and its text as people read it. The adapters of this package turn their library's
-messages into `Said` and back, and know nothing else of how they are kept.
+messages into `Entry` and back, and know nothing else of how they are kept.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ FEW = 128  # records that are embedded on the way to a search: half a second's w
 NOTHING: Mapping[str, Json] = MappingProxyType({})
 
 
-class Said(NamedTuple):
-    """A message: as it is to come back, what a person reads of it, by whom, and what is to be kept beside it."""
+class Entry(NamedTuple):
+    """A message: as it is to come back, what a person reads of it, by whom, and its annotations."""
 
     item: Mapping[str, object]
     text: str
     author: str
-    beside: Mapping[str, Json] = NOTHING
+    annotations: Mapping[str, Json] = NOTHING
 
 
 class Transcript:
     """One conversation, under a name, in the order in which it was said. Safe for many threads and processes.
 
-    Its records lie in the scope `root / name`. The number that comes next is kept in `root`, and whoever adds
-    something must find it unchanged, so that no two messages get the same number.
+    Its records lie in the scope `root / name`. The number that comes next is kept in `root`, and a writer
+    must find it unchanged, so that no two messages get the same number.
     """
 
     def __init__(self, engine: Engine, root: Scope, name: str, *, source: str, field: str = "session_id") -> None:
@@ -71,8 +71,8 @@ class Transcript:
         self._name = name
         self._source = source
 
-    def read(self, last: int | None = None, beside: Mapping[str, Json] = NOTHING) -> list[Record]:
-        """The records in their order, all or the `last` so many; only those with this kept beside them.
+    def read(self, last: int | None = None, annotations: Mapping[str, Json] = NOTHING) -> list[Record]:
+        """Return the records in their order, all or the `last` of them; only those with these annotations.
 
         Raises:
             Invalid: `last` is not a whole number from 0 up.
@@ -81,54 +81,56 @@ class Transcript:
             check_int("limit", last, 0, 2**53)
         if last == 0:
             return []
-        kept = None if last is None or beside else self._ledger()
-        if last is None or kept is None:
-            return self._all(beside)[-last if last else 0 :]
-        end, reach = _next(kept), last
+        ledger = None if last is None or annotations else self._get_ledger()
+        if last is None or ledger is None:
+            return self._list_all(annotations)[-last if last else 0 :]
+        end, reach = _get_next(ledger), last
         while reach <= MAX_LIST:
-            found = self._listed(Where("position", ">=", end - reach))
+            found = self._list(Where("position", ">=", end - reach))
             if len(found) >= last or reach >= end:
                 return found[-last:]
             reach *= 4  # some of that stretch are gone
-        return self._all(NOTHING)[-last:]
+        return self._list_all(NOTHING)[-last:]
 
-    def items(self, last: int | None = None, beside: Mapping[str, Json] = NOTHING) -> list[Item]:
+    def items(self, last: int | None = None, annotations: Mapping[str, Json] = NOTHING) -> list[Item]:
         """The same as they came."""
-        return self._retry(lambda: [self._item(record) for record in self.read(last, beside)])
+        return self._retry(lambda: [self._load_item(record) for record in self.read(last, annotations)])
 
-    def append(self, said: Sequence[Said]) -> None:
+    def append(self, entries: Sequence[Entry]) -> None:
         """Add messages at the end: all of them, or none.
 
         Raises:
             Invalid: a message is none that JSON could hold; it is named.
             LimitExceeded: a message is too large.
         """
-        ready = _ready(said)
+        ready = _prepare_entries(entries)
         if ready:
-            self._retry(lambda: self._engine.apply(self._additions(ready, self._ledger())))
+            self._retry(lambda: self._engine.apply(self._build_additions(ready, self._get_ledger())))
 
-    def append_news(self, said: Sequence[Said], mark: Mapping[str, Json]) -> None:
+    def append_news(self, entries: Sequence[Entry], mark: Mapping[str, Json]) -> None:
         """Add those of the messages that no one else has put here, with a mark by which they are known as ours.
 
         A message that was said twice is two messages. What others put is told by its author and text.
         """
-        ready = _ready([each._replace(beside={**each.beside, **mark}) for each in said])
+        ready = _prepare_entries([each._replace(annotations={**each.annotations, **mark}) for each in entries])
 
         def once() -> None:
-            kept = self._ledger()  # before we look: whoever adds something meanwhile is found out
+            ledger = self._get_ledger()  # read first, so that a concurrent addition is noticed
             news = [each for each in ready if not self._has_from_others(each, mark)]
             if news:
-                self._engine.apply(self._additions(news, kept))
+                self._engine.apply(self._build_additions(news, ledger))
 
         if ready:
             self._retry(once)
 
-    def replace(self, said: Sequence[Said]) -> None:
+    def replace(self, entries: Sequence[Entry]) -> None:
         """Put messages in place of all that was said, in one step."""
-        ready = _ready(said)
+        ready = _prepare_entries(entries)
 
         def once() -> None:
-            self._engine.apply([*self._additions(ready, self._ledger()), *self._whole(self.read())])
+            self._engine.apply(
+                [*self._build_additions(ready, self._get_ledger()), *self._delete_everything(self.read())]
+            )
 
         self._retry(once)
 
@@ -137,21 +139,21 @@ class Transcript:
 
         def once() -> list[Item]:
             chosen = choose(self.read(last))
-            items = [self._item(record) for record in chosen]
+            items = [self._load_item(record) for record in chosen]
             if chosen:
-                self._engine.apply(_deletions(chosen))
+                self._engine.apply(_build_deletions(chosen))
             return items
 
         return self._retry(once)
 
-    def mark(self, choose: Callable[[list[Record]], list[Record]], beside: Mapping[str, Json]) -> list[Item]:
-        """Change what is kept beside the records that are chosen, in one step, and give what they are."""
+    def mark(self, choose: Callable[[list[Record]], list[Record]], annotations: Mapping[str, Json]) -> list[Item]:
+        """Change the annotations of the records that are chosen, in one step, and return their items."""
 
         def once() -> list[Item]:
             chosen = choose(self.read())
-            items = [self._item(record) for record in chosen]
+            items = [self._load_item(record) for record in chosen]
             changes = [
-                Edit(id=record.id, fields={"data": {**_data(record), **beside}}, if_version=record.version)
+                Edit(id=record.id, fields={"data": {**_get_data(record), **annotations}}, if_version=record.version)
                 for record in chosen
             ]
             if changes:
@@ -167,8 +169,8 @@ class Transcript:
 
     def search(self, query: str, *, limit: int) -> Page:
         """What was said here that answers a query, best first."""
-        asked = Query(question(query), scope=self.scope, exact=True, kinds=(Kind.TURN,), limit=limit)
-        return searched(self._engine, asked)
+        engine_query = Query(make_query(query), scope=self.scope, exact=True, kinds=(Kind.TURN,), limit=limit)
+        return search_fresh(self._engine, engine_query)
 
     def exists(self) -> bool:
         """Whether anything was said here."""
@@ -177,19 +179,19 @@ class Transcript:
 
     def _clear_some(self) -> bool:
         """Forget the last ten thousand messages; whether there are more."""
-        kept = self._ledger()
+        ledger = self._get_ledger()
         records = self.read()
         if len(records) > MAX_LIST:
-            self._engine.apply(_deletions(records[-MAX_LIST:]))
+            self._engine.apply(_build_deletions(records[-MAX_LIST:]))
             return True
-        if kept is None:  # whoever adds something meanwhile begins to count, and we find that
+        if ledger is None:  # a concurrent addition creates the counter, and we notice that
             untouched: Change = Vacant(scope=self._root, kind=Kind.LEDGER, first=self._name, past=f"{self._name}\x01")
         else:
-            untouched = Delete(id=kept.id, if_version=kept.version)
-        self._engine.apply([untouched, *self._whole(records)])
+            untouched = Delete(id=ledger.id, if_version=ledger.version)
+        self._engine.apply([untouched, *self._delete_everything(records)])
         return False
 
-    def _whole(self, records: Sequence[Record]) -> list[Change]:
+    def _delete_everything(self, records: Sequence[Record]) -> list[Change]:
         """The end of all records, and of all parts, also those of messages that were deleted elsewhere."""
         parts = self._engine.headings(
             self.scope, exact=True, kinds=(Kind.LEDGER,), filter=Where("source", "=", self._source), limit=MAX_LIST
@@ -197,23 +199,23 @@ class Transcript:
         turns: list[Change] = [Delete(id=record.id, if_version=record.version) for record in records]
         return [*turns, *(Delete(id=part.id) for part in parts)]
 
-    def _has_from_others(self, each: _Ready, mark: Mapping[str, Json]) -> bool:
+    def _has_from_others(self, each: _PreparedEntry, mark: Mapping[str, Json]) -> bool:
         """Whether a message is here that does not have our mark."""
         oldest = self._engine.same(self.scope, each.text, kind=Kind.TURN)
         if oldest is None:
             return False
-        if oldest.author == each.author and not mark.items() <= _data(oldest).items():
+        if oldest.author == each.author and not mark.items() <= _get_data(oldest).items():
             return True
-        theirs = self._listed(*(Where(("data", name), "!=", cast(str, value)) for name, value in mark.items()))
+        theirs = self._list(*(Where(("data", name), "!=", cast(str, value)) for name, value in mark.items()))
         return any((record.author, record.text) == (each.author, each.text) for record in theirs)
 
-    def _additions(self, ready: Sequence[_Ready], kept: Record | None) -> list[Change]:
-        start = _next(kept) if kept is not None else self._after_last()
+    def _build_additions(self, ready: Sequence[_PreparedEntry], ledger: Record | None) -> list[Change]:
+        start = _get_next(ledger) if ledger is not None else self._find_next_position()
         number: dict[str, Json] = {"next": start + len(ready)}
-        ledger = Draft(scope=self._root, kind=Kind.LEDGER, key=self._name, data=number, source=self._source)
-        changes: list[Change] = [Put(draft=ledger, how="key", if_version=kept.version if kept else 0)]
+        draft = Draft(scope=self._root, kind=Kind.LEDGER, key=self._name, data=number, source=self._source)
+        changes: list[Change] = [Put(draft=draft, how="key", if_version=ledger.version if ledger else 0)]
         for position, each in enumerate(ready, start):
-            data: dict[str, Json] = {**each.beside}
+            data: dict[str, Json] = {**each.annotations}
             if each.parts:
                 parts = [
                     Draft(scope=self.scope, kind=Kind.LEDGER, id=uuid4().hex, text=part, source=self._source)
@@ -230,8 +232,8 @@ class Transcript:
             changes.append(Put(draft=turn, how="key", if_version=0))
         return changes
 
-    def _item(self, record: Record) -> Item:
-        data = _data(record)
+    def _load_item(self, record: Record) -> Item:
+        data = _get_data(record)
         if not data.keys() & {"item", "parts"}:
             raise Unavailable(f"the message {record.id} was changed elsewhere and cannot be told; delete it")
         if "parts" not in data:
@@ -243,26 +245,26 @@ class Transcript:
             raise Unavailable(f"a part of the message {record.id} was deleted elsewhere; delete it too") from error
         return cast(Item, json.loads("".join(parts)))
 
-    def _ledger(self) -> Record | None:
+    def _get_ledger(self) -> Record | None:
         return self._engine.get(self._root, self._name, kind=Kind.LEDGER)
 
-    def _after_last(self) -> int:
-        records = self._all(NOTHING)
+    def _find_next_position(self) -> int:
+        records = self._list_all(NOTHING)
         return cast(int, records[-1].position) + 1 if records else 0
 
-    def _all(self, beside: Mapping[str, Json]) -> list[Record]:
-        return self._listed(*(Where(("data", name), "=", cast(str, value)) for name, value in beside.items()))
+    def _list_all(self, annotations: Mapping[str, Json]) -> list[Record]:
+        return self._list(*(Where(("data", name), "=", cast(str, value)) for name, value in annotations.items()))
 
-    def _listed(self, *tests: Filter) -> list[Record]:
+    def _list(self, *tests: Filter) -> list[Record]:
         mine = AllOf(Where("source", "=", self._source), Where("position", ">=", 0), *tests)
-        return _in_order(self._engine.each(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine))
+        return _sort(self._engine.each(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine))
 
     def _retry(self, attempt: Callable[[], T]) -> T:
         busy = f"too many are writing to the conversation {self._name!r} at once; try again"
         return retry_conflicts(attempt, busy=busy)
 
 
-def searched(engine: Engine, query: Query) -> Page:
+def search_fresh(engine: Engine, query: Query) -> Page:
     """What answers a query, with what was only just written: a few records are embedded on the way, if need be."""
     with suppress(Unavailable):  # the search finds out, too, and says so
         engine.settle(limit=FEW)
@@ -274,12 +276,12 @@ def clean(text: str) -> str:
     return text[:MAX_TEXT].replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def shortened(text: str, width: int = 2000) -> str:
+def shorten(text: str, width: int = 2000) -> str:
     """The beginning of a long text."""
     return text if len(text) <= width else f"{text[:width]}…"
 
 
-def recalled(page: Page, *, without: Container[str] = (), most: int | None = None) -> str:
+def render_recalled(page: Page, *, without: Container[str] = (), most: int | None = None) -> str:
     """Hits as a block for a model, fenced as data that was recalled; empty when there are none.
 
     Each is a line of JSON without a `<`, so that nothing that was said can end the block. Texts that are among
@@ -302,7 +304,7 @@ def recalled(page: Page, *, without: Container[str] = (), most: int | None = Non
     return tag_lines([head, *list(lines.values())[:most]])
 
 
-def question(text: str) -> str:
+def make_query(text: str) -> str:
     """A text as a query: its end, if it is longer than a query may be.
 
     Raises:
@@ -313,24 +315,24 @@ def question(text: str) -> str:
     return clean(text.strip()[-MAX_QUERY:])
 
 
-class _Ready(NamedTuple):
+class _PreparedEntry(NamedTuple):
     """A message in the form in which it is kept: as data, or as the parts of its JSON if it cannot be that."""
 
     item: Item
     parts: list[str]
     text: str
     author: str
-    beside: Mapping[str, Json]
+    annotations: Mapping[str, Json]
 
 
-def _ready(said: Sequence[Said]) -> list[_Ready]:
+def _prepare_entries(entries: Sequence[Entry]) -> list[_PreparedEntry]:
     """Messages that can be kept for sure; raises Invalid for the first that cannot."""
-    return [_one_ready(f"items[{index}]", each) for index, each in enumerate(said)]
+    return [_prepare_entry(f"items[{index}]", each) for index, each in enumerate(entries)]
 
 
-def _one_ready(name: str, said: Said) -> _Ready:
+def _prepare_entry(name: str, entry: Entry) -> _PreparedEntry:
     try:
-        written = json.dumps(said.item, allow_nan=False)
+        written = json.dumps(entry.item, allow_nan=False)
         item = cast(Item, json.loads(written))
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(name, f"cannot be written as JSON: {error}") from None
@@ -338,29 +340,33 @@ def _one_ready(name: str, said: Said) -> _Ready:
         raise LimitExceeded(name, LARGEST, "characters of JSON; keep the file elsewhere and put its address here")
     parts: list[str] = []
     try:
-        check_json({**said.beside, "item": item})
+        check_json({**entry.annotations, "item": item})
     except Invalid:  # it is large, deep, or holds characters that a text cannot; as JSON all of it is plain
         parts = [written[at : at + PART] for at in range(0, len(written), PART)]
-    return _Ready(
-        item=item, parts=parts, text=clean(said.text), author=clean(said.author[:MAX_AUTHOR]), beside=said.beside
+    return _PreparedEntry(
+        item=item,
+        parts=parts,
+        text=clean(entry.text),
+        author=clean(entry.author[:MAX_AUTHOR]),
+        annotations=entry.annotations,
     )
 
 
-def _deletions(records: Sequence[Record]) -> list[Change]:
+def _build_deletions(records: Sequence[Record]) -> list[Change]:
     changes: list[Change] = []
     for record in records:
         changes.append(Delete(id=record.id, if_version=record.version))
-        changes += [Delete(id=part) for part in cast("list[str]", _data(record).get("parts", []))]
+        changes += [Delete(id=part) for part in cast("list[str]", _get_data(record).get("parts", []))]
     return changes
 
 
-def _data(record: Record) -> dict[str, Json]:
+def _get_data(record: Record) -> dict[str, Json]:
     return record.data if isinstance(record.data, dict) else {}
 
 
-def _next(ledger: Record) -> int:
-    return cast(int, _data(ledger)["next"])
+def _get_next(ledger: Record) -> int:
+    return cast(int, _get_data(ledger)["next"])
 
 
-def _in_order(records: Iterable[Record]) -> list[Record]:
+def _sort(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: cast(int, record.position))

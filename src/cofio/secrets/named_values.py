@@ -75,8 +75,8 @@ def _find_assigned(text: str, found: re.Match[str], group: str) -> Span | None:
         what == "a password" and len(word) > 4 and is_strewn(value)
     ):
         return None
-    told = in_shell or sign.rstrip(" \t:").endswith(("is", "was", "now", "to"))
-    plain = what == "a password" and told and not quoted and is_plain_password(value, in_shell=in_shell)
+    is_stated = in_shell or sign.rstrip(" \t:").endswith(("is", "was", "now", "to"))
+    plain = what == "a password" and is_stated and not quoted and is_plain_password(value, in_shell=in_shell)
     if not what or not (plain or is_telling(name, what, value, quoted=quoted)):
         return None
     what = "a password in a connection string" if what == "a password" and start.endswith(";") else what

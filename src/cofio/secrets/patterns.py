@@ -169,11 +169,11 @@ def _is_stated(found: re.Match[str]) -> bool:
 def _find_stated_words(found: re.Match[str]) -> str:
     """The words that a sentence tells as a password, without those by which it goes on; empty when it does not."""
     words = compile_pattern(r"[a-z]+").findall(found["words"])
-    told = list(takewhile(is_drawn_word, words))
+    stated = list(takewhile(is_drawn_word, words))
     ended = compile_pattern(r"[\"'`*]|[ \t]*(?:[.!?,;:)\n]|$)").match(found.string, found.end())
-    if len(told) < (3 if ended and len(told) == len(words) else 4):
+    if len(stated) < (3 if ended and len(stated) == len(words) else 4):
         return ""
-    return cast(re.Match[str], compile_pattern(rf"[a-z]+(?:[ -][a-z]+){{{len(told) - 1}}}").match(found["words"]))[0]
+    return cast(re.Match[str], compile_pattern(rf"[a-z]+(?:[ -][a-z]+){{{len(stated) - 1}}}").match(found["words"]))[0]
 
 
 def _find_stated_span(found: re.Match[str]) -> tuple[int, int]:

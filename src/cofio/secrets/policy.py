@@ -32,7 +32,7 @@ class SecretAction(StrEnum):
     """What becomes of a secret."""
 
     REFUSE = "refuse"
-    """Nothing is stored, and whoever sent it is told: an agent or a person who can say it in another way."""
+    """Nothing is stored, and the sender gets an error: an agent or a person who can say it in another way."""
     MASK = "mask"
     """All else is stored, with a mark in its place: what streams in unattended must not be lost for one word of it."""
     KEEP = "keep"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; whatever else is scored is scored with them too
-# What a word counts for in a record of so many words. Absolute, not beside the store's average: the same constants fit
+# What a word counts for in a record of a given length. Absolute, not beside the store's average: the same constants fit
 # turns of 28 words and messages of 300, which no k1 and b do.
 NORM_BASE, NORM_WORDS, NORM_SCALE = 0.2, 200, 1.6
 TELLING = 3  # how many of a query's rarest words a record should hold to be wholly relevant

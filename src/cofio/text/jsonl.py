@@ -66,7 +66,7 @@ def write_line(record: Record) -> str:
 
 
 def dump_line(value: object, *, separators: tuple[str, str] = (", ", ": ")) -> str:
-    """The value as one line of JSON, without the line's end; whoever takes lines apart by any rule gets it whole."""
+    """The value as one line of JSON, without the line's end; no rule for splitting lines cuts it apart."""
     return escape_breaks(json.dumps(value, ensure_ascii=False, separators=separators))
 
 

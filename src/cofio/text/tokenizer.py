@@ -105,23 +105,23 @@ def embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str
     return "\n".join(part for part in (title, " ".join(tags), body[:4000]) if part).strip()
 
 
-def match_words(record: Record, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Which of the `asked` words the record holds."""
-    held = set(
+def match_words(record: Record, queried: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of the `queried` words the record holds."""
+    present = set(
         record_words(
             title=record.title, text=record.text, tags=record.tags,
             author=record.author, key=record.key, data=record.data,
         )
     )  # fmt: skip
-    return tuple(word for word in asked if word in held)
+    return tuple(word for word in queried if word in present)
 
 
-def snippet(text: str, asked: tuple[str, ...], width: int = SNIPPET) -> str:
-    """The part of `text`, on one line, that holds most of the `asked` words."""
+def snippet(text: str, queried: tuple[str, ...], width: int = SNIPPET) -> str:
+    """The part of `text`, on one line, that holds most of the `queried` words."""
     flat = " ".join(text[:SEEN].split())
     if len(flat) <= width:
         return flat
-    sought = set(asked)
+    sought = set(queried)
     places = [m.start() for m in re.finditer(r"\S+", flat) if sought.intersection(words(m.group()))]
     best = max(places, key=lambda at: bisect_left(places, at + width) - bisect_left(places, at), default=0)
     start = max(0, min(best - width // 5, len(flat) - width))

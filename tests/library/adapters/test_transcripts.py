@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Engine, Kind, Scope, Settings, Unavailable
-from cofio.library.transcripts import Said, Transcript, clean, recalled, shortened
+from cofio.library.transcripts import Entry, Transcript, clean, render_recalled, shorten
 
 STEPS = st.lists(
     st.one_of(
@@ -43,9 +43,9 @@ def transcript(engine: Engine) -> Transcript:
     return Transcript(engine, Scope("home"), "ada", source="test")
 
 
-def said(item: dict[str, Any]) -> Said:
+def said(item: dict[str, Any]) -> Entry:
     """A message."""
-    return Said(item=item, text=str(item.get("n", "said")), author="user")
+    return Entry(item=item, text=str(item.get("n", "said")), author="user")
 
 
 @pytest.mark.requirement("transcripts.model")
@@ -148,7 +148,7 @@ def test_who_clears_and_who_adds_leave_whole_messages(memory: Engine) -> None:
 @pytest.mark.requirement("transcripts.long")
 def test_marks_count_in_a_transcript_that_is_longer_than_a_list(memory: Engine) -> None:
     kept = transcript(memory)
-    kept.append([said({"n": n})._replace(beside={"old": n < 10_020}) for n in range(10_030)])
+    kept.append([said({"n": n})._replace(annotations={"old": n < 10_020}) for n in range(10_030)])
     assert kept.items(None, {"old": True}) == [{"n": n} for n in range(10_020)]
     assert kept.items(None, {"old": False}) == [{"n": n} for n in range(10_020, 10_030)]
 
@@ -158,8 +158,8 @@ def test_texts_are_made_fit_to_be_kept() -> None:
     assert clean("a\0b\ud83d😀") == "a�b�😀"
     assert len(clean("x" * 2_000_000)) == 1_048_576
     assert clean("x" * 1_048_575 + "😀😀").endswith("x😀")
-    assert shortened("abc", 2) == "ab…"
-    assert shortened("abc", 3) == "abc"
+    assert shorten("abc", 2) == "ab…"
+    assert shorten("abc", 3) == "abc"
 
 
 @pytest.mark.requirement("transcripts.recalled")
@@ -168,12 +168,12 @@ def test_what_is_recalled_is_told_once_and_cannot_end_its_block(memory: Engine) 
         memory.write(Scope("notes"), text=text, author="Tove")
     memory.put(Scope("notes"), "k", data={"boat": "in data"}, kind=Kind.ITEM)
     page = memory.search("boat")
-    told = recalled(page)
+    told = render_recalled(page)
     assert told.splitlines()[0] == "<recalled-memory>"
     assert told.splitlines()[-1] == "</recalled-memory>"
     assert told.count("<") == 2
     assert told.count('"A boat."') == 1
     assert "in data" in told
-    assert recalled(page, without={"A boat."}).count('"A boat."') == 0
-    assert recalled(page, most=2).count('"at"') == 2
-    assert recalled(page, without={hit.record.text for hit in page}) == ""
+    assert render_recalled(page, without={"A boat."}).count('"A boat."') == 0
+    assert render_recalled(page, most=2).count('"at"') == 2
+    assert render_recalled(page, without={hit.record.text for hit in page}) == ""

@@ -200,7 +200,7 @@ def test_the_same_messages_are_summarised_once_and_not_remembered_for_ever() -> 
         manager.apply(said(6, start))
     manager.apply(said(6))
     assert len(asked) == 192
-    assert len(manager._known) <= 64
+    assert len(manager._summaries) <= 64
 
 
 @pytest.mark.requirement("summary.events")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import apsw
 
@@ -11,7 +11,7 @@ from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWr
 from .database import fetch
 from .store_time import SLACK, correct_time
 
-_ROW = "checkpoint.no, name, ns, id, parent, created_at, expires_at, metadata"
+_ROW = "checkpoint.no, space, name, ns, id, parent, created_at, expires_at, metadata, base, length(body)"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
 _LINK = "checkpoint.no, id, base, depth, place, metadata, body"
 _CHAIN = (
@@ -72,6 +72,7 @@ class SqliteCheckpoints:
         upto: str | None = None,
         newest: bool = True,
         expired: bool = False,
+        expired_by: int | None = None,
     ) -> Iterator[CheckpointRow]:
         """Checkpoints in the order of their saves or by their ids."""
         thread = None
@@ -79,10 +80,10 @@ class SqliteCheckpoints:
             thread = self._find_thread(ThreadKey(space, name, ns))
             if thread is None:
                 return
-        tests = ["?1"] if expired else [_ALIVE]
+        tests = ["?1"] if expired or expired_by is not None else [_ALIVE]
         values: list[Any] = [self._now]
         asked = (("space =", space), ("name =", name), ("ns =", ns)) if thread is None else (("thread =", thread),)
-        for column, value in (*asked, ("id <", before), ("id <=", upto)):
+        for column, value in (*asked, ("id <", before), ("id <=", upto), ("expires_at <=", expired_by)):
             if value is not None:
                 values.append(value)
                 tests.append(f"{column} ?{len(values)}")
@@ -90,6 +91,8 @@ class SqliteCheckpoints:
         order = f"id {way}, checkpoint.no {way}" if by_id else f"checkpoint.no {way}"
         if thread is not None and by_id:
             order = f"id {way}"  # as the index has them: no two of a thread have the same
+        if expired_by is not None:
+            order = "expires_at"  # by their own index: most never expire
         # From the thread's side when it is named, else from the checkpoints', which are in order already.
         by_name = name is not None and thread is None
         source = "FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no" if by_name else _FROM
@@ -118,18 +121,6 @@ class SqliteCheckpoints:
         link = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
         return [Link._make(self._connection.execute(link, (row,)).get) for row in children]
 
-    def measure(self, space: str, name: str | None) -> tuple[int, int, int]:
-        """How many checkpoints there are, how many are whole states, and the bytes of their bodies."""
-        sql = f"SELECT count(*), ifnull(sum(base IS NULL), 0), ifnull(sum(length(body)), 0) {_FROM}"
-        where = f"WHERE space = ?2 AND {_ALIVE} AND (?3 IS NULL OR name = ?3)"
-        return cast(tuple[int, int, int], self._connection.execute(f"{sql} {where}", (self._now, space, name)).get)
-
-    def list_expired(self, limit: int, before: int) -> list[tuple[ThreadKey, int, str]]:
-        """Some checkpoints that expired by then."""
-        sql = f"SELECT space, name, ns, checkpoint.no, id {_FROM} WHERE expires_at <= ? LIMIT ?"
-        rows = fetch(self._connection, sql, (before, limit))
-        return [(ThreadKey(*each[:3]), *each[3:]) for each in rows]
-
     def pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
         """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
         sql = f"SELECT {_PENDING} FROM pending WHERE thread = ? AND id = ? ORDER BY path, task, at"
@@ -144,7 +135,9 @@ class SqliteCheckpoints:
             self._make_thread(thread), new.id, new.parent, new.base, new.depth, new.position, self._now, expires_at,
             new.metadata, new.body,
         )  # fmt: skip
-        return CheckpointRow(row, thread.name, thread.ns, new.id, new.parent, self._now, expires_at, new.metadata)
+        return CheckpointRow(
+            row, *thread, new.id, new.parent, self._now, expires_at, new.metadata, new.base, len(new.body)
+        )
 
     def _insert(self, *values: Any) -> int:
         self._connection.execute(
@@ -176,28 +169,21 @@ class SqliteCheckpoints:
             self._connection.execute(f"DELETE FROM checkpoint_word WHERE rowid IN ({marks})", some)
             self._connection.execute(f"DELETE FROM checkpoint WHERE no IN ({marks})", some)
 
-    def prune(self, thread: ThreadKey, ids: Sequence[str] = ()) -> None:
+    def prune(self, space: str, name: str, ns: str | None = None, ids: Sequence[str] = ()) -> None:
         """Delete what is pending after these checkpoints, and all of the thread if it has no checkpoints left."""
-        number = self._find_thread(thread)
-        for each in ids:
-            self._connection.execute("DELETE FROM pending WHERE thread = ? AND id = ?", (number, each))
-        if not self._connection.execute("SELECT 1 FROM checkpoint WHERE thread = ? LIMIT 1", (number,)).get:
-            self._connection.execute("DELETE FROM pending WHERE thread = ?", (number,))
-            self._connection.execute("DELETE FROM thread WHERE no = ?", (number,))
-            self._threads.pop(thread, None)
-
-    def delete_thread(self, space: str, name: str) -> list[int]:
-        """Delete a thread with all its parts, and what is pending; the rows that there were."""
-        sql = "SELECT checkpoint.no FROM thread CROSS JOIN checkpoint ON checkpoint.thread = thread.no"
-        rows = [row for (row,) in fetch(self._connection, f"{sql} WHERE space = ? AND name = ?", (space, name))]
-        self.delete(rows)
-        for ns in self._parts(space, name):
-            self.prune(ThreadKey(space, name, ns))
-        return rows
+        for part in self._list_parts(space, name) if ns is None else [ns]:
+            thread = ThreadKey(space, name, part)
+            number = self._find_thread(thread)
+            for each in ids:
+                self._connection.execute("DELETE FROM pending WHERE thread = ? AND id = ?", (number, each))
+            if not self._connection.execute("SELECT 1 FROM checkpoint WHERE thread = ? LIMIT 1", (number,)).get:
+                self._connection.execute("DELETE FROM pending WHERE thread = ?", (number,))
+                self._connection.execute("DELETE FROM thread WHERE no = ?", (number,))
+                self._threads.pop(thread, None)
 
     def copy(self, space: str, name: str, target: str) -> None:
         """Add to `target` a copy of every checkpoint of the thread, and of what is pending."""
-        for ns in self._parts(space, name):
+        for ns in self._list_parts(space, name):
             source, copy = (
                 self._find_thread(ThreadKey(space, name, ns)),
                 self._make_thread(ThreadKey(space, target, ns)),
@@ -237,20 +223,18 @@ class SqliteCheckpoints:
         )
         return [Link._make(row) for row in rows]
 
-    def index_words(self, space: str, words: Sequence[tuple[int, str]]) -> None:
-        """Store the words of the checkpoints that `list_unindexed` gave, by their rows."""
-        for row, text in words:
-            self._store_words(row, text)
-        self._connection.execute(
-            "INSERT INTO checkpoint_sought (space, upto) VALUES (?, ?)"
-            " ON CONFLICT (space) DO UPDATE SET upto = max(upto, excluded.upto)",
-            (space, max(row for row, _ in words)),
-        )
-
-    def replace_words(self, space: str, row: int, words: str) -> None:
-        """Store other words of a checkpoint, if its space has indexed words at all."""
-        if self._connection.execute("SELECT 1 FROM checkpoint_sought WHERE space = ?", (space,)).get:
-            self._store_words(row, words)
+    def index_words(self, space: str, words: Sequence[tuple[int, str]], *, rebased: bool = False) -> None:
+        """Store the words of checkpoints by their rows."""
+        if rebased and not self._connection.execute("SELECT 1 FROM checkpoint_sought WHERE space = ?", (space,)).get:
+            return
+        for each in words:
+            self._connection.execute("INSERT OR REPLACE INTO checkpoint_word (rowid, words) VALUES (?, ?)", each)
+        if not rebased:
+            self._connection.execute(
+                "INSERT INTO checkpoint_sought (space, upto) VALUES (?, ?)"
+                " ON CONFLICT (space) DO UPDATE SET upto = max(upto, excluded.upto)",
+                (space, max(row for row, _ in words)),
+            )
 
     def first_mentions(self, space: str, word: str) -> list[tuple[int, CheckpointRow]]:
         """For each thread that holds the word: the first checkpoint that did."""
@@ -263,9 +247,6 @@ class SqliteCheckpoints:
             (self._now, '"' + word.replace('"', '""') + '"', space),
         )
         return [(row[0], CheckpointRow._make(row[2:])) for row in rows]
-
-    def _store_words(self, row: int, words: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO checkpoint_word (rowid, words) VALUES (?, ?)", (row, words))
 
     def _find_thread(self, thread: ThreadKey) -> int | None:
         number = self._threads.get(thread)
@@ -283,7 +264,7 @@ class SqliteCheckpoints:
             number = self._threads[thread] = self._connection.last_insert_rowid()
         return number
 
-    def _parts(self, space: str, name: str) -> list[str]:
+    def _list_parts(self, space: str, name: str) -> list[str]:
         sql = "SELECT ns FROM thread WHERE space = ? AND name = ?"
         return [ns for (ns,) in fetch(self._connection, sql, (space, name))]
 

@@ -34,13 +34,13 @@ def _value(read: Callable[[str], T]) -> Callable[[str], T]:
     """Make wrong usage of what the engine's nouns refuse."""
 
     @wraps(read)
-    def checked(written: str) -> T:
+    def check(written: str) -> T:
         try:
             return read(written)
         except Invalid as error:
             raise argparse.ArgumentTypeError(error.problem) from error
 
-    return checked
+    return check
 
 
 @_value

@@ -82,7 +82,7 @@ class _Intake:
         """Keep the messages that are not here yet, and carve them; how many messages are done, now and then."""
         self.sessions += 1
         for batch in _batches(conversation.messages):
-            fresh = [message for message in batch if self._missing(conversation.session, message)]
+            fresh = [message for message in batch if self._find_missing(conversation.session, message)]
             new = self.conversations.append(self.place, conversation.session, fresh)
             self.new += new
             self.kept += len(batch) - new
@@ -92,7 +92,7 @@ class _Intake:
         # Also when nothing is new: what waits may have been left by an import that was stopped.
         self.episodes += self.conversations.carve(self.place, conversation.session, whole=self.whole)
 
-    def _missing(self, session: str, message: Message) -> bool:
+    def _find_missing(self, session: str, message: Message) -> bool:
         """Whether the message is not here. One without a time of its own has another with each file that it is in."""
         from ...conversations.message_records import decode_message, turn_id
 
@@ -169,7 +169,7 @@ def _date(given: datetime | None, zone: tzinfo) -> datetime | None:
 def _source(name: str) -> Iterator[tuple[IO[bytes], datetime]]:
     """A file that can be read more than once, and when it was last changed; `-` is stdin."""
     if name == "-":
-        with _spooled("stdin", sys.stdin.buffer) as file:
+        with _spool("stdin", sys.stdin.buffer) as file:
             yield file, datetime.now(UTC).replace(microsecond=0)
         return
     with Path(name).expanduser().open("rb") as raw:
@@ -178,12 +178,12 @@ def _source(name: str) -> Iterator[tuple[IO[bytes], datetime]]:
         if stat.S_ISREG(about.st_mode):
             yield raw, changed
             return
-        with _spooled(name, raw) as file:
+        with _spool(name, raw) as file:
             yield file, changed
 
 
 @contextmanager
-def _spooled(name: str, stream: IO[bytes]) -> Iterator[IO[bytes]]:
+def _spool(name: str, stream: IO[bytes]) -> Iterator[IO[bytes]]:
     """What comes in, as a file that is gone afterwards."""
     from ...importers.chats.chats import MAX_FILE
 

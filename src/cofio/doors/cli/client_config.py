@@ -35,7 +35,7 @@ _TOML_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """A configuration with the entry in it, and what that changed."""
 
     text: str
@@ -73,11 +73,11 @@ def read_json(text: str, where: str) -> Json:
     Raises:
         Invalid: It is not such JSON; `where` says what, for the message.
     """
-    plain, _ = _blanked(text.removeprefix(_BOM))
-    return _parsed(plain, where) if plain.strip() else None
+    plain, _ = _blank_comments(text.removeprefix(_BOM))
+    return _parse_json(plain, where) if plain.strip() else None
 
 
-def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, new: Json, where: str) -> Merged:
+def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, new: Json, where: str) -> MergeResult:
     """Set the members of the object that `names` lead to, from the outermost in, and leave its others as they are.
 
     Anything else that stands there gives way to the entry; a text that holds no value gets `new`.
@@ -87,22 +87,22 @@ def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, ne
     """
     if text.startswith(_BOM):
         merged = merge_json(text.removeprefix(_BOM), names, entry, new=new, where=where)
-        return Merged(_BOM + merged.text, merged.change)
+        return MergeResult(_BOM + merged.text, merged.change)
     before = read_json(text, where)
-    if before is None and not _blanked(text)[0].strip():
+    if before is None and not _blank_comments(text)[0].strip():
         eol = "\r\n" if "\r\n" in text else "\n"
         gap = eol if text.strip() and not text.endswith("\n") else ""
-        return Merged(text + gap + dump(new).replace("\n", eol) + eol, "added")
-    held = found(before, names)
+        return MergeResult(text + gap + dump(new).replace("\n", eol) + eol, "added")
+    held = find_member(before, names)
     try:
         if isinstance(held, dict):
-            merged = Merged(text, "unchanged")
-            for name, value in _differing(held, entry).items():
-                merged = Merged(_Document(merged.text, where).set((*names, name), value).text, "changed")
+            merged = MergeResult(text, "unchanged")
+            for name, value in _find_differences(held, entry).items():
+                merged = MergeResult(_Document(merged.text, where).set((*names, name), value).text, "changed")
         else:
             merged = _Document(text, where).set(names, dict(entry))
         wanted = {**(held if isinstance(held, dict) else {}), **entry}
-        same = _canonical(read_json(merged.text, where)) == _canonical(_with(before, names, wanted))
+        same = _canonical(read_json(merged.text, where)) == _canonical(_set_in(before, names, wanted))
     except RecursionError:
         same = False
     if not same:
@@ -110,7 +110,7 @@ def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, ne
     return merged
 
 
-def found(document: object, names: Sequence[str]) -> object:
+def find_member(document: object, names: Sequence[str]) -> object:
     """What `names` lead to in what was read of a file, from the outermost in; None if there is nothing."""
     for name in names:
         document = document.get(name) if isinstance(document, dict) else None
@@ -122,7 +122,7 @@ def dump(value: Json, indent: str = "  ") -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _blanked(text: str) -> tuple[str, list[int]]:
+def _blank_comments(text: str) -> tuple[str, list[int]]:
     """The text with spaces for its comments and trailing commas, every other character where it was; those commas."""
     spans: list[tuple[int, int]] = []
     commas: list[int] = []
@@ -144,7 +144,7 @@ def _blanked(text: str) -> tuple[str, list[int]]:
     return "".join(pieces) + text[done:], commas
 
 
-def _parsed(plain: str, where: str) -> Json:
+def _parse_json(plain: str, where: str) -> Json:
     try:
         value: Json = json.loads(plain, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -163,34 +163,34 @@ class _Document:
 
     def __init__(self, text: str, where: str) -> None:
         self._text = text
-        self._plain, self._commas = _blanked(text)
+        self._plain, self._commas = _blank_comments(text)
         self._eol = "\r\n" if "\r\n" in text else "\n"
         self._where = where
         self._unit = "  "
 
-    def set(self, names: Sequence[str], value: Json) -> Merged:
+    def set(self, names: Sequence[str], value: Json) -> MergeResult:
         """Put the value where `names` lead to, with the objects on the way that are missing."""
         start = self._skip(0)
         self._object(start, "it")
-        first = next(iter(self._members(start)), None)
+        first = next(iter(self._read_members(start)), None)
         self._unit = (self._alone(first.key) if first else None) or self._unit
         for depth, name in enumerate(names):
             # A parser takes the last of members with the same name, so that is the one to change.
-            found = [member for member in self._members(start) if member.name == name]
+            found = [member for member in self._read_members(start) if member.name == name]
             if not found:
                 for outer in reversed(names[depth + 1 :]):
                     value = {outer: value}
-                return Merged(self._inserted(start, name, value), "added")
+                return MergeResult(self._insert(start, name, value), "added")
             member = found[-1]
             if depth + 1 < len(names):
                 start = member.value
                 self._object(start, f'its "{name}"')
-        return Merged(self._replaced(start, member, value), "changed")
+        return MergeResult(self._replace(start, member, value), "changed")
 
-    def _inserted(self, start: int, name: str, value: Json) -> str:
-        members = self._members(start)
+    def _insert(self, start: int, name: str, value: Json) -> str:
+        members = self._read_members(start)
         if not members:
-            return self._filled(start, name, value)
+            return self._fill(start, name, value)
         last = members[-1]
         comma = next((comma for comma in self._commas if last.end <= comma < self._skip(last.end)), None)
         after = last.end if comma is None else comma + 1
@@ -199,7 +199,7 @@ class _Document:
         if self._spread(start):
             indents = [indent for each in members if (indent := self._alone(each.key)) is not None]
             indent = indents[-1] if indents else self._indent(start) + self._unit
-            member = f"{self._eol}{indent}{self._laid(name, value, indent)}"
+            member = f"{self._eol}{indent}{self._lay_out(name, value, indent)}"
         else:
             member = f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
         between, rest = self._text[after:spot], self._text[spot:]
@@ -207,7 +207,7 @@ class _Document:
             return f"{self._text[:after]},{between}{member}{rest}"
         return f"{self._text[:after]}{between}{member},{rest}"
 
-    def _filled(self, start: int, name: str, value: Json) -> str:
+    def _fill(self, start: int, name: str, value: Json) -> str:
         """The text with the first member of an object that has none; comments in it stay above the member."""
         close = self._skip(start + 1)
         inside = [token.end() for token in _JSON.finditer(self._text, start + 1, close)]
@@ -215,10 +215,10 @@ class _Document:
         outer = self._indent(start)
         indent = outer + self._unit
         ends = "" if _breaks(self._text[spot:close]) else self._eol + outer
-        member = f"{self._eol}{indent}{self._laid(name, value, indent)}{ends}"
+        member = f"{self._eol}{indent}{self._lay_out(name, value, indent)}{ends}"
         return self._text[:spot] + member + self._text[spot:]
 
-    def _replaced(self, start: int, member: _Member, value: Json) -> str:
+    def _replace(self, start: int, member: _Member, value: Json) -> str:
         old = self._text[member.value : member.end]
         held_together = len(old) > 2 and old[0] in "[{" and not _breaks(old)
         if self._spread(start) and not held_together:
@@ -227,11 +227,11 @@ class _Document:
             new = json.dumps(value, ensure_ascii=False)
         return self._text[: member.value] + new + self._text[member.end :]
 
-    def _laid(self, name: str, value: Json, indent: str) -> str:
+    def _lay_out(self, name: str, value: Json, indent: str) -> str:
         laid = f"{json.dumps(name, ensure_ascii=False)}: {dump(value, self._unit)}"
         return laid.replace("\n", self._eol + indent)
 
-    def _members(self, start: int) -> list[_Member]:
+    def _read_members(self, start: int) -> list[_Member]:
         """The members of the object that begins at `start`."""
         decoder = json.JSONDecoder()
         members: list[_Member] = []
@@ -251,7 +251,7 @@ class _Document:
 
     def _spread(self, start: int) -> bool:
         """Whether the object has its members on lines of their own."""
-        members = self._members(start)
+        members = self._read_members(start)
         head, tail = self._text[start : members[0].key], self._text[members[-1].end : self._skip(members[-1].end)]
         return _breaks(head) or _breaks(tail)
 
@@ -285,15 +285,15 @@ def _breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _with(value: Json, names: Sequence[str], entry: Json) -> Json:
+def _set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
     """The value with the entry where `names` lead to."""
     if not names:
         return entry
     members = dict(value) if isinstance(value, dict) else {}
-    return {**members, names[0]: _with(members.get(names[0]), names[1:], entry)}
+    return {**members, names[0]: _set_in(members.get(names[0]), names[1:], entry)}
 
 
-def _differing(held: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
+def _find_differences(held: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
     """The members of the entry that `held` has not, or has with another value."""
     return {
         name: value for name, value in entry.items() if name not in held or _canonical(held[name]) != _canonical(value)
@@ -317,7 +317,7 @@ def read_toml(text: str, where: str) -> dict[str, object]:
         raise Invalid(where, f"is not valid TOML ({error}); nothing was changed") from None
 
 
-def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *, where: str) -> Merged:
+def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *, where: str) -> MergeResult:
     """Set the members of the table of that name, and leave its others as they are.
 
     Raises:
@@ -332,10 +332,10 @@ def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *
     held = outer.get(names[1], {})
     if not isinstance(held, dict):
         raise Invalid(where, f"its {'.'.join(names)} is not a table; nothing was changed")
-    changes = _differing(held, entry)
+    changes = _find_differences(held, entry)
     if not changes:
-        return Merged(text, "unchanged")
-    whole = next((each for each in _statements(body) if each.names == names and each.table != names), None)
+        return MergeResult(text, "unchanged")
+    whole = next((each for each in _read_statements(body) if each.names == names and each.table != names), None)
     if whole is not None:
         # A table in braces is one value of one line, so there is nothing in it that this could lose.
         new = body[: whole.value] + _toml_value({**held, **changes}) + body[whole.stop :]
@@ -350,7 +350,7 @@ def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *
         same = False
     if not same:
         raise Invalid(where, f"says of {'.'.join(names)} what cannot be changed safely; please edit it by hand")
-    return Merged(bom + new, "changed" if names[1] in outer else "added")
+    return MergeResult(bom + new, "changed" if names[1] in outer else "added")
 
 
 def toml_table(names: Sequence[str], entry: Mapping[str, object]) -> str:
@@ -389,7 +389,7 @@ def _set(text: str, names: tuple[str, ...], value: str) -> str:
     """The text with this value for a key of a table: in its place, else with the table's other keys."""
     eol = "\r\n" if "\r\n" in text else "\n"
     table, beside = names[:-1], None
-    for each in _statements(text):
+    for each in _read_statements(text):
         if each.names == names and each.table != names:
             return text[: each.value] + value + text[each.stop :]
         # The table's header, one of its keys, or such a key as seen from a table further out.
@@ -406,34 +406,34 @@ def _set(text: str, names: tuple[str, ...], value: str) -> str:
     return f"{text}{eol}{key}"
 
 
-def _statements(text: str) -> Iterator[_Statement]:
+def _read_statements(text: str) -> Iterator[_Statement]:
     """Every header and every `key = value` of a valid TOML text, in order."""
     table: tuple[str, ...] = ()
     at = 0
     while True:
-        start = _idle(text, at)
+        start = _skip_idle(text, at)
         if start == len(text):
             return
-        stop, at = _ends(text, start)
+        stop, at = _find_end(text, start)
         if text[start] == "[":
-            table = names = _names(tomllib.loads(text[start:stop]))
+            table = names = _read_names(tomllib.loads(text[start:stop]))
             value = stop
         else:
             key = _TOML_KEY.match(text, start)
             assert key is not None
-            names = table + _names(tomllib.loads(f"{key.group()}= []"))
-            value = _idle(text, key.end() + 1)
+            names = table + _read_names(tomllib.loads(f"{key.group()}= []"))
+            value = _skip_idle(text, key.end() + 1)
         yield _Statement(table, names, start, value, stop, at)
 
 
-def _idle(text: str, at: int) -> int:
+def _skip_idle(text: str, at: int) -> int:
     """Where the next thing that is neither space nor comment begins."""
     idle = _TOML_IDLE.match(text, at)
     assert idle is not None  # it matches nothing, too
     return idle.end()
 
 
-def _ends(text: str, at: int) -> tuple[int, int]:
+def _find_end(text: str, at: int) -> tuple[int, int]:
     """Where a statement ends, and behind the line break that follows it: one that no string and no bracket holds."""
     depth, stop = 0, None
     for token in _TOML.finditer(text, at):
@@ -449,7 +449,7 @@ def _ends(text: str, at: int) -> tuple[int, int]:
     return at + len(text[at:stop].rstrip()), len(text)
 
 
-def _names(read: object) -> tuple[str, ...]:
+def _read_names(read: object) -> tuple[str, ...]:
     """The names on the way down to the innermost value, of which each holds the next alone."""
     names: list[str] = []
     while read:

@@ -19,7 +19,7 @@ from ...engine.opening import resolve_store
 from ...values.errors import Invalid
 from ...values.records import Json, check_text
 from .atomic import put, read
-from .client_config import Merged, dump, found, merge_json, merge_toml, read_json, read_toml, toml_table
+from .client_config import MergeResult, dump, find_member, merge_json, merge_toml, read_json, read_toml, toml_table
 from .context import MAX_PATH
 from .parser import report_misuse
 from .terminal import note, output, printable, printable_json
@@ -53,11 +53,11 @@ class Client:
     """What is left for its user to do."""
 
 
-def _typed(words: list[str]) -> dict[str, Json]:
+def _build_typed_entry(words: list[str]) -> dict[str, Json]:
     return {"type": "stdio", "command": words[0], "args": list(words[1:])}
 
 
-def _untyped(words: list[str]) -> dict[str, Json]:
+def _build_entry(words: list[str]) -> dict[str, Json]:
     return {"command": words[0], "args": list(words[1:])}
 
 
@@ -87,24 +87,24 @@ CLIENTS = {
         Client(
             name="claude-code", file=lambda: Path.cwd() / ".mcp.json", follows=True, plain_names=True,
             # As `claude mcp add` writes it, so that neither finds fault with the other.
-            entry=lambda words: {**_typed(words), "env": {}},
+            entry=lambda words: {**_build_typed_entry(words), "env": {}},
             then="Claude Code asks whether to use it when it starts here next",
         ),
         Client(
-            name="claude-desktop", file=_claude_desktop, follows=False, entry=_untyped,
+            name="claude-desktop", file=_claude_desktop, follows=False, entry=_build_entry,
             then="quit Claude Desktop and open it again",
         ),
         # Where Cursor starts servers is not documented.
         Client(
             name="cursor", file=lambda: Path.cwd() / ".cursor" / "mcp.json", follows=False,
-            entry=_untyped,
+            entry=_build_entry,
         ),
         Client(
-            name="vscode", file=lambda: Path.cwd() / ".vscode" / "mcp.json", follows=True, entry=_typed,
+            name="vscode", file=lambda: Path.cwd() / ".vscode" / "mcp.json", follows=True, entry=_build_typed_entry,
             servers=("servers",),
         ),
         Client(
-            name="codex", file=_codex, follows=False, entry=_untyped, servers=("mcp_servers",),
+            name="codex", file=_codex, follows=False, entry=_build_entry, servers=("mcp_servers",),
             plain_names=True,
         ),
         Client(
@@ -133,19 +133,19 @@ def configure_client(args: Namespace) -> int:
 
 
 def _print(args: Namespace, client: Client, file: Path) -> int:
-    words, snippet = _command(args, client), _snippet(args, client)
+    words, snippet = _build_command(args, client), _render_snippet(args, client)
     if args.json:
         output(as_json=True).done("", client=client.name, file=str(file), command=list(words), config=snippet)
         return 0
     print(_printable(client, snippet))
     sys.stdout.flush()
-    note(f"this belongs in {file}; `{_repeated(args)} --write` puts it there")
+    note(f"this belongs in {file}; `{_repeat_command(args)} --write` puts it there")
     if client.name == "claude-code":
         note(f"or run `{join_words(['claude', 'mcp', 'add', '--scope', 'project', args.name, '--', *words])}`")
     return 0
 
 
-def _repeated(args: Namespace) -> str:
+def _repeat_command(args: Namespace) -> str:
     """The command as it was given."""
     options = {"--file": args.file, "--store": args.store, "--name": args.name if args.name != "cofio" else None}
     given = [word for option, value in options.items() if value is not None for word in (option, value)]
@@ -157,7 +157,7 @@ def _print_all(args: Namespace) -> int:
         if args.json:
             _print(args, client, client.file())
         else:
-            shown = _printable(client, _snippet(args, client))
+            shown = _printable(client, _render_snippet(args, client))
             print(f"{'' if number == 0 else chr(10)}# {client.name}: {printable(str(client.file()))}\n\n{shown}")
     sys.stdout.flush()
     if not args.json:
@@ -173,18 +173,18 @@ def _write(args: Namespace, client: Client, file: Path) -> int:
     except UnicodeDecodeError:
         raise Invalid(str(file), "is not UTF-8 text; nothing was changed") from None
     document = read_toml(text, str(file)) if client.name == "codex" else read_json(text, str(file))
-    second = client.name == "opencode" and _second(document)
+    second = client.name == "opencode" and _has_second_shape(document)
     names = (*client.servers, *(["servers"] if second else []), args.name)
-    held = _held(document, names, str(file))
-    words = _command(args, client, held)
+    held = _find_entry(document, names, str(file))
+    words = _build_command(args, client, held)
     entry = client.entry(words)
     if held or second:
         entry = {name: entry[name] for name in _NEEDED if name in entry}
-    merged = _merged(args, client, text, names, entry, str(file))
+    merged = _merge(args, client, text, names, entry, str(file))
     if merged.change != "unchanged":
         put(file, merged.text)
     output(as_json=args.json).done(
-        _DONE[merged.change].format(name=args.name, file=file, what=_difference(held, entry, words)),
+        _DONE[merged.change].format(name=args.name, file=file, what=_describe_difference(held, entry, words)),
         client=client.name, file=str(file), name=args.name, change=merged.change, command=list(words),
     )  # fmt: skip
     if client.then and merged.change != "unchanged" and not args.json:
@@ -193,94 +193,92 @@ def _write(args: Namespace, client: Client, file: Path) -> int:
     return 0
 
 
-def _merged(
+def _merge(
     args: Namespace, client: Client, text: str, names: tuple[str, ...], entry: dict[str, Json], where: str
-) -> Merged:
+) -> MergeResult:
     if client.name == "codex":
         return merge_toml(text, (client.servers[0], args.name), entry, where=where)
-    return merge_json(text, names, entry, new=_document(args, client), where=where)
+    return merge_json(text, names, entry, new=_build_document(args, client), where=where)
 
 
-def _held(document: object, names: tuple[str, ...], where: str) -> dict[str, object]:
+def _find_entry(document: object, names: tuple[str, ...], where: str) -> dict[str, object]:
     """The members of the entry that is there; none if there is no such entry.
 
     Raises:
         Invalid: It is of a server that the client reaches at an address: nothing of that goes with a command.
     """
-    held = found(document, names)
+    held = find_member(document, names)
     if not isinstance(held, dict):
         return {}
     if "url" in held and "command" not in held:
-        raise Invalid(
-            where,
-            f"its {names[-1]} is at {_shown([str(held['url'])])}, not a command; take it out, or give another --name",
-        )
+        url = _render_words([str(held["url"])])
+        raise Invalid(where, f"its {names[-1]} is at {url}, not a command; take it out, or give another --name")
     return held
 
 
-def _difference(held: dict[str, object], entry: dict[str, Json], words: list[str]) -> str:
+def _describe_difference(held: dict[str, object], entry: dict[str, Json], words: list[str]) -> str:
     """What an entry that was there has now instead of what it had."""
-    before = _words(held)
+    before = _read_words(held)
     if before != words:
-        return f"{_shown(before) if before else 'no command'} → {_shown(words)}"
+        return f"{_render_words(before) if before else 'no command'} → {_render_words(words)}"
     return ", ".join(f"{name} → {value}" for name, value in entry.items() if held.get(name) != value)
 
 
-def _shown(words: list[str]) -> str:
+def _render_words(words: list[str]) -> str:
     """Words as they are typed, on one line that can be printed anywhere."""
     line = shlex.join(words)
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
 
 
-def _second(document: object) -> bool:
+def _has_second_shape(document: object) -> bool:
     """Whether opencode's file is in the shape of its version 2, which has its servers one level down.
 
     Version 2 reads the shape of version 1, too, but nothing says that it reads a mixture.
     """
-    nested = found(document, ("mcp", "servers"))
+    nested = find_member(document, ("mcp", "servers"))
     return isinstance(nested, dict) and "type" not in nested
 
 
-def _snippet(args: Namespace, client: Client) -> str:
+def _render_snippet(args: Namespace, client: Client) -> str:
     """What a file would hold that is made for this client."""
     if client.name == "codex":
-        return toml_table((client.servers[0], args.name), client.entry(_command(args, client))).rstrip("\n")
-    return dump(_document(args, client))
+        return toml_table((client.servers[0], args.name), client.entry(_build_command(args, client))).rstrip("\n")
+    return dump(_build_document(args, client))
 
 
 def _printable(client: Client, snippet: str) -> str:
     return printable(snippet) if client.name == "codex" else printable_json(snippet)
 
 
-def _document(args: Namespace, client: Client) -> Json:
-    return {**client.document, client.servers[0]: {args.name: client.entry(_command(args, client))}}
+def _build_document(args: Namespace, client: Client) -> Json:
+    return {**client.document, client.servers[0]: {args.name: client.entry(_build_command(args, client))}}
 
 
-def _command(args: Namespace, client: Client, held: Mapping[str, object] | None = None) -> list[str]:
+def _build_command(args: Namespace, client: Client, held: Mapping[str, object] | None = None) -> list[str]:
     """The command that a client is to start, which shares neither our PATH nor our environment.
 
     What its user has added to the command of the entry that the client holds already goes on being there.
     """
     words = [*start_command(), "mcp"]
     held = held or {}
-    given = _given(_words(held))
+    given = _read_arguments(_read_words(held))
     asked = any(map(os.environ.get, _STORES)) or not client.follows
-    if args.store is not None or (asked and not _settled(held, given)):
-        given = _with_store(given, resolve_store(args.store).spell())
+    if args.store is not None or (asked and not _names_store(held, given)):
+        given = _set_store(given, resolve_store(args.store).spell())
     words += given
     for word in words:
         check_text("command", word, MAX_PATH)
     return words
 
 
-def _words(held: Mapping[str, object]) -> list[str]:
+def _read_words(held: Mapping[str, object]) -> list[str]:
     """The command line of an entry."""
     command, rest = held.get("command"), held.get("args")
     words = [*(command if isinstance(command, list) else [command]), *(rest if isinstance(rest, list) else [])]
     return [word for word in words if isinstance(word, str)]
 
 
-def _given(words: list[str]) -> list[str]:
+def _read_arguments(words: list[str]) -> list[str]:
     """What is given to `cofio mcp` on a command line: all behind it, and a store that is named before."""
     store: list[str] = []
     at = 1
@@ -292,13 +290,13 @@ def _given(words: list[str]) -> list[str]:
     return [*store, *words[at + 1 :]] if at < len(words) else []
 
 
-def _settled(held: Mapping[str, object], given: list[str]) -> bool:
+def _names_store(held: Mapping[str, object], given: list[str]) -> bool:
     """Whether the entry itself says where the memory is: by option, by variable, or by the folder to start in."""
-    variables = [found(held, (member, name)) for member in ("env", "environment") for name in _STORES]
+    variables = [find_member(held, (member, name)) for member in ("env", "environment") for name in _STORES]
     return any((*variables, held.get("cwd"), *(word.partition("=")[0] == "--store" for word in given)))
 
 
-def _with_store(given: list[str], store: str) -> list[str]:
+def _set_store(given: list[str], store: str) -> list[str]:
     """The arguments with this store: in place of another, if they name one."""
     words: list[str] = []
     named = False

@@ -17,7 +17,7 @@ from .context import FEW, count_waiting, load_settings, open_memory, scrub, sett
 from .explanations import explain
 from .identifiers import resolve, shorten
 from .parser import report_misuse
-from .terminal import counted, headline, note, output, path
+from .terminal import count_records, headline, note, output, path
 from .visibility import asked_filter, visible_filter, visible_kinds, visible_scopes
 
 _ELSEWHERE = " but what cofio keeps for its own use, which --all lists"
@@ -41,7 +41,7 @@ def add(args: Namespace) -> int:
                 author=args.author, importance=args.importance, ttl=args.ttl, source="cli",
                 dedupe=args.dedupe, similar=args.similar,
             )  # fmt: skip
-        output(as_json=args.json).added(record)
+        output(as_json=args.json).print_added(record)
         sys.stdout.flush()
         if record.existed:
             note("this text was there already; nothing was added")
@@ -124,12 +124,12 @@ def list_records(args: Namespace) -> int:
         count = engine.count(args.scope, **bounds) if len(found) in (0, args.limit) else after
         short = shorten(args, engine, [record.id for record in found])
         hidden = not (count or args.all) and engine.count(args.scope, exact=args.exact)
-    output(as_json=args.json).listed(found, short)
+    output(as_json=args.json).print_list(found, short)
     sys.stdout.flush()
     if not found:
         note(f"no records here{f' after the first {count:,}' if count else ''}{_ELSEWHERE if hidden else ''}")
     elif after < count and not args.json:
-        note(f"{len(found):,} of {counted(count)}; --offset {after} goes on")
+        note(f"{len(found):,} of {count_records(count)}; --offset {after} goes on")
     return 0
 
 
@@ -164,13 +164,13 @@ def remove(args: Namespace) -> int:
                 removed = sum(forget(engine, vault, Delete(id=each)) for each in doomed)
             for each in (known for known in doomed if known not in args.ids):
                 note(f"{each} was: {headline(doomed[each])}")
-        elif args.yes or _ask(f"Forget {counted(engine.count(args.scope))} in {path(args.scope)} for good?"):
+        elif args.yes or _ask(f"Forget {count_records(engine.count(args.scope))} in {path(args.scope)} for good?"):
             with vault_commands.follow_vault(args, engine) as vault:
                 removed = forget(engine, vault, Drop(scope=args.scope))
         else:
             note("nothing was forgotten")
             return 1
-        output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+        output(as_json=args.json).done(f"forgot {count_records(removed)}", removed=removed)
         sys.stdout.flush()
         scrub(engine)
     return 0

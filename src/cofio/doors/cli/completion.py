@@ -106,13 +106,15 @@ def _scopes(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates
 
     counts = engine.scopes(kinds=VISIBLE)
     above = {Scope(*scope.names[:depth]) for scope in counts for depth in range(1, len(scope.names) + 1)}
-    return {str(scope): _counted(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)}
+    return {
+        str(scope): _count_records(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)
+    }
 
 
-def _counted(count: int) -> str:
-    from .terminal import counted
+def _count_records(count: int) -> str:
+    from .terminal import count_records
 
-    return counted(count) if count else "scopes under it"
+    return count_records(count) if count else "scopes under it"
 
 
 def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:

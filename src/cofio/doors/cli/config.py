@@ -64,10 +64,12 @@ def show_config(args: Namespace) -> int:
         for name, (value, origin) in shown.items()
     ]
     files: list[Json] = [str(path) for path in _files(home)]
-    rows = {"store": (str(address), _found(args))}
+    rows = {"store": (str(address), _explain_store(args))}
     for name, (value, origin) in shown.items():
         rows[name] = (_show(value), f"{origin}{' (another is ignored)' if name in found.ignored else ''}")
-    output(as_json=args.json).settings(rows, store=str(address), found=_found(args), files=files, settings=entries)
+    output(as_json=args.json).settings(
+        rows, store=str(address), found=_explain_store(args), files=files, settings=entries
+    )
     sys.stdout.flush()
     if args.json:
         return 0
@@ -101,7 +103,7 @@ def _files(home: Path) -> list[Path]:
     return [*([own / FILE] if own is not None else []), home / FILE]
 
 
-def _found(args: Namespace) -> str:
+def _explain_store(args: Namespace) -> str:
     """What made this the store."""
     if args.store is not None:
         return "--store"

@@ -20,7 +20,7 @@ from ...values.scopes import DEMO
 from ...vault.lifecycle import vaulted
 from . import vault_commands
 from .context import FEW, load_settings, open_memory, scrub, settle
-from .terminal import counted, note, output, path
+from .terminal import count_records, note, output, path
 from .visibility import VISIBLE
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _fill(args: Namespace) -> int:
         where = ", ".join(map(path, SCOPES))
         said = "put" if is_ours else "the demo is here already:"
         output(as_json=args.json).done(
-            f"{said} {counted(records)} of an invented team in {where}",
+            f"{said} {count_records(records)} of an invented team in {where}",
             records=records, scopes=[*map(path, SCOPES)], made=is_ours, tries=[*TRIES],
         )  # fmt: skip
         sys.stdout.flush()
@@ -183,8 +183,8 @@ def _claim(engine: Engine) -> bool:
     if found and _own(engine) is None:
         where = ", ".join(sorted({path(record.scope) for record in found}))
         raise Unavailable(
-            f"{where} already holds {counted(len(found))} of yours, so nothing was written: try the demo in a memory of"
-            " its own, with --store demo-memory"
+            f"{where} already holds {count_records(len(found))} of yours, so nothing was written: try the demo in a"
+            " memory of its own, with --store demo-memory"
         )
     try:
         engine.put(DEMO, _LEDGER, data=[], kind=Kind.LEDGER, source=SOURCE, if_version=0)
@@ -203,10 +203,10 @@ def _remove(args: Namespace) -> int:
         with vault_commands.follow_vault(args, engine) as vault:
             _forget(engine, vault, here & own, whole=not left)
         removed = len(here & own)
-        output(as_json=args.json).done(f"took the demo away: {counted(removed)}", removed=removed, left=left)
+        output(as_json=args.json).done(f"took the demo away: {count_records(removed)}", removed=removed, left=left)
         sys.stdout.flush()
         if left:
-            note(f"{counted(left)} that others put there {'stays' if left == 1 else 'stay'}")
+            note(f"{count_records(left)} that others put there {'stays' if left == 1 else 'stay'}")
         scrub(engine)
     return 0
 

@@ -17,7 +17,7 @@ from ...values.stats import Stats
 from ..web.tokens import Tokens
 from . import vault_commands
 from .context import count_waiting, load_settings, open_memory
-from .terminal import Bar, Checkup, count_noun, counted, output, size
+from .terminal import Bar, Checkup, count_noun, count_records, output, size
 from .visibility import count_internal
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _describe_records(stats: Stats, internal: int) -> str:
 
 def _describe_backlog(words: int, vectors: int) -> str:
     """What is still to be done to records, if anything."""
-    waits = [f"{counted(words)} for the word index"] if words else []
-    waits += [f"{counted(vectors)} for vectors"] if vectors else []
+    waits = [f"{count_records(words)} for the word index"] if words else []
+    waits += [f"{count_records(vectors)} for vectors"] if vectors else []
     return " and ".join(waits) or "nothing"
 
 
@@ -83,7 +83,7 @@ def reindex(args: Namespace) -> int:
         with Bar("words", expect=count if args.vectors else count_waiting(engine)) as bar:
             engine.reindex(bar, vectors=args.vectors)
         left = count_waiting(engine)
-    output(as_json=args.json).done(f"indexed {counted(count)}", records=count, waiting_for_vectors=left)
+    output(as_json=args.json).done(f"indexed {count_records(count)}", records=count, waiting_for_vectors=left)
     return 0
 
 
@@ -120,7 +120,7 @@ def check_memory(args: Namespace) -> int:
                 facts["llm"] = _describe_llm(engine, settings)
         facts["records"] = _describe_records(numbers, internal)
         facts["database"] = size(numbers.bytes_database)
-        waits = f"{counted(numbers.waiting_for_vectors)} waiting for a vector"
+        waits = f"{count_records(numbers.waiting_for_vectors)} waiting for a vector"
         facts["embedder"] = f"{numbers.embedder}, {waits}"
         facts["deleted"] = deleted
         if settings.embedder != "none" and numbers.meaning != "on":

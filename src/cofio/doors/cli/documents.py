@@ -12,7 +12,7 @@ from ...values.errors import Invalid, NotFound
 from .context import open_memory, scrub, settle
 from .identifiers import LEAST
 from .parser import report_misuse
-from .terminal import counted, note, output, print_json, printable
+from .terminal import count_records, note, output, print_json, printable
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Project
@@ -116,7 +116,7 @@ def _remove(args: Namespace) -> int:
         # All are found first: with a wrong one among them, nothing is forgotten.
         doomed = [_resolve(place, here, each).id for each in args.ids]
         removed = sum((here.delete(place, each) or 0) + 1 for each in dict.fromkeys(doomed))
-        output(as_json=args.json).done(f"forgot {counted(removed)}", removed=removed)
+        output(as_json=args.json).done(f"forgot {count_records(removed)}", removed=removed)
         scrub(engine)
     return 0
 

@@ -111,7 +111,7 @@ def edit(args: Namespace) -> int:
         record = _find(args, engine)
     if record.kind in _REFUSALS:
         raise Invalid(record.kind, _REFUSALS[record.kind])
-    given = _given(args)
+    given = _read_options(args)
     if given:
         return _change(args, record, given)
     editor = _find_editor()
@@ -129,7 +129,7 @@ def _find(args: Namespace, engine: Engine) -> Record:
     return record
 
 
-def _given(args: Namespace) -> dict[str, Json]:
+def _read_options(args: Namespace) -> dict[str, Json]:
     """The fields that the options name."""
     given: dict[str, Json] = {}
     if args.title is not None:

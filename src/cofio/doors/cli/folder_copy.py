@@ -38,7 +38,7 @@ _REFUSALS = {
 
 
 @dataclass(slots=True)
-class Copied:
+class CopyResult:
     """What came of a copy: how many files, how many were the same already, and which were refused, and why."""
 
     files: int = 0
@@ -49,9 +49,9 @@ class Copied:
 # Out.
 
 
-def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -> Copied:
+def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -> CopyResult:
     """Copy files that are at or under `path` into a folder; each takes its name once it is whole."""
-    copied = Copied()
+    copied = CopyResult()
     folder.mkdir(parents=True, exist_ok=True)
     with closing(open_folder(folder)) as root:
         for number, file in enumerate(files):
@@ -103,7 +103,7 @@ def _holds(parent: OpenFolder, name: str, content: bytes) -> bool:
 # In.
 
 
-def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Path) -> Copied:
+def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Path) -> CopyResult:
     """Copy the files of a folder to where `path` is, all in one transaction if they are not too many.
 
     The folder `without` is passed over: a memory does not take in itself.
@@ -114,14 +114,14 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
     """
     if tree.file(path) is not None or tree.above(path) is not None:
         raise Invalid("path", f"{path} is a file, or under one, not a directory")
-    copied = Copied()
+    copied = CopyResult()
     texts = _read(path, folder, copied, progress, without, tree.engine.settings.allow_secrets)
     for batch in _batches(texts):
-        done = Copied()
+        done = CopyResult()
 
         def find_changes(texts: Mapping[str, str] = batch) -> list[Change]:
             nonlocal done
-            done = Copied()
+            done = CopyResult()
             return _changes(tree, path, texts, done)
 
         tree.engine.change(find_changes, busy=f"others change {path} all the time; try again")
@@ -130,7 +130,7 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
     return copied
 
 
-def _changes(tree: Tree, path: str, texts: Mapping[str, str], done: Copied) -> list[Change]:
+def _changes(tree: Tree, path: str, texts: Mapping[str, str], done: CopyResult) -> list[Change]:
     """What makes the files hold these texts."""
     here = {path_of(file): file for file in tree.under(path)}
     directories = {above for name in here for above in parents(name)}
@@ -164,7 +164,7 @@ def _batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _read(
-    path: str, folder: Path, copied: Copied, progress: Progress, without: Path, allow_secrets: bool
+    path: str, folder: Path, copied: CopyResult, progress: Progress, without: Path, allow_secrets: bool
 ) -> dict[str, str]:
     """The text of each file of a folder by its canonical path; what cannot be copied is refused."""
     root, texts, above = folder.resolve(), dict[str, str](), set[str]()

@@ -72,23 +72,23 @@ def _write(args: Namespace) -> int:
         except UnicodeDecodeError as error:
             raise Invalid("text", f"what came in is not UTF-8 ({error.reason} at byte {error.start})") from None
     command = {"command": "create", "path": args.path, "file_text": text}
-    return _changed(args, f"wrote {args.path}", lambda engine: _dispatch(args, engine, command), make=True)
+    return _change(args, f"wrote {args.path}", lambda engine: _dispatch(args, engine, command), make=True)
 
 
 def _edit(args: Namespace) -> int:
     command = {"command": "str_replace", "path": args.path, "old_str": args.old, "new_str": args.new}
-    return _changed(args, f"edited {args.path}", lambda engine: _dispatch(args, engine, command))
+    return _change(args, f"edited {args.path}", lambda engine: _dispatch(args, engine, command))
 
 
 def _mv(args: Namespace) -> int:
     command = {"command": "rename", "old_path": args.old, "new_path": args.new}
-    return _changed(args, f"moved {args.old} to {args.new}", lambda engine: _dispatch(args, engine, command))
+    return _change(args, f"moved {args.old} to {args.new}", lambda engine: _dispatch(args, engine, command))
 
 
 def _rm(args: Namespace) -> int:
     command = {"command": "delete", "path": args.path}
     said = f"removed {args.path}; `cofio files restore` brings a file back"
-    return _changed(args, said, lambda engine: _dispatch(args, engine, command))
+    return _change(args, said, lambda engine: _dispatch(args, engine, command))
 
 
 def _restore(args: Namespace) -> int:
@@ -101,14 +101,14 @@ def _restore(args: Namespace) -> int:
             there = f"`cofio files log {args.path}` shows what there is"
             raise Unavailable(f"{args.path} has no earlier state{which}; {there}") from None
 
-    return _changed(args, f"restored {args.path}", run)
+    return _change(args, f"restored {args.path}", run)
 
 
 def _dispatch(args: Namespace, engine: Engine, command: dict[str, str]) -> Result:
     return dispatch(engine, home(args.owner), command, overwrite=True, source=SOURCE)
 
 
-def _changed(args: Namespace, said: str, run: Callable[[Engine], Result], *, make: bool = False) -> int:
+def _change(args: Namespace, said: str, run: Callable[[Engine], Result], *, make: bool = False) -> int:
     """Make one change, and say what came of it."""
     with open_memory(args, make=make) as engine:
         result = run(engine)
@@ -148,7 +148,7 @@ def _pull(args: Namespace) -> int:
         itself = tree.file(path)
         with Bar("copying out") as bar:
             copied = folder_copy.pull([itself] if itself is not None else tree.under(path), path, folder, bar)
-    return _copied(args, f"to {folder}", copied)
+    return _report_copy(args, f"to {folder}", copied)
 
 
 def _push(args: Namespace) -> int:
@@ -160,13 +160,13 @@ def _push(args: Namespace) -> int:
         with Bar("copying in") as bar:
             tree = Tree(engine, home(args.owner), source=SOURCE)
             copied = folder_copy.push(tree, path, folder, bar, without=address.home)
-        code = _copied(args, f"from {folder}", copied)
+        code = _report_copy(args, f"from {folder}", copied)
         sys.stdout.flush()
         settle(engine, limit=FEW)
     return code
 
 
-def _copied(args: Namespace, where: str, copied: folder_copy.Copied) -> int:
+def _report_copy(args: Namespace, where: str, copied: folder_copy.CopyResult) -> int:
     """Say what was copied; the exit code is 1 when something was not."""
     for name, why in copied.refused:
         note(f"{name} is not copied: it {why}")

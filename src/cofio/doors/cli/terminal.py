@@ -50,13 +50,13 @@ class Output(Protocol):
     def done(self, sentence: str, **facts: Json) -> None:
         """What was done: a sentence for people, facts for programs."""
 
-    def added(self, record: Record) -> None:
+    def print_added(self, record: Record) -> None:
         """A record that was just written."""
 
     def hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
         """The hits of a search, each with its reasons; `short` is how an id is shown to who reads it."""
 
-    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
+    def print_list(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """Records, one after the other."""
 
     def record(self, record: Record) -> None:
@@ -110,7 +110,7 @@ class JsonOutput:
         """The facts."""
         print_json(facts)
 
-    def added(self, record: Record) -> None:
+    def print_added(self, record: Record) -> None:
         """The record, whether it was there before, and those that say nearly the same."""
         alike: list[Json] = [{"id": one.id, "title": one.title, "likeness": one.likeness} for one in record.similar]
         print_json(jsonl.to_json(record) | {"existed": record.existed, "similar": alike})
@@ -121,7 +121,7 @@ class JsonOutput:
         hits: list[Json] = [jsonl.to_json(hit.record) | {"score": hit.score, "why": _why_json(hit.why)} for hit in page]
         print_json({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
 
-    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
+    def print_list(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """One record a line, as in an export."""
         for record in records:
             self.record(record)
@@ -163,7 +163,7 @@ class PlainOutput:
         """The sentence."""
         print(sentence)
 
-    def added(self, record: Record) -> None:
+    def print_added(self, record: Record) -> None:
         """The id alone, to be used by the next command."""
         print(record.id)
 
@@ -176,7 +176,7 @@ class PlainOutput:
             for reason in why:
                 _line("", reason)
 
-    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
+    def print_list(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """A line a record: id, kind, scope, when it changed, title or key, beginning."""
         for record in records:
             changed = f"{record.updated_at:%Y-%m-%dT%H:%M:%SZ}"
@@ -223,7 +223,7 @@ class PrettyOutput:
         """The sentence."""
         self._print(neutralise(sentence))
 
-    def added(self, record: Record) -> None:
+    def print_added(self, record: Record) -> None:
         """The id alone, to be copied."""
         self._print(neutralise(record.id))
 
@@ -237,15 +237,15 @@ class PrettyOutput:
             head = Text.assemble((f"{rank:>2} ", "bold"), (f"{hit.score:5.3f}  ", "green"))
             matching = " ".join(snippet(body(record), asked).split())
             name = _name(record) or matching
-            self._print(_hanging(head, _marked(name, asked, "bold")))
+            self._print(_hang(head, _mark(name, asked, "bold")))
             if matching and name != matching:
-                self._print(Padding(_marked(matching, asked), (0, 0, 0, 10)))
+                self._print(Padding(_mark(matching, asked), (0, 0, 0, 10)))
             about = f"{path(record.scope)} · {record.kind} · {short.get(record.id, record.id)}"
             self._print(Padding(Text(neutralise(about), "cyan", overflow="fold"), (0, 0, 0, 10)))
             for reason in why:
                 self._print(Padding(Text(neutralise(reason), "dim"), (0, 0, 0, 10)))
 
-    def listed(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
+    def print_list(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
         """A table: what it says first, as wide as can be, and last the beginning of the id, which is enough of it."""
         width = self._console.width
         columns = ("what", "kind", "scope", "changed", "id") if width >= NARROW else ("what", "id")
@@ -436,7 +436,7 @@ def count_noun(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
-def counted(count: int) -> str:
+def count_records(count: int) -> str:
     """So many records, in words."""
     return "1 record" if count == 1 else f"{count:,} records"
 
@@ -469,7 +469,7 @@ def _cut_start(text: str, width: int) -> str:
     return "…" + set_cell_size(text[::-1], width - 1)[::-1].lstrip()
 
 
-def _hanging(head: Text, text: Text) -> Table:
+def _hang(head: Text, text: Text) -> Table:
     """A text whose further lines stand under its first, beside the head."""
     from rich.table import Table
 
@@ -478,7 +478,7 @@ def _hanging(head: Text, text: Text) -> Table:
     return grid
 
 
-def _marked(text: str, asked: tuple[str, ...], style: str = "") -> Text:
+def _mark(text: str, asked: tuple[str, ...], style: str = "") -> Text:
     """The text with the words that were asked for made bright."""
     from rich.text import Text
 

@@ -22,7 +22,7 @@ from ...values.records import Draft, check_text
 from . import vault_commands
 from .context import MAX_PATH, open_memory, settle
 from .parser import report_misuse
-from .terminal import Bar, count_noun, counted, note, output, printable_json
+from .terminal import Bar, count_noun, count_records, note, output, printable_json
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -54,7 +54,9 @@ def export(args: Namespace) -> int:
                 if bar is not None and count % 100 == 0:
                     bar("exporting", count, total)
     if args.file != "-":
-        output(as_json=args.json).done(f"exported {counted(count)} to {args.file}", exported=count, file=args.file)
+        output(as_json=args.json).done(
+            f"exported {count_records(count)} to {args.file}", exported=count, file=args.file
+        )
     return 0
 
 
@@ -80,14 +82,16 @@ def import_records(args: Namespace) -> int:
             with Bar("importing", expect=source.size) as bar:
                 intake.run(bar, skip if args.skip_bad else None)
         except Invalid as error:
-            so_far = f"{counted(intake.read)} before it went in" if intake.read else "nothing went in"
+            so_far = f"{count_records(intake.read)} before it went in" if intake.read else "nothing went in"
             raise Invalid(error.field, f"{error.problem}; {so_far}; mend it, or pass it over with --skip-bad") from None
         except KeyboardInterrupt:
-            note(f"stopped after {counted(intake.read)}, which stay; the same import again does the rest")
+            note(f"stopped after {count_records(intake.read)}, which stay; the same import again does the rest")
             raise
         kept = intake.read - intake.new
-        said = f"imported {counted(intake.new)}"
-        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        said = f"imported {count_records(intake.new)}"
+        said += (
+            f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        )
         said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
         output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
         _embed(args, engine)
@@ -126,8 +130,10 @@ def _import_product(args: Namespace) -> int:
             note(f"its vectors are not kept: {taken.vectors_left}")
         kept = taken.chunks + taken.states - taken.new
         states = count_noun(taken.states, "state")
-        said = f"imported {counted(taken.new)} from {path} ({count_noun(taken.chunks, 'chunk')} and {states})"
-        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        said = f"imported {count_records(taken.new)} from {path} ({count_noun(taken.chunks, 'chunk')} and {states})"
+        said += (
+            f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        )
         said += f"; {count_noun(taken.expired, 'chunk')} had expired" if taken.expired else ""
         said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
         said += f"; {len(taken.refused):,} refused" if taken.refused else ""

@@ -14,7 +14,7 @@ from ...engine.opening import resolve_store, settle_loss
 from ...values.errors import Unavailable
 from ...values.records import Json
 from .context import load_settings, open_memory, settle
-from .terminal import Bar, count_noun, counted, note, output
+from .terminal import Bar, count_noun, count_records, note, output
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
@@ -190,8 +190,8 @@ def import_everos(args: Namespace) -> int:
         total = sum(taken.found.values())
         kept = total - taken.new - len([what for what, _ in taken.refused if " " in what])
         kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in taken.found.items())
-        said = f"imported {counted(taken.new)} from {path}{f' ({kinds})' if kinds else ''}"
-        said += f"; {counted(kept)} {'was' if kept == 1 else 'were'} here already" if kept > 0 else ""
+        said = f"imported {count_records(taken.new)} from {path}{f' ({kinds})' if kinds else ''}"
+        said += f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already" if kept > 0 else ""
         said += (
             f"; left out: {', '.join(f'{what} ({n:,})' for what, n in taken.left_out.items())}"
             if taken.left_out

@@ -34,7 +34,7 @@ _CARRIES_ON = re.compile(
 
 
 def find_boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
-    """Where finished stretches end: after so many messages each, increasing, the last below their number."""
+    """Return the indexes at which to cut, ascending; the open tail is not cut."""
     forced = _find_forced_cuts(messages, zone)
     free = _mark_free_positions(messages)
     cuts: list[int] = []
@@ -85,7 +85,7 @@ def _find_last_free(free: list[bool], start: int, at: int, *, back: bool) -> int
     if free[at]:
         return at
     if back:
-        return next((place for place in range(at - 1, start, -1) if free[place]), None)
+        return next((index for index in range(at - 1, start, -1) if free[index]), None)
     return None
 
 
@@ -102,20 +102,20 @@ def _find_drifts(messages: Sequence[Message], free: list[bool], low: int, high: 
 
 def _find_drift(messages: Sequence[Message], free: list[bool], talk: list[int]) -> int | None:
     """The first place in `talk` where the topic changes."""
-    for place in range(SIDE, len(talk) - SIDE + 1):
-        message = messages[talk[place]]
-        if message.role != "user" or not free[talk[place]] or _CARRIES_ON.match(message.text):
+    for index in range(SIDE, len(talk) - SIDE + 1):
+        message = messages[talk[index]]
+        if message.role != "user" or not free[talk[index]] or _CARRIES_ON.match(message.text):
             continue
         own = find_topic_words(message.text)
         if len(own) < 2 or any(
-            not own.isdisjoint(find_topic_words(messages[at].text)) for at in talk[:place][-WINDOW:]
+            not own.isdisjoint(find_topic_words(messages[at].text)) for at in talk[:index][-WINDOW:]
         ):
             continue
-        before = frozenset().union(*(find_topic_words(messages[at].text) for at in talk[:place][-WINDOW:]))
-        after = frozenset().union(*(find_topic_words(messages[at].text) for at in talk[place:][:WINDOW]))
+        before = frozenset().union(*(find_topic_words(messages[at].text) for at in talk[:index][-WINDOW:]))
+        after = frozenset().union(*(find_topic_words(messages[at].text) for at in talk[index:][:WINDOW]))
         fewer = min(len(before), len(after))
         if fewer >= TELLING and len(before & after) <= fewer * 0.05:
-            return place
+            return index
     return None
 
 

@@ -65,16 +65,16 @@ def read_messages(where: str, conversation: Mapping[str, object], tally: Tally, 
     """
     called: str | None = None
     for node, message in _find_path(where, conversation, tally):
-        place = f"{where}, message {node[:60]}"
+        position = f"{where}, message {node[:60]}"
         author, metadata = message.get("author"), message.get("metadata")
         role = author.get("role") if isinstance(author, dict) else None
         if role == "system" or (isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation")):
             tally.left_out["system and hidden messages"] += 1
             continue
         if not isinstance(author, dict) or not isinstance(role, str) or role not in _ROLES:
-            told = f"{role!r}"[:60]
-            raise Invalid(place, f"the role {told} is none of user, assistant, tool and system")
-        text = _read_text(place, message.get("content"), tally)
+            shown = f"{role!r}"[:60]
+            raise Invalid(position, f"the role {shown} is none of user, assistant, tool and system")
+        text = _read_text(position, message.get("content"), tally)
         calls: tuple[Call, ...] = ()
         identity = get_text(message.get("id")) or node
         recipient = get_text(message.get("recipient"))
@@ -82,8 +82,8 @@ def read_messages(where: str, conversation: Mapping[str, object], tally: Tally, 
             calls = (Call(id=identity[:128], name=recipient or "", arguments=_encode_arguments(text)),)
             called, text = identity[:128], ""
         yield FileMessage(
-            where=place, role=_ROLES[role], name=get_text(author.get("name")), text=text, calls=calls, id=identity,
-            at=parse_time(place, message.get("create_time"), zone), answers=called if role == "tool" else None,
+            where=position, role=_ROLES[role], name=get_text(author.get("name")), text=text, calls=calls, id=identity,
+            at=parse_time(position, message.get("create_time"), zone), answers=called if role == "tool" else None,
         )  # fmt: skip
         called = None if role == "tool" else called
 

@@ -273,17 +273,17 @@ class Chats:
         return self._read_messages((f"{where}, message {number}", each) for number, each in enumerate(messages, 1))
 
     def _read_messages(self, items: Iterable[tuple[str, object]]) -> Iterator[FileMessage]:
-        reading = MessageReader(self.tally, self._options.zone)
+        reader = MessageReader(self.tally, self._options.zone)
         for where, item in items:
-            if (said := reading.read(where, item)) is not None:
-                yield said
+            if (message := reader.read(where, item)) is not None:
+                yield message
 
-    def _keep_messages(self, said: Iterator[FileMessage]) -> Iterator[FileMessage]:
+    def _keep_messages(self, messages: Iterator[FileMessage]) -> Iterator[FileMessage]:
         """Those that say something, and can be kept."""
-        for each in said:
-            kept = fit_message(each, self.tally)
-            if kept.text.strip() or kept.calls:
-                yield kept
+        for each in messages:
+            fitted = fit_message(each, self.tally)
+            if fitted.text.strip() or fitted.calls:
+                yield fitted
             else:
                 self.tally.left_out["empty messages"] += 1
 

@@ -25,18 +25,18 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 class SessionNames:
     """The names that have been given to conversations: each is given once."""
 
-    chosen: str | None
-    _given: set[str] = field(default_factory=set)
+    fixed_name: str | None
+    _used: set[str] = field(default_factory=set)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def name(self, own: str | None, otherwise: str) -> str:
         """The name of one more conversation."""
-        wanted = (self.chosen or _clean_name(own) or _clean_name(otherwise) or "chat")[:MAX_SESSION]
+        wanted = (self.fixed_name or _clean_name(own) or _clean_name(otherwise) or "chat")[:MAX_SESSION]
         name, number = wanted, self._numbers.get(wanted, 1)
-        while name in self._given:
+        while name in self._used:
             number += 1
             name = f"{wanted[: MAX_SESSION - len(str(number)) - 1]}-{number}"
-        self._given.add(name)
+        self._used.add(name)
         self._numbers[wanted] = number
         return name
 
@@ -58,45 +58,45 @@ class MessageBuilder:
         """How many there have been."""
         self._begun = False
 
-    def build(self, said: FileMessage) -> Message:
+    def build(self, message: FileMessage) -> Message:
         """The message.
 
         Raises:
             Invalid: it would be later than there is time.
         """
         sent = Message(
-            id="", sender="", name=said.name, role=said.role, at=self._choose_time(said), text=said.text,
-            calls=said.calls, answers=said.answers,
+            id="", sender="", name=message.name, role=message.role, at=self._choose_time(message), text=message.text,
+            calls=message.calls, answers=message.answers,
         )  # fmt: skip
-        (kept,) = admit_messages("chat_import", [sent], allow=self._allow_secrets)
-        self._tally.masked += kept is not sent
-        name = kept.name[:MAX_AUTHOR] if kept.name else None
-        sender = self._nameless[said.role] if name is None else make_sender_id(kept.name or "", said.role)
+        (admitted,) = admit_messages("chat_import", [sent], allow=self._allow_secrets)
+        self._tally.masked += admitted is not sent
+        name = admitted.name[:MAX_AUTHOR] if admitted.name else None
+        sender = self._nameless[message.role] if name is None else make_sender_id(admitted.name or "", message.role)
         # Of what was said, not of what is kept of it: a message is the same whether its secrets were masked or not.
-        calls = [[call.id, call.name, call.arguments] for call in said.calls]
-        content = [self._session, self.count, said.role, sender, said.text, calls, said.answers]
-        identity = said.id
+        calls = [[call.id, call.name, call.arguments] for call in message.calls]
+        content = [self._session, self.count, message.role, sender, message.text, calls, message.answers]
+        identity = message.id
         if not identity or len(identity) > MAX_ID or identity in self._ids or _UNSTORABLE.search(identity):
             identity = f"im_{hash_values(*content)}"
         else:
             self._ids.add(identity)
         self.count += 1
-        return replace(kept, id=identity, sender=sender, name=name)
+        return replace(admitted, id=identity, sender=sender, name=name)
 
-    def _choose_time(self, said: FileMessage) -> datetime:
+    def _choose_time(self, message: FileMessage) -> datetime:
         """The message's own time; but what was said later is later, for that is how it will be read."""
         try:
-            at = said.at or self._at + timedelta(seconds=1)
+            at = message.at or self._at + timedelta(seconds=1)
             if self._begun and at <= self._at:
                 at = self._at + timedelta(milliseconds=1)
             check_time("time", at)
         except (OverflowError, Invalid):
-            raise Invalid(said.where, "its time is outside the years 1 to 9999") from None
+            raise Invalid(message.where, "its time is outside the years 1 to 9999") from None
         self._at, self._begun = at, True
         return at
 
 
-def fit_message(said: FileMessage, tally: Tally) -> FileMessage:
+def fit_message(message: FileMessage, tally: Tally) -> FileMessage:
     """The message without characters that cannot be stored; raises LimitExceeded for more than a record holds."""
 
     def clean(text: str) -> str:
@@ -106,20 +106,20 @@ def fit_message(said: FileMessage, tally: Tally) -> FileMessage:
         tally.mended += cleaned != text
         return cleaned
 
-    if len(said.text) > MAX_TEXT:
-        raise LimitExceeded(f"{said.where}, text", MAX_TEXT)
+    if len(message.text) > MAX_TEXT:
+        raise LimitExceeded(f"{message.where}, text", MAX_TEXT)
     calls = tuple(
-        Call(id=clean(call.id), name=clean(call.name), arguments=clean(call.arguments)) for call in said.calls
+        Call(id=clean(call.id), name=clean(call.name), arguments=clean(call.arguments)) for call in message.calls
     )  # fmt: skip
     if calls and len(json.dumps([asdict(call) for call in calls], ensure_ascii=False)) > MAX_CALLS:
-        raise LimitExceeded(f"{said.where}, tool calls", MAX_CALLS)
-    for part in (said.answers or "", *(text for call in calls for text in (call.id, call.name))):
+        raise LimitExceeded(f"{message.where}, tool calls", MAX_CALLS)
+    for part in (message.answers or "", *(text for call in calls for text in (call.id, call.name))):
         if len(part) > MAX_KEY:
-            raise LimitExceeded(f"{said.where}, a tool call's id or name", MAX_KEY)
+            raise LimitExceeded(f"{message.where}, a tool call's id or name", MAX_KEY)
     return FileMessage(
-        where=said.where, role=said.role, name=(clean(said.name).strip() or None) if said.name else None,
-        text=clean(said.text), at=said.at, calls=calls, answers=clean(said.answers) if said.answers else None,
-        id=said.id,
+        where=message.where, role=message.role, name=(clean(message.name).strip() or None) if message.name else None,
+        text=clean(message.text), at=message.at, calls=calls,
+        answers=clean(message.answers) if message.answers else None, id=message.id,
     )  # fmt: skip
 
 

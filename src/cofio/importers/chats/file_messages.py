@@ -20,10 +20,10 @@ _MILLISECONDS = 100_000_000_000  # a number from here on, which in seconds would
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMessage:
-    """A message before it has a sender, a time and an id that nobody else has."""
+    """A message as a file has it, before it has a sender, a time and a unique id."""
 
     where: str
-    """Its place in the file, for whoever has to mend it."""
+    """Where in the file it is, for error messages."""
     role: Role
     name: str | None = None
     text: str = ""
@@ -100,8 +100,8 @@ def parse_time(where: str, value: object, zone: tzinfo) -> datetime | None:
         read = read.astimezone(UTC)
         check_time("time", read)
     except (ValueError, OverflowError, Invalid):
-        told = f"{value!r}"[:60]
-        raise Invalid(where, f"the time {told} is neither seconds nor milliseconds since 1970, nor ISO 8601") from None
+        shown = f"{value!r}"[:60]
+        raise Invalid(where, f"the time {shown} is neither seconds nor milliseconds since 1970, nor ISO 8601") from None
     return read.replace(microsecond=read.microsecond // 1000 * 1000)
 
 

@@ -43,8 +43,8 @@ class MessageReader:
             self._tally.left_out["system messages"] += 1
             return None
         if not isinstance(role, str) or role not in _ROLES:
-            told = f"{role!r}"[:60]
-            raise Invalid(where, f"the role {told} is none of user, assistant, tool, function, system and developer")
+            shown = f"{role!r}"[:60]
+            raise Invalid(where, f"the role {shown} is none of user, assistant, tool, function, system and developer")
         name, answers = get_text(item.get("name")), None
         if _ROLES[role] == "tool":
             answers = get_text(item.get("tool_call_id"))
@@ -75,10 +75,12 @@ class MessageReader:
         return "\n".join(texts)
 
     def _read_calls(self, where: str, item: Mapping[str, object]) -> tuple[Call, ...]:
-        given = item.get("tool_calls") or []
-        if not isinstance(given, list):
-            raise Invalid(where, f"its tool_calls are no list but {_name_kind(given)}")
-        calls = [_parse_call(where, each, f"call_{number}") for number, each in enumerate(given, len(self._tools) + 1)]
+        calls_given = item.get("tool_calls") or []
+        if not isinstance(calls_given, list):
+            raise Invalid(where, f"its tool_calls are no list but {_name_kind(calls_given)}")
+        calls = [
+            _parse_call(where, each, f"call_{number}") for number, each in enumerate(calls_given, len(self._tools) + 1)
+        ]
         legacy = item.get("function_call")
         if isinstance(legacy, dict):
             call = _parse_call(where, {"function": legacy}, f"call_{len(self._tools) + len(calls) + 1}")
@@ -90,15 +92,15 @@ class MessageReader:
         return tuple(calls)
 
 
-def _parse_call(where: str, given: object, otherwise: str) -> Call:
+def _parse_call(where: str, item: object, otherwise: str) -> Call:
     """One call, of a function or of a tool that takes free text."""
-    called = given.get("function") or given.get("custom") if isinstance(given, dict) else None
-    if not isinstance(given, dict) or not isinstance(called, dict) or not isinstance(called.get("name"), str):
+    called = item.get("function") or item.get("custom") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(called, dict) or not isinstance(called.get("name"), str):
         raise Invalid(where, "one of its tool calls names no function")
     arguments = called.get("arguments", called.get("input"))
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    return Call(id=get_text(given.get("id")) or otherwise, name=called["name"], arguments=arguments)
+    return Call(id=get_text(item.get("id")) or otherwise, name=called["name"], arguments=arguments)
 
 
 def _convert_item(where: str, item: Mapping[str, object]) -> dict[str, object]:

@@ -18,17 +18,17 @@ _LATIN = str.maketrans(
 
 @lru_cache(maxsize=1024)
 def make_sender_id(name: str, role: Role) -> str:
-    """The id of whoever has this name: the name itself, as far as an id can hold it.
+    """Return the id of the person with this name: the name itself, as far as an id can hold it.
 
     Where letters are lost, a few digits that only this name has stand for them: two people are never one.
     """
     latin = unicodedata.normalize("NFKD", name.translate(_LATIN))
     spelled = "_".join("".join(each for each in latin if not unicodedata.combining(each)).split())
-    kept = re.sub(r"[^a-zA-Z0-9_.@+-]", "", spelled).strip("_")
+    sender = re.sub(r"[^a-zA-Z0-9_.@+-]", "", spelled).strip("_")
     lost = any(each.isalnum() and not each.isascii() for each in spelled)
     digits = hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=4).hexdigest()
-    if not any(each.isalnum() for each in kept):
+    if not any(each.isalnum() for each in sender):
         return f"{role}_{digits}"
-    if lost or len(kept) > MAX_SENDER:
-        return f"{kept[: MAX_SENDER - len(digits) - 1]}_{digits}"
-    return kept
+    if lost or len(sender) > MAX_SENDER:
+        return f"{sender[: MAX_SENDER - len(digits) - 1]}_{digits}"
+    return sender

@@ -34,7 +34,7 @@ _SCHEMES = ("http", "https", "ftp", "mailto", "file")
 _OMITTED = re.compile(r"<(?:Media|media) omitted>|(?:image|video|audio|sticker|GIF|document) omitted")
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "chatgpt", "claude"})
 NAMELESS = frozenset({"user", "human", "me", "you", "assistant", "ai", "bot"})
-"""Words for whoever speaks that are nobody's name."""
+"""Words for a speaker that are no name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from ...values.query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Sig
 from ...values.records import Json, Record
 from .. import items
 from ..concurrency import across
-from ..transcripts import question, searched
+from ..transcripts import make_query, search_fresh
 from .ownership import EngineOwner, open_connection, open_owned
 
 try:
@@ -74,7 +74,7 @@ class _Batch:
 
     size: int = 0
     gets: list[tuple[int, GetOp]] = field(default_factory=list)
-    searches: list[tuple[int, SearchOp, items.Wanted]] = field(default_factory=list)
+    searches: list[tuple[int, SearchOp, items.ItemFilter]] = field(default_factory=list)
     lists: list[tuple[int, ListNamespacesOp]] = field(default_factory=list)
     puts: dict[Place, PutOp] = field(default_factory=dict)
 
@@ -87,12 +87,12 @@ class _Batch:
                 raise ValueError(f"Unknown operation type: {type(op)}")
             validate_op_namespace(op)
             if not isinstance(op, ListNamespacesOp):
-                items.place(op.namespace_prefix if isinstance(op, SearchOp) else op.namespace)
+                items.make_scope(op.namespace_prefix if isinstance(op, SearchOp) else op.namespace)
             if isinstance(op, GetOp):
                 batch.gets.append((batch.size, op))
             elif isinstance(op, SearchOp):
                 _check_page(op.limit, op.offset)
-                batch.searches.append((batch.size, _normalize_search(op, own), items.Wanted("value", op.filter)))
+                batch.searches.append((batch.size, _normalize_search(op, own), items.ItemFilter("value", op.filter)))
             elif isinstance(op, PutOp):
                 batch.puts.pop((op.namespace, op.key), None)
                 batch.puts[op.namespace, op.key] = _check_put(op)
@@ -211,7 +211,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         """The results, and how much longer what was read lasts for that."""
         results: list[Result] = [None] * batch.size
         read: list[Record] = []
-        places = [(items.place(op.namespace), op.key) for _, op in batch.gets]
+        places = [(items.make_scope(op.namespace), op.key) for _, op in batch.gets]
         for (number, get), record in zip(batch.gets, self.engine.get_many(places) if places else (), strict=True):
             if record is not None:
                 results[number] = Item(**_fields_of(record))
@@ -224,42 +224,44 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
             results[number] = self._namespaces(listing)
         return results, self._extend_expiry(read)
 
-    def _search(self, op: SearchOp, wanted: items.Wanted, vectors: Vectors) -> Iterator[Found]:
+    def _search(self, op: SearchOp, wanted: items.ItemFilter, vectors: Vectors) -> Iterator[Found]:
         """The items that a search is answered with, after its filter, from its offset up to its limit."""
         if not op.limit:
             return iter(())
         start, size = (op.offset, op.limit) if wanted.exact else (0, items.PAGE)
         if not op.query:
-            found = items.paged(lambda limit, offset: self._list_items(op, wanted, limit, offset), size, start)
+            found = items.fetch_pages(lambda limit, offset: self._list_items(op, wanted, limit, offset), size, start)
         elif self.embeddings is None:
             return islice(self._search_items(op, wanted), op.offset, op.offset + op.limit)
         elif any(vectors[op.query]):
             vector = self._fit_size(vectors[op.query])
-            found = items.paged(lambda limit, offset: self._nearest(op, wanted, vector, limit, offset), size, start)
+            found = items.fetch_pages(
+                lambda limit, offset: self._nearest(op, wanted, vector, limit, offset), size, start
+            )
         else:
             return iter(())  # what has no direction is like nothing
         fitting = (each for each in found if _fits(each[0], wanted))
         return islice(fitting, op.offset - start, op.offset - start + op.limit)
 
-    def _list_items(self, op: SearchOp, wanted: items.Wanted, limit: int, offset: int) -> list[Found]:
-        scope = items.place(op.namespace_prefix)
+    def _list_items(self, op: SearchOp, wanted: items.ItemFilter, limit: int, offset: int) -> list[Found]:
+        scope = items.make_scope(op.namespace_prefix)
         records = self.engine.list(scope, kinds=items.KINDS, filter=wanted.filter, limit=limit, offset=offset)
         return [(record, None) for record in records]
 
-    def _search_items(self, op: SearchOp, wanted: items.Wanted) -> list[Found]:
+    def _search_items(self, op: SearchOp, wanted: items.ItemFilter) -> list[Found]:
         """The best, as many as are asked for at least, if there are so many that fit."""
         enough = op.offset + op.limit
         hits: list[Hit] = []
         found: list[Found] = []
         first = enough if wanted.exact and not op.offset else MAX_LIMIT  # so that one page goes on where another ends
         for size in dict.fromkeys((min(first, MAX_LIMIT), MAX_LIMIT)):
-            hits = list(searched(self.engine, self._query(op, wanted.filter, size)))
+            hits = list(search_fresh(self.engine, self._query(op, wanted.filter, size)))
             found = [(hit.record, hit.score) for hit in hits if _fits(hit.record, wanted)]
             if len(hits) < size or len(found) >= enough:
                 return found
         return [*found, *self._search_beyond(op, wanted, hits)]
 
-    def _search_beyond(self, op: SearchOp, wanted: items.Wanted, hits: Sequence[Hit]) -> list[Found]:
+    def _search_beyond(self, op: SearchOp, wanted: items.ItemFilter, hits: Sequence[Hit]) -> list[Found]:
         """What answers a search after as many hits as one can have: all that fit are looked at, some at a time.
 
         Scores are shares of the best one's. So that they can be compared, these are looked at each time.
@@ -267,7 +269,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         by_words = max(hits, key=lambda hit: _strength(hit.why.keyword)).record.id
         by_meaning = max(hits, key=lambda hit: _strength(hit.why.semantic)).record.id
         seen = {hit.record.id for hit in hits}
-        every = self.engine.each(items.place(op.namespace_prefix), kinds=items.KINDS, filter=wanted.filter)
+        every = self.engine.each(items.make_scope(op.namespace_prefix), kinds=items.KINDS, filter=wanted.filter)
         left = [record.id for record in every if record.id not in seen and _fits(record, wanted)]
         found: list[Found] = []
         for at in range(0, len(left), _AT_ONCE):
@@ -277,13 +279,13 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         return sorted(found, key=lambda each: -cast(float, each[1]))
 
     def _query(self, op: SearchOp, filter: Filter | None, limit: int) -> Query:
-        scope = items.place(op.namespace_prefix)
+        scope = items.make_scope(op.namespace_prefix)
         return Query(cast(str, op.query), scope=scope, kinds=items.KINDS, filter=filter, limit=limit)
 
     def _nearest(
-        self, op: SearchOp, wanted: items.Wanted, vector: Sequence[float], limit: int, offset: int
+        self, op: SearchOp, wanted: items.ItemFilter, vector: Sequence[float], limit: int, offset: int
     ) -> list[Found]:
-        scope = items.place(op.namespace_prefix)
+        scope = items.make_scope(op.namespace_prefix)
         hits = self.engine.nearest(vector, scope, kinds=items.KINDS, filter=wanted.filter, limit=limit, offset=offset)
         return [(hit.record, hit.score) for hit in hits]
 
@@ -291,14 +293,14 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         if op.max_depth is not None and op.max_depth < 0:
             raise ValueError(f"max_depth: {op.max_depth} is below 0")
         conditions = op.match_conditions or ()
-        known = map(items.namespace_of, self.engine.scopes(items.place(()), kinds=items.KINDS))
+        known = map(items.get_namespace, self.engine.scopes(items.make_scope(()), kinds=items.KINDS))
         fitting = (each for each in known if all(_matches(each, condition) for condition in conditions))
         cut = sorted({each[: op.max_depth] for each in fitting})
         return cut[op.offset : op.offset + op.limit]
 
     def _extend_expiry(self, read: Sequence[Record]) -> list[Change]:
         """What lets items last from this read on as long as they were put for."""
-        lifetimes = {record.id: (items.ttl_of(record), record.expires_at) for record in read}
+        lifetimes = {record.id: (items.get_ttl(record), record.expires_at) for record in read}
         if all(ttl is None for ttl, _ in lifetimes.values()):
             return []
         now = self.engine.expiry(_SECOND) - _SECOND
@@ -313,7 +315,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
 
     def _write(self, batch: _Batch, vectors: Vectors, extends: Sequence[Change]) -> None:
         puts = [self._put(op, vectors) for op in batch.puts.values() if op.value is not None]
-        doomed = [(items.place(op.namespace), op.key) for op in batch.puts.values() if op.value is None]
+        doomed = [(items.make_scope(op.namespace), op.key) for op in batch.puts.values() if op.value is None]
 
         def find_changes() -> list[Change]:
             """What was to be deleted may be gone meanwhile, and may have come again."""
@@ -327,7 +329,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         given = {part: self._fit_size(vectors[text]) for part, text in self._parts(op) if any(vectors[text])}
         lifetime = None if op.ttl is None else _parse_minutes(op.ttl)
         with _name_field("data", "value"):
-            draft = items.draft(op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None)
+            draft = items.build_draft(op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None)
         return Put(draft=draft, how="key", ttl=lifetime)
 
     # Embedding.
@@ -371,18 +373,18 @@ def _strength(signal: Signal | None) -> float:
     return signal.score if signal is not None else -math.inf
 
 
-def _fits(record: Record, wanted: items.Wanted) -> bool:
+def _fits(record: Record, wanted: items.ItemFilter) -> bool:
     """Whether a record is an item, as one without a key is not, and passes a filter."""
-    return record.key is not None and (wanted.exact or wanted.holds(items.value_of(record)))
+    return record.key is not None and (wanted.exact or wanted.holds(items.get_value(record)))
 
 
 def _fields_of(record: Record) -> dict[str, Any]:
     """What an item has; what another door put need not be a dict, as LangGraph's programs expect, and is put in one."""
-    value = items.value_of(record)
+    value = items.get_value(record)
     if not isinstance(value, dict):
         value = {"text" if record.source != items.SOURCE and record.data is None else "value": value}
     return {
-        "namespace": items.namespace_of(record.scope),
+        "namespace": items.get_namespace(record.scope),
         "key": record.key,
         "value": value,
         "created_at": record.created_at,
@@ -414,7 +416,7 @@ def _normalize_search(op: SearchOp, own: bool) -> SearchOp:
     """A search with a question that the engine can search for; white space is none."""
     if op.query is not None and not isinstance(op.query, str):
         raise TypeError(f"query: expected a string, got {type(op.query).__name__}")
-    return op._replace(query=question(op.query) or None) if op.query and own else op
+    return op._replace(query=make_query(op.query) or None) if op.query and own else op
 
 
 def _check_page(limit: object, offset: object) -> None:
@@ -436,7 +438,7 @@ def _check_put(op: PutOp) -> PutOp:
         raise TypeError(f"ttl: expected minutes, got {type(op.ttl).__name__}")
     if op.value is None:
         return op
-    return op._replace(value=cast(dict[str, Any], items.plain("value", op.value)))
+    return op._replace(value=cast(dict[str, Any], items.copy_json("value", op.value)))
 
 
 def _parse_minutes(minutes: float) -> timedelta | None:

@@ -86,19 +86,19 @@ def find_cases(messages: Sequence[Message], zone: tzinfo) -> list[Case]:
 
 def _build_case(of: Run) -> Case | None:
     run = of.messages
-    taken = find_steps(run)
-    asked = find_intent(run) if taken else ""
-    if not asked:
+    steps = find_steps(run)
+    intent = find_intent(run) if steps else ""
+    if not intent:
         return None
     answer = _find_answer(run)
     outcome = _summarize_outcome(answer)
     admits = _admits_failure(answer)
     return Case(
-        intent=asked,
-        approach=_render_approach(taken, outcome),
-        insight=None if admits else _find_insight(run, taken),
-        quality=_rate_run(of, taken, answer, admits=admits),
-        steps=taken if len(taken) <= MAX_STEPS else taken[: MAX_STEPS // 2] + taken[-MAX_STEPS // 2 :],
+        intent=intent,
+        approach=_render_approach(steps, outcome),
+        insight=None if admits else _find_insight(run, steps),
+        quality=_rate_run(of, steps, answer, admits=admits),
+        steps=steps if len(steps) <= MAX_STEPS else steps[: MAX_STEPS // 2] + steps[-MAX_STEPS // 2 :],
         outcome=outcome,
         messages=tuple(message.id for message in run),
     )
@@ -121,39 +121,39 @@ def _is_pleasantry(text: str) -> bool:
 
 def _summarize_outcome(answer: str) -> str:
     """The first sentences of an answer, as many as fit."""
-    told = ""
+    summary = ""
     for sentence in list_sentences(answer):
         if sentence.startswith("|"):  # a table
             break
-        if told and _OFFER.fullmatch(sentence):
+        if summary and _OFFER.fullmatch(sentence):
             continue
         plain = flatten(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
-        if told and len(told) + len(plain) + 1 > OUTCOME:
+        if summary and len(summary) + len(plain) + 1 > OUTCOME:
             break
-        told = f"{told}{'' if not told or told[-1] in '.!?:…。！？' else '.'} {plain}".strip()
-    return told or flatten(answer, OUTCOME)
+        summary = f"{summary}{'' if not summary or summary[-1] in '.!?:…。！？' else '.'} {plain}".strip()
+    return summary or flatten(answer, OUTCOME)
 
 
-def _render_approach(taken: Sequence[Step], outcome: str) -> str:
+def _render_approach(steps: Sequence[Step], outcome: str) -> str:
     """A numbered line for each step, and how it ended."""
-    lines = _render_steps(taken) if len(taken) <= _PLAIN else _render_groups(taken)
+    lines = _render_steps(steps) if len(steps) <= _PLAIN else _render_groups(steps)
     return "\n".join([*lines, f"Outcome: {outcome or UNANSWERED}"])
 
 
-def _render_steps(taken: Sequence[Step]) -> list[str]:
-    return [f"{at}. {render_call(step)}: {_render_result(step)}" for at, step in enumerate(taken, 1)]
+def _render_steps(steps: Sequence[Step]) -> list[str]:
+    return [f"{at}. {render_call(step)}: {_render_result(step)}" for at, step in enumerate(steps, 1)]
 
 
 def _render_result(step: Step) -> str:
     return f"failed: {step.result}" if step.failed else step.result
 
 
-def _render_groups(taken: Sequence[Step]) -> list[str]:
+def _render_groups(steps: Sequence[Step]) -> list[str]:
     """Lines for a long run: a tool that is called several times on end has one."""
     lines: list[str] = []
     spans: list[list[Step]] = []
     at = 1
-    for _, group in groupby(taken, key=lambda step: step.tool):
+    for _, group in groupby(steps, key=lambda step: step.tool):
         span = list(group)
         number = f"{at}-{at + len(span) - 1}" if len(span) > 1 else str(at)
         lines.append(f"{number}. {_render_group(span)}")
@@ -189,31 +189,31 @@ def _render_variants(span: Sequence[Step]) -> str:
     return f" ({render_arguments(arguments[0])})" if arguments[0] else ""
 
 
-def _find_insight(run: Sequence[Message], taken: Sequence[Step]) -> str | None:
+def _find_insight(run: Sequence[Message], steps: Sequence[Step]) -> str | None:
     """What turned failure into success: a user's word, or what was different about the call that worked."""
-    corrected = _find_correction(run, taken)
-    if corrected and has_worked(taken[-1]):
+    corrected = _find_correction(run, steps)
+    if corrected and has_worked(steps[-1]):
         return f'The user\'s correction led to the result: "{corrected}"'
-    for at in range(len(taken) - 1, -1, -1):
-        if taken[at].failed and (helped := find_remedy(taken, at)):
+    for at in range(len(steps) - 1, -1, -1):
+        if steps[at].failed and (helped := find_remedy(steps, at)):
             what = (
-                render_call(taken[at], 80) if find_program(taken[at]) and " instead" not in helped else taken[at].tool
+                render_call(steps[at], 80) if find_program(steps[at]) and " instead" not in helped else steps[at].tool
             )
-            return f"{what} failed ({cut(taken[at].result, 100)}) and {helped}."
+            return f"{what} failed ({cut(steps[at].result, 100)}) and {helped}."
     return None
 
 
-def _find_correction(run: Sequence[Message], taken: Sequence[Step]) -> str:
+def _find_correction(run: Sequence[Message], steps: Sequence[Step]) -> str:
     """The last thing that a user put right between two tool calls."""
     found, before = "", 0
     for message in run:
         before += len(message.calls)
-        if message.role != "user" or not 0 < before < len(taken) or len(message.text) > 400:
+        if message.role != "user" or not 0 < before < len(steps) or len(message.text) > 400:
             continue
-        said = flatten(message.text, 160)
-        failed = any(step.failed for step in taken[before - 1 : before])
-        if "?" not in said and (OBJECTS.match(said) or (failed and CHANGES.search(said))):
-            found = said
+        remark = flatten(message.text, 160)
+        failed = any(step.failed for step in steps[before - 1 : before])
+        if "?" not in remark and (OBJECTS.match(remark) or (failed and CHANGES.search(remark))):
+            found = remark
     return found
 
 
@@ -224,17 +224,17 @@ def _admits_failure(answer: str) -> bool:
     )
 
 
-def _rate_run(of: Run, taken: Sequence[Step], answer: str, *, admits: bool) -> float:
+def _rate_run(of: Run, steps: Sequence[Step], answer: str, *, admits: bool) -> float:
     """The sum of the signals in `QUALITY` that the run shows."""
     run = of.messages
     after = max(at for at, message in enumerate(run) if message.calls)
-    said = [message.text for message in run[after:] if message.role == "user"]
-    content = _judge_contentment([*said, of.remark])
-    failed = sum(step.failed for step in taken) / len(taken)
+    remarks = [message.text for message in run[after:] if message.role == "user"]
+    content = _judge_contentment([*remarks, of.remark])
+    failed = sum(step.failed for step in steps) / len(steps)
     signals = {
         "any run": 1.0,
-        "the last step worked": has_worked(taken[-1]),
-        "the last step failed": taken[-1].failed,
+        "the last step worked": has_worked(steps[-1]),
+        "the last step failed": steps[-1].failed,
         "every step failed": failed,
         "there is a final answer": bool(answer),
         "there is no final answer": not answer,

@@ -100,18 +100,21 @@ def list_sentences(text: str) -> list[str]:
 
 def find_intent(messages: Sequence[Message]) -> str:
     """What the first user who says more than hello asks for, and what they changed about it before the last call."""
-    said = [message for message in messages if message.role == "user" and words(message.text[:_SEEN])]
-    first = next((message for message in said if _has_substance(message.text)), said[0] if said else None)
+    user_messages = [message for message in messages if message.role == "user" and words(message.text[:_SEEN])]
+    first = next(
+        (message for message in user_messages if _has_substance(message.text)),
+        user_messages[0] if user_messages else None,
+    )
     if first is None:
         return ""
-    asked = _find_request(first.text)
+    request = _find_request(first.text)
     acted = max((at for at, message in enumerate(messages) if message.calls), default=0)
     began = min((at for at, message in enumerate(messages) if message.calls), default=0)
     later = [message for message in messages[began:acted] if message.role == "user" and message is not first]
     for change in [line for message in later if (line := _find_refinement(message.text))][:2]:
-        if len(asked) + len(change) + 10 <= INTENT:
-            asked = f"{asked.rstrip('.?!').rstrip(')')}{'; ' if asked.endswith(').') else ' (then: '}{change})."
-    return asked
+        if len(request) + len(change) + 10 <= INTENT:
+            request = f"{request.rstrip('.?!').rstrip(')')}{'; ' if request.endswith(').') else ' (then: '}{change})."
+    return request
 
 
 def _has_substance(text: str) -> bool:

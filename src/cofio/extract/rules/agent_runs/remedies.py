@@ -31,13 +31,15 @@ _RIGHTS = re.compile(
 def find_remedy(run: Sequence[Step], at: int) -> str:
     """What made the call that failed at `at` work later in the run; empty when nothing can be shown to have."""
     failed, later = run[at], run[at + 1 : at + 1 + _LATER]
-    again = [place for place, step in enumerate(later) if step.tool == failed.tool and has_worked(step)]
-    likely = [(place, kept) for place in again if (kept := _count_shared_arguments(failed, later[place])) is not None]
+    again = [index for index, step in enumerate(later) if step.tool == failed.tool and has_worked(step)]
+    likely = [
+        (index, shared) for index in again if (shared := _count_shared_arguments(failed, later[index])) is not None
+    ]
     if likely:
-        place = max(likely, key=lambda pair: pair[1])[0]
-        if changes := _describe_changes(get_fields(failed), get_fields(later[place])):
+        index = max(likely, key=lambda pair: pair[1])[0]
+        if changes := _describe_changes(get_fields(failed), get_fields(later[index])):
             return f"worked with {changes}"
-        between = [step for step in later[:place] if has_worked(step) and _may_help(step, failed)]
+        between = [step for step in later[:index] if has_worked(step) and _may_help(step, failed)]
         return f"{MENDED} {render_call(between[-1], 60)}" if between else "worked at a later try"
     near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
     other = next((step for step in near if has_worked(step) and _stands_in(step, failed)), None)
@@ -49,9 +51,9 @@ def _count_shared_arguments(before: Step, after: Step) -> int | None:
     old, new = get_fields(before), get_fields(after)
     if find_program(before) != find_program(after):
         return None
-    kept = sum(old.get(key) == item for key, item in new.items())
-    if kept or not (old or new):
-        return kept
+    shared = sum(old.get(key) == item for key, item in new.items())
+    if shared or not (old or new):
+        return shared
     other_name = len(old) == len(new) == 1 and old.keys() != new.keys()
     return 0 if other_name or (len(new) == 1 and _resembles(old, new)) else None
 
@@ -92,8 +94,10 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
 def _has_more_rights(step: Step, failed: Step) -> bool:
     """Whether a call does what was refused to another with more rights: it holds what that one was to do, or with."""
     items = [item for item in get_fields(failed).values() if len(item) > 2 and item != MASK]
-    held = [item for item in items if any(item in each for each in get_fields(step).values())]
-    return any(len(item) >= _LONG and " " in item for item in held) or (bool(held) and _lifts_refusal(step, failed))
+    repeated = [item for item in items if any(item in each for each in get_fields(step).values())]
+    return any(len(item) >= _LONG and " " in item for item in repeated) or (
+        bool(repeated) and _lifts_refusal(step, failed)
+    )
 
 
 def _lifts_refusal(step: Step, failed: Step) -> bool:
@@ -122,8 +126,8 @@ def _stands_in(step: Step, failed: Step) -> bool:
         return False
     if set(split_name(step.tool)) & set(split_name(failed.tool)):
         return True
-    asked = next(iter(get_fields(failed).values()), "")
-    return len(asked) >= _LONG and asked in get_fields(step).values()
+    argument = next(iter(get_fields(failed).values()), "")
+    return len(argument) >= _LONG and argument in get_fields(step).values()
 
 
 def _shares(step: Step, other: Step) -> bool:

@@ -198,13 +198,13 @@ def _mentions(line: str, of: str) -> bool:
 def _render_exit(lines: list[str], code: str) -> str:
     """An exit code and what was said with it."""
     others = [line for line in lines if not _EXIT.search(line)]
-    said = (
+    message = (
         _find_last_error(others)
         or next((line for line in others if _is_error(line)), "")
         or (others[-1] if others else "")
     )
-    said = re.sub(r"(?i)^std(?:err|out):\s*", "", said)
-    return f"exit code {code}: {said}" if said else f"exit code {code}"
+    message = re.sub(r"(?i)^std(?:err|out):\s*", "", message)
+    return f"exit code {code}: {message}" if message else f"exit code {code}"
 
 
 def _is_error(line: str) -> bool:
@@ -251,8 +251,8 @@ def _summarize_json(value: Json, *, reads: bool, of: str | None) -> tuple[str, b
     ):
         reason = None  # the file that was read says so
     if reason is not None or flagged:
-        said = reason or _find_message(fields) or _render_fields(value)
-        return flatten(_strip_error_word(said) or NO_REASON, LINE), True
+        message = reason or _find_message(fields) or _render_fields(value)
+        return flatten(_strip_error_word(message) or NO_REASON, LINE), True
     output = next((fields[key] for key in _OUTPUT_KEYS if isinstance(fields.get(key), str) and fields[key]), None)
     if isinstance(output, str) and (any(key in fields for key in _EXIT_KEYS) or len(value) == 1):
         return summarize_result(output, reads=reads, of=of)
@@ -305,8 +305,8 @@ def _find_json_failure(fields: dict[str, Json]) -> str | None:
     exits = next((item for key in _EXIT_KEYS if isinstance(item := fields.get(key), int) and item), 0)
     if exits:
         errors = fields.get("stderr") or fields.get("stdout") or fields.get("output")
-        said = _render_exit(_select_lines(errors), str(exits)) if isinstance(errors, str) else ""
-        return said or f"exit code {exits}"
+        message = _render_exit(_select_lines(errors), str(exits)) if isinstance(errors, str) else ""
+        return message or f"exit code {exits}"
     refused = any(fields.get(key) is False for key in _OK_KEYS) or fields.get("iserror") is True
     return _join_status(status, _find_message(fields)) if status or refused else None
 
@@ -318,8 +318,8 @@ def _find_bad_status(item: Json) -> str:
     return item.strip() if isinstance(item, str) and len(item) < 80 and _BAD_STATUS.fullmatch(item.strip()) else ""
 
 
-def _join_status(status: str, said: str) -> str:
-    return f"{status}: {said}" if status and said and status not in said else said or status
+def _join_status(status: str, message: str) -> str:
+    return f"{status}: {message}" if status and message and status not in message else message or status
 
 
 def _unwrap_message(item: Json) -> str:

@@ -82,22 +82,22 @@ def _begins_run(text: str, part: Sequence[Message], later: Sequence[Message]) ->
     tools = _collect_tools(part)
     next_tools = _collect_tools(takewhile(lambda message: message.role != "user", later))
     is_other = bool(tools and next_tools) and not tools & next_tools
-    asked = next((each for each in list_sentences(text) if _asks_something(each)), "")
-    if not asked:  # in another language only what is done for it can tell
+    request = next((each for each in list_sentences(text) if _asks_something(each)), "")
+    if not request:  # in another language only what is done for it can tell
         return is_other and len(find_telling_words(text)) >= 3 and not _points_back(text) and not _BACK.search(text)
-    if _points_back(strip_greeting(asked)) or not find_telling_words(asked):
+    if _points_back(strip_greeting(request)) or not find_telling_words(request):
         return False
-    shares = _shares_topic(find_telling_words(asked), part)
+    shares = _shares_topic(find_telling_words(request), part)
     if shares and _asks_back(part):
         return False
-    refines = get_first_word(strip_politeness(asked)) in _REFINING
-    return is_other or not refines or not (shares or (bool(tools & next_tools) and " the " in asked))
+    refines = get_first_word(strip_politeness(request)) in _REFINING
+    return is_other or not refines or not (shares or (bool(tools & next_tools) and " the " in request))
 
 
 def _shares_topic(things: Sequence[str], part: Sequence[Message]) -> bool:
     """Whether one of the things was spoken of before."""
-    said = " ".join(message.text[:_SEEN] for message in part if message.role != "tool").lower()
-    return bool(set(things) & set(re.findall(r"\w+", said)) or set(words(" ".join(things))) & set(words(said)))
+    earlier = " ".join(message.text[:_SEEN] for message in part if message.role != "tool").lower()
+    return bool(set(things) & set(re.findall(r"\w+", earlier)) or set(words(" ".join(things))) & set(words(earlier)))
 
 
 def _asks_something(sentence: str) -> bool:

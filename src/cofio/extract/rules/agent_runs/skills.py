@@ -86,13 +86,13 @@ def _find_recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
     often = [key for key in counts if counts[key] * 2 > len(ways)]
     if not often:
         often = next((list(way) for way in reversed(ways) if way), [])
-    places: dict[_Key, list[float]] = {key: [] for key in often}
+    positions: dict[_Key, list[float]] = {key: [] for key in often}
     for way in ways:
-        for place, key in enumerate(way):
-            if key in places:
-                places[key].append(place / len(way))
+        for position, key in enumerate(way):
+            if key in positions:
+                positions[key].append(position / len(way))
     most = sorted(often, key=lambda key: -counts[key])[:MOST_STEPS]
-    return sorted(most, key=lambda key: sum(places[key]) / len(places[key]))
+    return sorted(most, key=lambda key: sum(positions[key]) / len(positions[key]))
 
 
 def _measure_agreement(keys: Sequence[_Key], ways: Sequence[dict[_Key, list[Step]]]) -> float:
@@ -109,26 +109,26 @@ def _build_name(cases: Sequence[Case]) -> str:
     requests = [find_kinds(case.intent) for case in cases]
     counts = Counter(stem for request in requests for stem in set(request.values()))
     for case, request in zip(cases, requests, strict=True):
-        kept = {word: stem for word, stem in request.items() if counts[stem] * 2 >= len(cases)}
-        verb = next((word for word in find_orders(case.intent) if word in kept), "")
-        if (verb or _ENGLISH.search(case.intent)) and (named := _slugify([verb, *_find_things(case, verb, kept)])):
+        common = {word: stem for word, stem in request.items() if counts[stem] * 2 >= len(cases)}
+        verb = next((word for word in find_orders(case.intent) if word in common), "")
+        if (verb or _ENGLISH.search(case.intent)) and (named := _slugify([verb, *_find_things(case, verb, common)])):
             return named
     used = [step.tool for case in cases[:1] for step in case.steps if has_worked(step)] or ["task"]
     return _slugify(split_name(next((tool for tool in reversed(used) if not is_generic(tool)), used[-1]))[:3]) or "task"
 
 
-def _find_things(case: Case, verb: str, kept: Mapping[str, str]) -> list[str]:
+def _find_things(case: Case, verb: str, common: Mapping[str, str]) -> list[str]:
     """What a request is about: the word that its tools are named for, or the first phrase after the verb."""
     named = {
         stem for step in case.steps if not is_generic(step.tool) for stem in words(" ".join(split_name(step.tool)))
     }
-    things = [word for word in kept if word not in find_orders(case.intent)]
-    telling = [word for word in things if kept[word] in named]
-    asked = case.intent.lower()[:1_000]
+    things = [word for word in common if word not in find_orders(case.intent)]
+    telling = [word for word in things if common[word] in named]
+    request = case.intent.lower()[:1_000]
     if not verb:
-        return telling[:2] or list(dict.fromkeys(_find_phrase(asked, things) + things))[:2]
-    after = asked.find(verb) + len(verb)
-    return telling[:1] or (_find_phrase(asked[after:], things) or _find_phrase(asked, things))[-2:]
+        return telling[:2] or list(dict.fromkeys(_find_phrase(request, things) + things))[:2]
+    after = request.find(verb) + len(verb)
+    return telling[:1] or (_find_phrase(request[after:], things) or _find_phrase(request, things))[-2:]
 
 
 def _find_phrase(text: str, things: Sequence[str]) -> list[str]:
@@ -225,13 +225,13 @@ def _find_pitfalls(cases: Sequence[Case]) -> list[str]:
             if kind not in lines or rank < lines[kind][0]:
                 lines[kind] = rank, f"`{render_call(step)}` failed: {step.result.rstrip('.')}", helped
     order = sorted(lines, key=lambda kind: (lines[kind][0], -len(runs[kind])))
-    told = [f"- {lines[kind][1]}{_render_frequency(len(runs[kind]))}. {lines[kind][2]}" for kind in order]
-    told += [
+    rendered = [f"- {lines[kind][1]}{_render_frequency(len(runs[kind]))}. {lines[kind][2]}" for kind in order]
+    rendered += [
         f"- {flatten(case.insight, INTENT)}"
         for case in cases
         if case.insight and not any(step.failed for step in case.steps)
     ]
-    return list(dict.fromkeys(told))[:MOST_PITFALLS]
+    return list(dict.fromkeys(rendered))[:MOST_PITFALLS]
 
 
 def _render_frequency(runs: int) -> str:

@@ -122,10 +122,10 @@ def _encode_arguments(text: str) -> str:
         return flatten(text, RAW)
     if not isinstance(value, dict):
         return render_value(value, RAW)
-    kept = {flatten(key, 40): _simplify_value(key, item) for key, item in list(value.items())[:MOST]}
+    arguments = {flatten(key, 40): _simplify_value(key, item) for key, item in list(value.items())[:MOST]}
     if len(value) > MOST:
-        kept["…"] = f"{len(value) - MOST} more"
-    return json.dumps(kept, ensure_ascii=False)
+        arguments["…"] = f"{len(value) - MOST} more"
+    return json.dumps(arguments, ensure_ascii=False)
 
 
 def _simplify_value(key: str, value: Json) -> Json:

@@ -130,28 +130,28 @@ def is_alike(case: Case, other: Case) -> bool:
     return bool(things) and likeness >= least
 
 
-def _wants_the_same(asked: str, other: str) -> bool:
+def _wants_the_same(request: str, other: str) -> bool:
     """Whether two requests have a verb in common; one without a verb that is known may mean any.
 
     What changes something is compared before what only looks: to find backups and delete them is to delete.
     """
-    mine, theirs = _find_wanted_verbs(asked), _find_wanted_verbs(other)
+    mine, theirs = _find_wanted_verbs(request), _find_wanted_verbs(other)
     if not (mine and theirs):
         return True
     acts, their_acts = mine - _LOOKING, theirs - _LOOKING
     return bool(acts & their_acts) if acts or their_acts else True
 
 
-def _find_wanted_verbs(asked: str) -> set[str]:
+def _find_wanted_verbs(request: str) -> set[str]:
     """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
-    verbs = find_orders(_TO.sub(" ", asked[:1_000]))  # "Remind me to call mum" is no call
+    verbs = find_orders(_TO.sub(" ", request[:1_000]))  # "Remind me to call mum" is no call
     if not set(verbs) - _MEANS:
-        verbs = find_orders(asked)
+        verbs = find_orders(request)
     found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in words(verb)[:1]}
     if _LIGHT.intersection(verbs):
-        nouns = [_DEEDS[word] for word in _TOKEN.findall(asked[:1_000].lower()) if word in _DEEDS]
+        nouns = [_DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in _DEEDS]
         found |= {_VERB.get(stem, stem) for noun in nouns for stem in words(noun)[:1]}
-    if not found and _QUESTION.match(asked):
+    if not found and _QUESTION.match(request):
         return set(sorted(_LOOKING)[:1])
     return found
 
@@ -173,12 +173,12 @@ def find_kinds(intent: str) -> dict[str, str]:
 
 def _find_telling_words(intent: str) -> list[str]:
     """The words of a request without stop words, numbers, times and, as far as can be told, names."""
-    asked = _IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))
+    request = _IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))
     found: list[tuple[str, bool]] = []
     start = True
-    for match in _TOKEN.finditer(asked):
+    for match in _TOKEN.finditer(request):
         named = not start and match[0][0].isupper() and not (match[0].isupper() and len(match[0]) > 1)
-        start = asked[match.end() : match.end() + 1] in tuple(".!?:;")
+        start = request[match.end() : match.end() + 1] in tuple(".!?:;")
         if not _is_idle(match[0].lower()):
             found.append((match[0].lower(), named))
     plain = [word for word, named in found if not named]

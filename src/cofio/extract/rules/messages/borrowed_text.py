@@ -111,17 +111,17 @@ class SpeakerState:
     announced: bool = False
 
 
-def mark_borrowed(said: Sequence[Sentence], speaker: SpeakerState, asked: str) -> tuple[Sentence, ...]:
+def mark_borrowed(sentences: Sequence[Sentence], speaker: SpeakerState, question: str) -> tuple[Sentence, ...]:
     """The sentences of one message, those that are not the speaker's own words marked as a shared text or as play.
 
-    `asked` is what was said right before by someone else.
+    `question` is what was said right before by someone else.
     """
-    if speaker.announced and said and _SENDS_FOR.search(asked) and not _introduces_text(said, 0):
+    if speaker.announced and sentences and _SENDS_FOR.search(question) and not _introduces_text(sentences, 0):
         speaker.announced = False
-        return tuple(_with_manner(one, Manner.TEXT) for one in said)
+        return tuple(_with_manner(one, Manner.TEXT) for one in sentences)
     speaker.announced = False
     found: list[Sentence] = []
-    for at, one in enumerate(said):
+    for at, one in enumerate(sentences):
         text = one.text
         if _PLAY_ENDS.search(text):
             speaker.playing = False
@@ -133,22 +133,22 @@ def mark_borrowed(said: Sequence[Sentence], speaker: SpeakerState, asked: str) -
             found.append(_with_manner(one, Manner.PLAY))
             continue
         found.append(one)
-        if not _introduces_text(said, at):
+        if not _introduces_text(sentences, at):
             continue
-        if at + 1 < len(said):
+        if at + 1 < len(sentences):
             first = one
             if one.manner is Manner.STATEMENT and not _SAYS.match(text):
                 first = replace(one, manner=Manner.REQUEST)
-            return (*found[:-1], first, *(_with_manner(other, Manner.TEXT) for other in said[at + 1 :]))
+            return (*found[:-1], first, *(_with_manner(other, Manner.TEXT) for other in sentences[at + 1 :]))
         if at and _BEFORE.match(text.rstrip(" .!?")):
             return (*(_with_manner(other, Manner.TEXT) for other in found[:-1]), one)
         speaker.announced = True
     return tuple(found)
 
 
-def _introduces_text(said: Sequence[Sentence], at: int) -> bool:
+def _introduces_text(sentences: Sequence[Sentence], at: int) -> bool:
     """Whether what follows a sentence is a text of someone else, or one that the speaker only shows."""
-    one = said[at]
+    one = sentences[at]
     text = one.text[:400]
     if one.manner in (Manner.CODE, Manner.QUOTE):
         return False

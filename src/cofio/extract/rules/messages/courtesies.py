@@ -124,10 +124,10 @@ def is_courtesy(bare: str) -> bool:
     words = [word for word in (token.strip(_EDGES) for token in bare.lower().split()) if any(map(str.isalnum, word))]
     if len(words) <= 7 and all(word in _COURTESIES for word in words):
         return True
-    said = bare
-    while lead := _INTERJECTION.match(said):
-        said = said[lead.end() :]
-    return bool(_SAYING.fullmatch(said) or _SAYING.fullmatch(bare) or _FOREIGN_COURTESY.fullmatch(bare.lower()))
+    rest = bare
+    while lead := _INTERJECTION.match(rest):
+        rest = rest[lead.end() :]
+    return bool(_SAYING.fullmatch(rest) or _SAYING.fullmatch(bare) or _FOREIGN_COURTESY.fullmatch(bare.lower()))
 
 
 def is_pleasantry(bare: str) -> bool:

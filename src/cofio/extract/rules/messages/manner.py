@@ -21,7 +21,7 @@ class Manner(Enum):
     QUOTE = "quote"
     """A passage that the speaker quotes."""
     TEXT = "text"
-    """A text that the speaker shows, whoever wrote it."""
+    """A text that the speaker shows, written by anyone."""
     PLAY = "play"
     """What the speaker says in a part that they play."""
 

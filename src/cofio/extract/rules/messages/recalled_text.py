@@ -85,7 +85,7 @@ def _strip_headed(text: str) -> str:
             state = "headed" if state == "headed" and not line.strip() else "outside"
         elif state == "headed":
             state = "listed" if _BULLET.match(line) else "within"
-        elif state == "listed" and not _BULLET.match(line):  # whoever goes on after a list speaks for themself
+        elif state == "listed" and not _BULLET.match(line):  # what follows a list is the speaker's own
             state = "outside"
         if state == "outside":
             kept.append(line)

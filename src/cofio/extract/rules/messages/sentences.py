@@ -189,7 +189,7 @@ def _split_json(line: str) -> tuple[str, str]:
     if data is None:
         return line, ""
     prose = line[: data.start()].rstrip()
-    # A colon, so that nobody takes "The server answered" for all that was said.
+    # A colon shows that "The server answered" is not all that was said.
     return (f"{prose}:" if prose[-1:].isalnum() else prose), line[data.start() :]
 
 
@@ -231,7 +231,7 @@ def _goes_on(line: str, start: int, end: int) -> bool:
         return head.endswith(".") and not head.endswith("..") and not head[-4:-1].isdigit()
     if not after[:1].islower():
         return False
-    # Whoever writes without capitals ends sentences without them, too.
+    # A writer who uses no capitals begins sentences without them, too.
     return (
         head.endswith(("...", "…", '"', "”"))
         or _MAYBE_END.search(head) is not None

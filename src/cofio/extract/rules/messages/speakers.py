@@ -1,4 +1,4 @@
-"""What to call whoever speaks."""
+"""The names by which speakers are called."""
 
 from __future__ import annotations
 

@@ -58,15 +58,15 @@ def read_turns(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) ->
             continue
         text = read_message(message.text, recalled, names)
         before = found[-1] if found and found[-1].message.sender != message.sender else None
-        said = text.sentences
+        sentences = text.sentences
         if message.role == "user":
             speaker = borrowed.setdefault(message.sender, SpeakerState())
-            said = mark_borrowed(said, speaker, before.message.text[:1000] if before else "")
+            sentences = mark_borrowed(sentences, speaker, before.message.text[:1000] if before else "")
         turn = Turn(
             message=message,
             name=get_name(message),
             said_at=message.at.astimezone(zone),
-            sentences=said,
+            sentences=sentences,
             question=_find_question(before) if before else None,
             own_text=text.own_text,
         )

@@ -58,8 +58,8 @@ def format_clock(moment: datetime) -> str:
     return f"{hour}:{moment.minute:02} {'AM' if moment.hour < 12 else 'PM'} {zone}".rstrip()
 
 
-def add_dates(text: str, said: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
-    """`text` with the date after each word such as "yesterday", as of the local time at which it was `said`.
+def add_dates(text: str, said_at: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
+    """`text` with the date after each word such as "yesterday", as of `said_at`, the local time at which it was said.
 
     What stands in quotation marks was said at some other time, and is left as it is. Whether "on Friday" is past is
     seen from `tense_of`, the words that were said, where `text` has others around them.
@@ -73,7 +73,7 @@ def add_dates(text: str, said: datetime, brackets: str = "()", tense_of: str | N
 
     def with_date(found: re.Match[str]) -> str:
         try:
-            when = _resolve(found, said, past, future)
+            when = _resolve(found, said_at, past, future)
         except (OverflowError, ValueError):  # the first and the last days that there are
             when = None
         if when is None or when in seen:
@@ -86,16 +86,16 @@ def add_dates(text: str, said: datetime, brackets: str = "()", tense_of: str | N
     return "".join(parts)
 
 
-def _resolve(found: re.Match[str], said: datetime, past: bool, future: bool) -> str | None:
+def _resolve(found: re.Match[str], said_at: datetime, past: bool, future: bool) -> str | None:
     """The date that a relative one stands for, or None where people would differ."""
-    today = said.date()
+    today = said_at.date()
     if named := found["named"]:
-        return _resolve_named(named.lower(), said)
+        return _resolve_named(named.lower(), said_at)
     if found["span"]:
         return _resolve_span(found["which"].lower(), found["span"].lower(), today, past)
     if found["weekday"]:
         return _resolve_weekday(found["side"].lower(), WEEKDAYS.index(found["weekday"].lower()), today, past, future)
-    if said.hour < NIGHT and "day" in (found["unit"], found["later"]):
+    if said_at.hour < NIGHT and "day" in (found["unit"], found["later"]):
         return None
     if found["ago"]:
         return _format_distance(-_parse_number(found["ago"]), found["unit"].lower(), today)
@@ -108,11 +108,11 @@ def _parse_number(word: str) -> int:
     return int(word) if word.isdigit() else _NUMBERS[word.lower()]
 
 
-def _resolve_named(words: str, said: datetime) -> str | None:
-    if said.hour < NIGHT and words != "last night":  # whoever is still up may mean the day that is over
+def _resolve_named(words: str, said_at: datetime) -> str | None:
+    if said_at.hour < NIGHT and words != "last night":  # late at night, people may mean the day that is over
         return None
     days = _OFFSETS.get(words, _OFFSETS.get(words.split()[0], 0))
-    return format_day(said.date() + timedelta(days=days))
+    return format_day(said_at.date() + timedelta(days=days))
 
 
 def _resolve_span(which: str, span: str, today: date, past: bool) -> str | None:
@@ -167,7 +167,7 @@ def _format_either(today: date, first: int, second: int) -> str:
 
 
 def _format_distance(number: int, unit: str, today: date) -> str:
-    """So many days, weeks, months or years from today, no more exactly than that was said."""
+    """Format the day, week, month or year at this distance from today, as precisely as it was said."""
     away: dict[str, Callable[[], str]] = {
         "day": lambda: format_day(today + timedelta(days=number)),
         "week": lambda: f"the week of {format_day(today - timedelta(days=today.weekday()) + timedelta(weeks=number))}",

@@ -139,10 +139,10 @@ def _merge_group(group: list[str], turn: Turn, others: frozenset[str]) -> Iterat
 
 def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
     """Whether a sentence needs the question before it to mean something, and means something with it."""
-    asked = turn.question
-    assert asked is not None
+    question = turn.question
+    assert question is not None
     if manner is Manner.COURTESY:
-        now = _ABOUT_NOW.search(asked.text) or not _ABOUT_YOU.search(asked.text)
+        now = _ABOUT_NOW.search(question.text) or not _ABOUT_YOU.search(question.text)
         return _YES_OR_NO.fullmatch(text.strip()) is not None and not now
     if manner is not Manner.STATEMENT or text.rstrip().endswith(":"):
         return False

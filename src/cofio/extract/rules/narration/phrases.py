@@ -69,24 +69,24 @@ def find_phrases(turns: Sequence[Turn]) -> list[str]:
         key=lambda at: (-found[at].weight - 0.5 * max(min(counts[stem], 4) for stem in found[at].stems), at),
     )
     chosen: list[int] = []
-    taken: set[str] = set()
+    used: set[str] = set()
     for at in best:
         if len(chosen) >= (MOST if found[at].weight > 1.5 else FEW):  # a lone word only where there is little else
             continue
-        if taken.isdisjoint(found[at].stems):
+        if used.isdisjoint(found[at].stems):
             chosen.append(at)
-            taken.update(found[at].stems)
+            used.update(found[at].stems)
     return [found[at].text for at in sorted(chosen)]
 
 
 def _find_in_turn(turn: Turn) -> Iterator[_Phrase]:
-    said = 1.5 if turn.message.role == "user" else 0.0
+    base = 1.5 if turn.message.role == "user" else 0.0
     spoken = [one for one in turn.sentences if one.manner in (Manner.STATEMENT, Manner.QUESTION, Manner.REQUEST)]
     for sentence in spoken[:READ]:
         for text, capital, count in _find_runs(sentence.text[:400]):
             stems = tuple(dict.fromkeys(stem for stem in words(text) if stem not in _LINKS))
-            if stems and (said or count):
-                yield _Phrase(text=text, stems=stems, weight=said + 1.5 * capital + 0.6 * min(max(count, 1) - 1, 2))
+            if stems and (base or count):
+                yield _Phrase(text=text, stems=stems, weight=base + 1.5 * capital + 0.6 * min(max(count, 1) - 1, 2))
 
 
 @lru_cache(maxsize=1024)

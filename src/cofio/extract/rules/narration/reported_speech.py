@@ -73,23 +73,23 @@ def extract_core(sentence: str) -> str:
     return text[: aside.start()] if aside else text
 
 
-def report(sentence: str, name: str, said: datetime, others: frozenset[str] = frozenset()) -> str:
+def report(sentence: str, name: str, said_at: datetime, others: frozenset[str] = frozenset()) -> str:
     """The sentence of `name` as another would tell it, with dates, at most LONGEST characters long.
 
     `others` are the names of those who may be spoken to.
     """
     turned = to_third_person(sentence, name, others) or _report_that(sentence, name)
-    return shorten(add_dates(turned, said, tense_of=sentence)) if turned else quote(sentence, name, said)
+    return shorten(add_dates(turned, said_at, tense_of=sentence)) if turned else quote(sentence, name, said_at)
 
 
-def quote(sentence: str, name: str, said: datetime, verb: str = "said") -> str:
+def quote(sentence: str, name: str, said_at: datetime, verb: str = "said") -> str:
     """The sentence as a quotation; dates stand in square brackets, and are not part of what was said."""
-    return f"{capitalize_name(name)} {verb}: {put_in_marks(sentence, said)}"
+    return f"{capitalize_name(name)} {verb}: {put_in_marks(sentence, said_at)}"
 
 
-def put_in_marks(sentence: str, said: datetime, longest: int = LONGEST - 50, asked: str = "") -> str:
+def put_in_marks(sentence: str, said_at: datetime, longest: int = LONGEST - 50, question: str = "") -> str:
     """The words between quotation marks, closed by a full stop if they have no end of their own."""
-    words = shorten(add_dates(_SPACE.sub(" ", sentence).strip(), said, "[]", f"{asked} {sentence}"), longest)
+    words = shorten(add_dates(_SPACE.sub(" ", sentence).strip(), said_at, "[]", f"{question} {sentence}"), longest)
     words = _AFTER_FULL_STOP.sub("", words).replace('"', "'").replace("“", "'").replace("”", "'")
     ended = words.rstrip("'’」』)]").endswith((".", "!", "?", "…", "。", "！", "？", "؟", "۔", "।", ":"))
     return f'"{words}"' if ended else f'"{words}".'
@@ -126,7 +126,7 @@ def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset
     verb, after = turned
     if words[after - 1][-1:] == "," and after < len(words):  # "I am, however, …"
         return None
-    if verb == "is" and after < len(words) and words[after][:1].isupper():  # "I'm Tom": whoever that is
+    if verb == "is" and after < len(words) and words[after][:1].isupper():  # "I'm Tom": any name
         return None
     if _may_go_on(words, plain, after):
         return None

@@ -179,8 +179,8 @@ def _find_relatives(text: str, evidence: str, turn: Turn, spoken: list[Entry]) -
 def _apply_correction(meant: Correction, evidence: str, turn: Turn, before: list[Entry]) -> Iterator[Entry]:
     """The speaker's last entry that holds the wrong value, with the right one in its place."""
     for entry in reversed(before):
-        held = _PROPER.findall(entry.description)
-        old = meant.old or next((one for one in held if one[:1].isdigit() == meant.new[:1].isdigit()), "")
+        names = _PROPER.findall(entry.description)
+        old = meant.old or next((one for one in names if one[:1].isdigit() == meant.new[:1].isdigit()), "")
         if entry.ended or not old or not re.search(rf"\b{re.escape(old)}\b", entry.description):
             continue
         says = re.sub(rf"\b{re.escape(old)}\b", lambda _: meant.new, entry.description)
@@ -205,7 +205,7 @@ def _complete_answer(turn: Turn, text: str) -> str | None:
         return None
     if favorite := _FAVORITE.search(turn.question.text):
         return f"My favorite {favorite[1]} is {text}"
-    start = next((start for asked, start in _ANSWERS if asked.search(turn.question.text)), None)
+    start = next((start for pattern, start in _ANSWERS if pattern.search(turn.question.text)), None)
     if start == _ALLERGIC:
         text = text[:1].lower() + text[1:]
     return None if start is None else start + text
@@ -245,9 +245,9 @@ def _read_clause(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
             if topic not in seen:
                 seen.add(topic)
                 yield _build_entry(rule.category, topic, says, evidence, turn, ended=rule.ended)
-    if not seen and _is_habit(part) and (told := to_third_person(part, "\x1a")):
-        says = told.removeprefix("\x1a ").removeprefix("also ").replace("\x1a", "them")
-        if told.startswith("\x1a "):
+    if not seen and _is_habit(part) and (statement := to_third_person(part, "\x1a")):
+        says = statement.removeprefix("\x1a ").removeprefix("also ").replace("\x1a", "them")
+        if statement.startswith("\x1a "):
             verb_and_object = normalize_thing(re.sub(r"^i\b", "", extract_core(part), flags=re.I)) or says.lower()
             yield _build_entry("Habits", f"habit:{verb_and_object}", says[:1].upper() + says[1:], evidence, turn)
 

@@ -74,7 +74,7 @@ def trim(value: str) -> str:
 
 def parse_location(value: str) -> str | None:
     """A place: a name with capitals, or, where all is in lower case, one word."""
-    taken: list[str] = []
+    parts: list[str] = []
     rest = value.split()
     for at, word in enumerate(rest):
         bare = word.strip(_EDGES)
@@ -82,13 +82,13 @@ def parse_location(value: str) -> str | None:
         named = bare[:1].isupper() or (bare in _CONNECTS and following)
         if not named or word[0] == "(" or bare in ("I", "I'm", "I've"):
             break
-        taken.append(word)
+        parts.append(word)
         if (word[-1] in ".!?;:)" and bare.lower() not in ("st", "mt", "ft")) or (
-            word[-1] == "," and (not following or "," in " ".join(taken[:-1]))
+            word[-1] == "," and (not following or "," in " ".join(parts[:-1]))
         ):
             break
-    found = " ".join(taken).strip(_EDGES)
-    after = rest[len(taken)].lower() if len(taken) < len(rest) else ""
+    found = " ".join(parts).strip(_EDGES)
+    after = rest[len(parts)].lower() if len(parts) < len(rest) else ""
     if found:
         other = any(word.lower().strip(_EDGES) in NOT_PLACES for word in found.split())
         return None if other or after in ("framework", "group") or after in NOT_PLACES or after[:1].isdigit() else found
