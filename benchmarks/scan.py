@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from cofio.backends.sqlite.vector_codes import sign_bits
+from cofio.backends.sqlite.vector_codes import compute_sign_bits
 
 from . import corpus
 from .__main__ import RESULTS, machine
@@ -40,7 +40,7 @@ def median_ms(work: Callable[[], object], rounds: int = 15) -> float:
 
 def scans(rows: int) -> dict[str, float]:
     """Milliseconds to find the 1000 nearest of so many sign-bit codes, by each way there is."""
-    columns = sign_bits(corpus.vectors(min(rows, 1_000_000)))
+    columns = compute_sign_bits(corpus.vectors(min(rows, 1_000_000)))
     by_row = np.ascontiguousarray(columns.T)
     query = by_row[0]
     flat = by_row.view(np.uint8)
@@ -97,7 +97,7 @@ def recalls(rows: int, questions: int = 100) -> dict[int, float]:
     """Of the exact ten nearest, how many are among the first so many by sign bits: real vectors of real text."""
     vectors = corpus.vectors(rows + questions)
     asked, held = vectors[:questions], vectors[questions:]
-    codes, sought = sign_bits(held), sign_bits(asked)
+    codes, sought = compute_sign_bits(held), compute_sign_bits(asked)
     found = dict.fromkeys(DEPTHS, 0.0)
     for number in range(questions):
         exact = set(np.argpartition(-(held @ asked[number]), 10)[:10].tolist())

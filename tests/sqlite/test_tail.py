@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite import word_index as index_of_words
-from cofio.backends.sqlite.conditions import micros
 from cofio.backends.sqlite.searcher import SnapshotSearch
 from cofio.backends.sqlite.word_index import IndexSnapshot, WordIndex
 from cofio.text.tokenizer import query_words
 from cofio.values.query import Bounds
+from cofio.values.times import to_micros
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ class Look(NamedTuple):
 
     def find(self, word: str, bounds: Bounds, limit: int) -> tuple[SnapshotSearch, dict[int, float]]:
         """The scores of the records that are found by a word, and the search that found them."""
-        search = SnapshotSearch(self.connection, self.snapshot, bounds, micros(NOW), self.vectors)
+        search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.vectors)
         candidates = search.candidates(query_words(word), None, None, depth=limit, flat_depth=limit)
         return search, {row: match.score for row, match in candidates.keyword.items()}
 
@@ -200,7 +200,7 @@ def test_a_look_that_another_one_overtakes_loses_nothing(
     with store.look(0) as view:
         assert len(found(view, "apple")) == 1
     record = store.memory.write(SCOPES[0], text="pear")
-    catch_up = WordIndex._caught_up
+    catch_up = WordIndex._catch_up_tail
 
     def overtaken(index: WordIndex, *begun: Any) -> Any:
         """Let another have a later look before this one, which has begun, comes to the tail."""
@@ -215,7 +215,7 @@ def test_a_look_that_another_one_overtakes_loses_nothing(
             assert len(found(view, "apple")) == 1
         return catch_up(index, *begun)
 
-    monkeypatch.setattr(WordIndex, "_caught_up", overtaken)
+    monkeypatch.setattr(WordIndex, "_catch_up_tail", overtaken)
     with store.look(0) as view:
         assert len(found(view, "apple")) == 1
         assert found(view, "plum") == ({record.id} if meanwhile == "edited" else set())
@@ -295,7 +295,7 @@ def test_what_was_indexed_is_let_go(store: Store) -> None:
     for at in range(2):
         with store.look(at) as view:
             assert len(view.snapshot.tail.versions) == 2
-            assert not view.snapshot.tail.holding("n3", b"", False, 10)
+            assert not view.snapshot.tail.count_word("n3", b"", False, 10)
     store.index(10)
     for at in range(2):
         with store.look(at) as view:
@@ -332,7 +332,7 @@ def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
             return ["appl"]
 
         with monkeypatch.context() as patch:
-            patch.setattr(tail, "row_words", broken)
+            patch.setattr(tail, "read_words", broken)
             with pytest.raises(KeyboardInterrupt), store.look(0):
                 pass
         assert scores(view, "apple") == before

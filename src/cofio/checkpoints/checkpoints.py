@@ -17,18 +17,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from itertools import islice
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, NewCheckpoint, PendingWrite, ThreadKey
 from ..backends.interface import Backend
 from ..text.tokenizer import query_words
+from ..values.changes import normalize_ttl
 from ..values.errors import Invalid, Unavailable
 from ..values.query import MAX_QUERY
 from ..values.records import check_int, check_text
+from ..values.times import from_micros, to_micros
 from .cache import SizedCache
 from .chains import BaseChoice, LoadedState, Step, build_state, delete_and_rebase, encode_next
 from .deltas import State, same
@@ -45,8 +47,6 @@ MOST_HEADS = 1000
 TRIES = 5
 PURGED_AT_ONCE = 200
 INDEXED_AT_ONCE = 200
-_LONGEST = 365_000 * 86_400.0  # seconds
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -336,7 +336,7 @@ class Checkpoints:
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
         with self._backend.snapshot() as snapshot:
-            at = _micros(snapshot.now) - age // _MICROSECOND
+            at = to_micros(snapshot.now) - age // _MICROSECOND
             old = [row for row in snapshot.checkpoints.list_rows(space) if row.created_at < at]
         return self.remove(space, [(row.thread, row.ns, row.id) for row in old]) if old else 0
 
@@ -344,14 +344,14 @@ class Checkpoints:
         """Remove what expired before then; how many."""
 
         def work(rows: CheckpointRows) -> Sequence[int]:
-            expired = [*islice(rows.list_rows(expired_by=_micros(before)), PURGED_AT_ONCE)]
+            expired = [*islice(rows.list_rows(expired_by=to_micros(before)), PURGED_AT_ONCE)]
             for thread in dict.fromkeys(each.key for each in expired):
                 delete_and_rebase(rows, thread, [each.row for each in expired if each.key == thread])
                 rows.prune(*thread, [each.id for each in expired if each.key == thread])
             return [each.row for each in expired]
 
         with self._snapshot() as rows:
-            if next(rows.list_rows(expired_by=_micros(before)), None) is None:
+            if next(rows.list_rows(expired_by=to_micros(before)), None) is None:
                 return 0
         count = 0
         while some := self._count_deleted(self._transact(work)):
@@ -479,8 +479,8 @@ def _checkpoint(
 ) -> Checkpoint:
     return Checkpoint(
         thread=row.thread, ns=row.ns, id=row.id, parent=row.parent,
-        metadata=json.loads(row.metadata) if metadata is None else metadata, created_at=_moment(row.created_at),
-        expires_at=None if row.expires_at is None else _moment(row.expires_at), state=state, pending=pending,
+        metadata=json.loads(row.metadata) if metadata is None else metadata, created_at=from_micros(row.created_at),
+        expires_at=None if row.expires_at is None else from_micros(row.expires_at), state=state, pending=pending,
     )  # fmt: skip
 
 
@@ -507,20 +507,11 @@ def _check_name(field: str, name: str) -> None:
 
 def lifetime(ttl: float | timedelta) -> timedelta:
     """How long something lasts, given in seconds or as a timedelta; raises Invalid for what is no such time."""
-    if isinstance(ttl, timedelta):
-        length = ttl
-    elif isinstance(ttl, bool) or not isinstance(ttl, int | float) or not -_LONGEST < ttl < _LONGEST:
-        raise Invalid("ttl", "expected seconds, up to a thousand years of them, or a timedelta")
-    else:
-        length = timedelta(seconds=ttl)
-    if not timedelta(0) < length <= timedelta(seconds=_LONGEST):
-        raise Invalid("ttl", "is not more than nothing and up to a thousand years")
-    return length
-
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MICROSECOND
-
-
-def _moment(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    try:
+        return cast(timedelta, normalize_ttl(ttl))
+    except Invalid:
+        is_number = isinstance(ttl, int | float) and not isinstance(ttl, bool)
+        problem = "expected seconds, up to a thousand years of them, or a timedelta"
+        if isinstance(ttl, timedelta) or (is_number and ttl <= 0):
+            problem = "is not more than nothing and up to a thousand years"
+        raise Invalid("ttl", problem) from None

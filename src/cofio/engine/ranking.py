@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from ..values.times import from_micros
+
 KEYWORD_WEIGHT = 0.55  # of the convex sum; the rest is the semantic signal's
 RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
 
@@ -18,7 +20,6 @@ SMOOTHING = 0.08  # what a turn takes of each neighbour's score
 AUTHOR = 0.1
 DATE = 0.3
 SESSION = 0.25
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _MONTHS = {
     "january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6,
@@ -137,8 +138,7 @@ def weigh_date(query: str, positions: Mapping[int, Position]) -> dict[int, float
     return {
         row: DATE
         for row, each in positions.items()
-        if each.session is not None
-        and any(_is_within(_EPOCH + timedelta(microseconds=each.created_at), span) for span in spans)
+        if each.session is not None and any(_is_within(from_micros(each.created_at), span) for span in spans)
     }
 
 

@@ -46,30 +46,47 @@ _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 
 class Kind(StrEnum):
-    """What a record is. A new kind is one more line here; the order is stored, so add at the end."""
+    """What a record is: its name, its number in the files of vectors, and whether a search finds it.
 
-    NOTE = "note"
-    STATE = "state"
-    ITEM = "item"
-    FILE = "file"
-    MEMORY = "memory"
-    TURN = "turn"
-    EPISODE = "episode"
-    FACT = "fact"
-    PROFILE = "profile"
-    CASE = "case"
-    SKILL = "skill"
-    REVISION = "revision"
+    A new kind is one more line here. Numbers are stored, so none is changed or given to another kind.
+    """
+
+    _value_: str
+    number: int
+    is_searchable: bool
+
+    def __new__(cls, name: str, number: int = -1, is_searchable: bool = True) -> Kind:
+        # It makes the members below; that `Kind(name)` gives one of them, without a number, is for type checkers.
+        if number < 0:
+            raise TypeError(f"the kind {name} has no number")
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.number = number
+        kind.is_searchable = is_searchable
+        return kind
+
+    NOTE = "note", 0
+    STATE = "state", 1
+    ITEM = "item", 2
+    FILE = "file", 3
+    MEMORY = "memory", 4
+    TURN = "turn", 5
+    EPISODE = "episode", 6
+    FACT = "fact", 7
+    PROFILE = "profile", 8
+    CASE = "case", 9
+    SKILL = "skill", 10
+    REVISION = "revision", 11, False
     """An earlier state of a record: listed and read, but never found by words or by meaning."""
-    LEDGER = "ledger"
+    LEDGER = "ledger", 12, False
     """What a door keeps for its own use, such as the last number it gave out; never found, as a revision is not."""
-    DOCUMENT = "document"
+    DOCUMENT = "document", 13
     """A document of the knowledge base: its title and its summary."""
-    TOPIC = "topic"
+    TOPIC = "topic", 14
     """A section of such a document."""
 
 
-NOT_SEARCHABLE = frozenset({Kind.REVISION, Kind.LEDGER})
+NOT_SEARCHABLE = frozenset(kind for kind in Kind if not kind.is_searchable)
 """The kinds that no search finds."""
 
 

@@ -18,10 +18,11 @@ from ...values.errors import Invalid, Unavailable
 from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
+from ...values.times import to_micros
 from ..interface import Identity
 from ..record_interface import Snapshot, Transaction
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
-from .conditions import micros, within
+from .conditions import within
 from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
@@ -30,7 +31,7 @@ from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
 from .store_time import compute_store_time
 from .upkeep import DerivedWork
-from .word_index import State, WordIndex
+from .word_index import IndexState, WordIndex
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
@@ -134,7 +135,7 @@ class SqliteBackend:
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""
         with self._database.snapshot() as connection:
-            at = compute_store_time(micros(now), State.read(connection).updated)
+            at = compute_store_time(to_micros(now), IndexState.read(connection).updated)
             condition = within(bounds, at, by_row=False)
             for row in connection.execute(
                 f"SELECT {COLUMNS}, EXISTS (SELECT 1 FROM given WHERE given.no = record.no) FROM record"

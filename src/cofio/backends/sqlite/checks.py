@@ -10,9 +10,9 @@ from pathlib import Path
 import apsw
 
 from ...values.progress import Progress
+from ...values.times import from_micros
 from .database import Database, fetch
-from .store_time import moment
-from .word_index import Damaged, State, WordIndex
+from .word_index import IndexDamage, IndexState, WordIndex
 
 STUCK_MICROS = 10 * 60 * 1_000_000
 LARGE_LOG = 256 * 2**20  # bytes of the log that readers keep in use, from which on it is reported
@@ -82,7 +82,7 @@ def _check_integrity(connection: apsw.Connection) -> Iterator[str]:
 
 
 def _check_counters(connection: apsw.Connection) -> Iterator[str]:
-    state = State.read(connection)
+    state = IndexState.read(connection)
     records, words = connection.execute("SELECT count(*), ifnull(sum(words), 0) FROM record").get
     if (records, words) != (state.records, state.words):
         yield f"the counters say {state.records} records of {state.words} words; there are {records} of {words}"
@@ -101,13 +101,13 @@ def _check_tags(connection: apsw.Connection) -> Iterator[str]:
 
 def _check_progress(embedder: str | None, connection: apsw.Connection) -> Iterator[str]:
     """Find derived work that no process does: fine for a moment, a fault when the store has long been in use since."""
-    state = State.read(connection)
+    state = IndexState.read(connection)
     works = [("the word index", state.indexed_seq, state.indexed_at)]
     works += fetch(connection, "SELECT 'vectors', seen_seq, seen_at FROM embedder WHERE name = ?", (embedder,))
     for what, upto, at in works:
         count = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (upto,)).get
         if count and at and state.updated - at > STUCK_MICROS:
-            yield f"{count} records wait for {what}, last brought up to date at {moment(at):%Y-%m-%d %H:%M} UTC"
+            yield f"{count} records wait for {what}, last brought up to date at {from_micros(at):%Y-%m-%d %H:%M} UTC"
     if state.tail_seq > state.indexed_seq:
         yield "the word index is incomplete: older records cannot be found by words until it is rebuilt"
     if state.fault:
@@ -119,9 +119,9 @@ def _check_word_index(database: Database, words: WordIndex) -> Iterator[str]:
     with database.borrow() as connection:
         state, loaded, tail = words.open_snapshot(connection)
         try:
-            entries = loaded.entries() if loaded else []
-            damage = words.damage(loaded) if loaded else []
-        except Damaged as error:
+            entries = loaded.list_rows() if loaded else []
+            damage = words.find_damage(loaded) if loaded else []
+        except IndexDamage as error:
             entries, damage = [], [str(error)]
         truth: dict[int, int] = dict(connection.execute("SELECT no, seq FROM record"))
         new = set(
@@ -153,8 +153,8 @@ def _check_codes(database: Database, folder: Path) -> Iterator[str]:
         if orphans:
             yield f"{orphans} vectors belong to no record"
         if segments:
-            from .vector_codes import faulty
+            from .vector_codes import is_faulty
 
             for embedder, low, high, name in segments:
-                if faulty(connection, folder / name, embedder, low, high):
+                if is_faulty(connection, folder / name, embedder, low, high):
                     yield f"vectors/{name} is missing, torn or out of date"

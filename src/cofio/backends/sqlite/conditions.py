@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ...values.query import AllOf, AnyOf, Bounds, Filter, Value, Where
 from ...values.records import Scope
+from ...values.times import to_micros
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Bound = None | int | float | str | bytes
-
-
-def micros(moment: datetime) -> int:
-    """The stored form of a time: whole microseconds since 1970."""
-    gap = moment - EPOCH
-    return (gap.days * 86_400 + gap.seconds) * 1_000_000 + gap.microseconds
 
 
 @dataclass(slots=True)
@@ -135,7 +129,7 @@ def _folded(value: Value) -> str:
 
 def _stored(value: Value) -> Bound:
     if isinstance(value, datetime):
-        return micros(value)
+        return to_micros(value)
     assert value is None or isinstance(value, int | float | str)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value)

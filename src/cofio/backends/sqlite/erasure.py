@@ -127,8 +127,8 @@ class Erasure:
         """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
         with self._database.snapshot() as connection:
             remains = {"words of checkpoints": int(deleted_words(connection))}
-        remains["words of records"] = self._words.remains()
-        remains["vectors"] = sum(self._open_vectors(name).remains() for name in self._list_coded())
+        remains["words of records"] = self._words.count_stale()
+        remains["vectors"] = sum(self._open_vectors(name).count_stale() for name in self._list_coded())
         return remains
 
     def compact(self, largest: int | None = None) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from ...system.processes import read_steady_clock
-from .conditions import micros
+from ...values.times import to_micros
 from .database import Database
 from .record_rows import RecordTransaction
 from .store_time import compute_store_time, correct_time
-from .word_index import State
+from .word_index import IndexState
 
 REBASE_AFTER = 86_400.0  # seconds that the clock must have been ahead of the time that passed, to be taken for right
 PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
@@ -31,7 +31,7 @@ class Expiry:
     def purge(self, before: datetime | None = None) -> tuple[int, datetime]:
         """Remove the records that expired before then, or by now; how many, and that time."""
         until = self._clock() if before is None else before
-        at = micros(until)
+        at = to_micros(until)
         with self._database.snapshot() as connection:
             if not connection.execute("SELECT 1 FROM record WHERE expires_at <= ? LIMIT 1", (at,)).get:
                 return 0, until
@@ -64,9 +64,9 @@ class Expiry:
 
     def keep_time(self) -> None:
         """Move the store's time past what has expired, so that it stays so, or back when a clock was ahead."""
-        at = micros(self._clock())
+        at = to_micros(self._clock())
         with self._database.snapshot() as connection:
-            updated = State.read(connection).updated
+            updated = IndexState.read(connection).updated
             is_ahead = compute_store_time(at, updated) < updated
             has_expired = any(
                 connection.execute(

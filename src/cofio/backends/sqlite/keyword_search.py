@@ -14,7 +14,7 @@ from ...text.bm25 import WordScore
 from ...values.query import AllOf, Bounds, Filter, Where
 from ...values.records import Scope
 from .tail import Tail
-from .word_index import IndexHit, IndexSnapshot, LoadedIndex, facet
+from .word_index import IndexHit, IndexSnapshot, LoadedIndex, make_facet
 
 
 class WordSearch:
@@ -33,9 +33,9 @@ class WordSearch:
         frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
         path, exact = bounds.scope.path, bounds.exact
         tail_total = len(tail.records(path, exact, state.seq))
-        fresh = {word: tail.holding(word, path, exact, state.seq) if tail_total else {} for word in words}
+        fresh = {word: tail.count_word(word, path, exact, state.seq) if tail_total else {} for word in words}
         words = bm25.pick_words(words, {word: frequency[word] + len(fresh[word]) for word in words})
-        scoped = [each for each in _scope_facets(bounds) if loaded and not loaded.all_have(each)]
+        scoped = [each for each in _make_scope_facets(bounds) if loaded and not loaded.all_have(each)]
         everywhere = loaded.searcher.num_docs if loaded else 0
         total = tail_total + (loaded.count(scoped) if scoped else loaded.records) if loaded else tail_total
         weights: list[tuple[str, float, float]] = []
@@ -75,7 +75,7 @@ class WordSearch:
             term = query.term_query(schema, "body", word, "freq")
             any_word.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
         must = [(tantivy.Occur.Must, query.boolean_query(any_word))]
-        for group in _facet_groups(self._bounds):
+        for group in _make_facet_groups(self._bounds):
             if len(group) == 1 and loaded.all_have(group[0]):
                 continue  # a search that asks for nothing but words may pass over most of them
             any_facet = [(tantivy.Occur.Should, query.term_query(schema, "facet", each, "basic")) for each in group]
@@ -97,40 +97,40 @@ class WordSearch:
         return sorted(found, key=lambda each: (-each[1].score, -each[0]))
 
 
-def _scope_facets(bounds: Bounds) -> Iterator[str]:
+def _make_scope_facets(bounds: Bounds) -> Iterator[str]:
     if bounds.exact:
-        yield facet("exact", bounds.scope.path)
+        yield make_facet("exact", bounds.scope.path)
     elif bounds.scope.names:
-        yield facet("under", bounds.scope.path)
+        yield make_facet("under", bounds.scope.path)
 
 
-def _facet_groups(bounds: Bounds) -> Iterator[list[str]]:
+def _make_facet_groups(bounds: Bounds) -> Iterator[list[str]]:
     """Sets of facets, one of each of which every record within bounds has."""
-    yield from ([each] for each in _scope_facets(bounds))
+    yield from ([each] for each in _make_scope_facets(bounds))
     if bounds.kinds:
-        yield [facet("kind", kind.encode()) for kind in bounds.kinds]
+        yield [make_facet("kind", kind.encode()) for kind in bounds.kinds]
     if bounds.filter is not None:
-        yield from _filter_groups(bounds.filter)
+        yield from _make_filter_groups(bounds.filter)
 
 
 def is_narrowed(filter_: Filter) -> bool:
     """Whether facets say all that a filter asks."""
     if isinstance(filter_, AllOf):
         return all(is_narrowed(part) for part in filter_.parts)
-    return isinstance(filter_, Where) and bool(list(_filter_groups(filter_)))
+    return isinstance(filter_, Where) and bool(list(_make_filter_groups(filter_)))
 
 
-def _filter_groups(filter_: Filter) -> Iterator[list[str]]:
+def _make_filter_groups(filter_: Filter) -> Iterator[list[str]]:
     if isinstance(filter_, AllOf):
         for part in filter_.parts:
-            yield from _filter_groups(part)
+            yield from _make_filter_groups(part)
     elif isinstance(filter_, Where) and filter_.operator in ("=", "in", "has"):
         field = {"tags": "tag", "kind": "kind", "author": "author", "source": "source"}.get(filter_.name)
         values = filter_.value if isinstance(filter_.value, tuple) else (filter_.value,)
         if field is not None:
-            yield [facet(field, (str(v).casefold() if field == "tag" else str(v)).encode()) for v in values]
+            yield [make_facet(field, (str(v).casefold() if field == "tag" else str(v)).encode()) for v in values]
         elif filter_.name == "scope" and values:
             how = "under" if filter_.operator == "has" else "exact"
             scopes = [value for value in values if isinstance(value, Scope)]
             if how == "exact" or all(scope.names for scope in scopes):
-                yield [facet(how, scope.path) for scope in scopes]
+                yield [make_facet(how, scope.path) for scope in scopes]

@@ -11,14 +11,14 @@ import apsw
 
 from ...values.progress import Progress
 from ...values.stats import Stats
+from ...values.times import from_micros, to_micros
 from . import checks
-from .conditions import micros
 from .copy_target import CopyTarget
 from .database import Database, fetch, translate_errors
 from .erasure import Erasure
-from .store_time import compute_store_time, moment
+from .store_time import compute_store_time
 from .vector_rows import count_waiting
-from .word_index import State, WordIndex
+from .word_index import IndexState, WordIndex
 
 
 class SqliteMaintenance:
@@ -61,7 +61,7 @@ class SqliteMaintenance:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""
         folder = self._folder
         with self._database.snapshot() as connection:
-            state = State.read(connection)
+            state = IndexState.read(connection)
             vectors: list[tuple[str, int]] = fetch(
                 connection,
                 "SELECT name, (SELECT count(*) FROM vector WHERE embedder = embedder.no) FROM embedder",
@@ -69,7 +69,7 @@ class SqliteMaintenance:
             waiting = connection.execute("SELECT count(*) FROM record WHERE seq > ?", (state.indexed_seq,)).get
             expiring, expired = connection.execute(
                 "SELECT count(*), ifnull(sum(expires_at <= ?), 0) FROM record WHERE expires_at IS NOT NULL",
-                (compute_store_time(micros(self._clock()), state.updated),),
+                (compute_store_time(to_micros(self._clock()), state.updated),),
             ).get
             checkpoints, threads = connection.execute("SELECT count(*), count(DISTINCT thread) FROM checkpoint").get
             schema = connection.pragma("user_version")
@@ -91,7 +91,7 @@ class SqliteMaintenance:
             bytes_index=sum(_size(file) for file in (folder / "index").rglob("*")),
             bytes_vectors=sum(_size(file) for file in (folder / "vectors").rglob("*")),
             background_fault=state.fault,
-            updated=moment(state.updated).isoformat() if state.updated else "",
+            updated=from_micros(state.updated).isoformat() if state.updated else "",
             vectors=dict(vectors),
             waiting_for_vectors=waiting_for_vectors,
         )

@@ -15,11 +15,12 @@ import apsw
 
 from ...values.query import Bounds, Window
 from ...values.records import Heading, Importance, Kind, Record, Scope
+from ...values.times import from_micros, to_micros
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from .checkpoint_rows import SqliteCheckpoints
-from .conditions import micros, within
+from .conditions import within
 from .database import fetch, raise_schema
-from .store_time import compute_store_time, correct_time, moment
+from .store_time import compute_store_time, correct_time
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -49,7 +50,7 @@ _importances = {str(each): each for each in Importance}
 
 def decode_record(row: Row) -> Record:
     """The record of a row of COLUMNS."""
-    created = moment(row[13])
+    created = from_micros(row[13])
     return Record(
         id=row[0],
         scope=_scope(row[1]),
@@ -65,8 +66,8 @@ def decode_record(row: Row) -> Record:
         parent=row[11],
         position=row[12],
         created_at=created,
-        updated_at=created if row[14] == row[13] else moment(row[14]),
-        expires_at=None if row[15] is None else moment(row[15]),
+        updated_at=created if row[14] == row[13] else from_micros(row[14]),
+        expires_at=None if row[15] is None else from_micros(row[15]),
         version=row[16],
     )
 
@@ -75,7 +76,7 @@ def decode_heading(row: HeadingRow) -> Heading:
     """The heading of a row of HEADING."""
     return Heading(
         row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], decode_tags(row[5]), _importances[row[6]], row[7],
-        moment(row[8]),
+        from_micros(row[8]),
     )  # fmt: skip
 
 
@@ -115,13 +116,13 @@ class RecordRows:
         self._connection = connection
         self._do = connection.execute
         self._clock = now
-        self._at = compute_store_time(micros(now), updated)
-        self.now = moment(self._at)
+        self._at = compute_store_time(to_micros(now), updated)
+        self.now = from_micros(self._at)
 
     @cached_property
     def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
-        return SqliteCheckpoints(self._connection, micros(self._clock))
+        return SqliteCheckpoints(self._connection, to_micros(self._clock))
 
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""
@@ -275,7 +276,7 @@ class RecordTransaction(RecordRows):
         self._changed = True
         self._do(
             f"UPDATE record SET expires_at = ? WHERE id = ? AND {_LIVE}",
-            (None if expires_at is None else micros(expires_at), record_id, self._at),
+            (None if expires_at is None else to_micros(expires_at), record_id, self._at),
         )
 
     def store_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
@@ -298,8 +299,8 @@ class RecordTransaction(RecordRows):
             f"{insert} INTO record VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 row, record.id, scope, record.kind.value, record.key, self._seq, text_seq, text.words,
-                text.digest, record.parent, record.position, record.author, micros(record.created_at),
-                micros(record.updated_at), None if record.expires_at is None else micros(record.expires_at),
+                text.digest, record.parent, record.position, record.author, to_micros(record.created_at),
+                to_micros(record.updated_at), None if record.expires_at is None else to_micros(record.expires_at),
                 record.version, record.importance.value, record.source, text.tags, record.title, text.data, record.text,
             ),
         )  # fmt: skip

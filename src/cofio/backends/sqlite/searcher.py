@@ -22,13 +22,14 @@ from ...text.bm25 import WordScore
 from ...values.errors import Unavailable
 from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE, Record
+from ...values.times import to_micros
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
-from .conditions import micros, within, within_scope
+from .conditions import within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
-from .word_index import Damaged, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
+from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -89,7 +90,7 @@ class SearchIndexes:
     def reopen_after_damage(self, connection: apsw.Connection, damaged: IndexSnapshot) -> IndexSnapshot:
         """Give up a word index that turned out to be damaged, and begin another snapshot with a new one."""
         connection.execute("ROLLBACK")
-        self._words.forget(damaged.state.index)
+        self._words.discard(damaged.state.index)
         return self.open_snapshot(connection)
 
 
@@ -114,7 +115,7 @@ class SqliteSearcher:
         try:
             search = self._search_on(snapshot)
             return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
-        except Damaged:
+        except IndexDamage:
             # Nothing that the damaged snapshot has shown was returned: another can replace it.
             search = self._search_on(self._indexes.reopen_after_damage(self._connection, snapshot))
             return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
@@ -137,7 +138,7 @@ class SqliteSearcher:
         return self._search
 
     def _search_on(self, snapshot: IndexSnapshot) -> SnapshotSearch:
-        at = compute_store_time(micros(self._clock()), snapshot.state.updated)
+        at = compute_store_time(to_micros(self._clock()), snapshot.state.updated)
         self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes.vectors)
         return self._search
 
@@ -401,7 +402,7 @@ class SnapshotSearch:
         from .vector_codes import Nearest
 
         wanted = np.unique(np.array(rows, np.int64))
-        picked = [part.find_rows(wanted) for part in self._codes]
+        picked = [part.locate(wanted) for part in self._codes]
         return self._select_current(Nearest.of(self._codes, picked, self._vector))
 
     def _select_current(self, near: Nearest) -> dict[int, float]:

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 import apsw
 
-from .conditions import EPOCH
-
 SLACK = 300_000_000  # microseconds: a clock that is set back by more than these five minutes had been wrong
-
-
-def moment(value: int) -> datetime:
-    """Decode a time from its stored form."""
-    return EPOCH + timedelta(microseconds=value)
 
 
 def compute_store_time(now: int, updated: int) -> int:

@@ -40,7 +40,7 @@ class Tail:
 
     It only grows, and all that it holds is marked with the change that brought it: a snapshot that it was once
     caught up with finds in it what it found then, whatever has been added for later ones. What is indexed by now is
-    left out of the next tail (`after`), and a snapshot that still needs it has this one.
+    left out of the next tail (`cut`), and a snapshot that still needs it has this one.
     """
 
     def __init__(self, low: int) -> None:
@@ -57,34 +57,38 @@ class Tail:
         self._inside: defaultdict[tuple[bytes, bool], list[int]] = defaultdict(list)
         """The versions in a scope, in order: in it and all under it, or exactly in it."""
 
-    def after(self, low: int) -> Tail:
-        """What is left of the tail once the changes up to `low` are in the word index."""
-        worn = len(self._ended) > len(self._newest) + SPARE or self._outdated > SPARE_WORDS
-        if low == self.low and not worn:
+    def cut(self, low: int) -> Tail:
+        """Return what is left of the tail once the changes up to `low` are in the word index."""
+        is_worn = len(self._ended) > len(self._newest) + SPARE or self._outdated > SPARE_WORDS
+        if low == self.low and not is_worn:
             return self
         left = Tail(low)
-        if low >= self.upto or worn:
+        if low >= self.upto or is_worn:
             return left
         left.upto = self.upto
         left.versions = {seq: version for seq, version in self.versions.items() if seq > low}
         left._newest = {row: seq for row, seq in self._newest.items() if seq > low}
         left._ended = {seq: end for seq, end in self._ended.items() if seq > low}
         left._outdated = sum(left.versions[seq].length for seq in left._ended)
-        left._holding.update((word, kept) for word, seqs in self._holding.items() if (kept := _later(seqs, low)))
-        left._inside.update((scope, kept) for scope, seqs in self._inside.items() if (kept := _later(seqs, low)))
+        left._holding.update(
+            (word, later) for word, seqs in self._holding.items() if (later := _drop_through(seqs, low))
+        )
+        left._inside.update(
+            (scope, later) for scope, seqs in self._inside.items() if (later := _drop_through(seqs, low))
+        )
         return left
 
     def catch_up(self, connection: apsw.Connection, upto: int) -> None:
         """Take in the changes since, as a snapshot at the change `upto` has them."""
         for seq, row, path, *fields in connection.execute(_CHANGED, (self.upto,)):
-            found_by = row_words(*fields)
+            words = read_words(*fields)
             self._end(row, seq)
             self._newest[row] = seq
-            scopes = _scopes(path)
-            self.versions[seq] = Version(row, scopes[0][0], len(found_by))
+            scopes = _list_scopes(path)
+            self.versions[seq] = Version(row, scopes[0][0], len(words))
             for scope in scopes:
                 self._inside[scope].append(seq)
-            for word in found_by:
+            for word in words:
                 self._holding[word].append(seq)
         for seq, row in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
             self._end(row, seq)
@@ -92,21 +96,21 @@ class Tail:
 
     def records(self, path: bytes, exact: bool, upto: int) -> list[int]:
         """The last change of each record in a scope and, unless `exact`, under it, in a snapshot at `upto`."""
-        return self._present(self._inside.get((path, exact), []), upto)
+        return self._select_current(self._inside.get((path, exact), []), upto)
 
-    def holding(self, word: str, path: bytes, exact: bool, upto: int) -> dict[int, int]:
+    def count_word(self, word: str, path: bytes, exact: bool, upto: int) -> dict[int, int]:
         """The last change of those of these records that hold the word, and how often they do."""
-        counted = Counter(self._present(self._holding.get(word, []), upto))
-        known = self.versions
+        counts = Counter(self._select_current(self._holding.get(word, []), upto))
+        versions = self.versions
         if exact:
-            return {seq: count for seq, count in counted.items() if known[seq].path == path}
-        return {seq: count for seq, count in counted.items() if known[seq].path.startswith(path)} if path else counted
+            return {seq: count for seq, count in counts.items() if versions[seq].path == path}
+        return {seq: count for seq, count in counts.items() if versions[seq].path.startswith(path)} if path else counts
 
-    def _present(self, seqs: list[int], upto: int) -> list[int]:
+    def _select_current(self, seqs: list[int], upto: int) -> list[int]:
         """Those of the versions that are a record's own in a snapshot at `upto`."""
-        known = seqs[: bisect_right(seqs, upto)]
+        earlier = seqs[: bisect_right(seqs, upto)]
         ended = self._ended
-        return [seq for seq in known if ended.get(seq, upto + 1) > upto] if ended else known
+        return [seq for seq in earlier if ended.get(seq, upto + 1) > upto] if ended else earlier
 
     def _end(self, row: int, seq: int) -> None:
         before = self._newest.pop(row, None)
@@ -115,7 +119,7 @@ class Tail:
             self._outdated += self.versions[before].length
 
 
-def row_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
+def read_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
     """The words that a row's record is found by."""
     if kind in NOT_SEARCHABLE:
         return []
@@ -124,11 +128,11 @@ def row_words(kind: str, title: str, text: str, tags: str, author: str, key: str
 
 
 @lru_cache(maxsize=1000)
-def _scopes(path: bytes) -> tuple[tuple[bytes, bool], ...]:
+def _list_scopes(path: bytes) -> tuple[tuple[bytes, bool], ...]:
     """What a version in that scope is inside of."""
     ends = [end for end, byte in enumerate(path, 1) if not byte]
     return (path, True), *((path[:end], False) for end in (0, *ends))
 
 
-def _later(seqs: list[int], low: int) -> list[int]:
+def _drop_through(seqs: list[int], low: int) -> list[int]:
     return seqs[bisect_right(seqs, low) :]

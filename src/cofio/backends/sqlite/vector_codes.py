@@ -39,7 +39,7 @@ SMALL = 4096  # so few rows are scored by int8 at once, without the bits
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
 _HEADER = 64
-_KIND_NO = {str(kind): number for number, kind in enumerate(Kind)}
+_KIND_NUMBER = {str(kind): kind.number for kind in Kind}
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -53,7 +53,7 @@ class Codes:
     The record's number, the state of its text, the vector's order, scope, kind, sign bits, int8 values and their scale.
     """
 
-    no: Ints
+    record_row: Ints
     text_seq: Ints
     vseq: Ints
     scope: NDArray[np.int32]
@@ -61,10 +61,10 @@ class Codes:
     bits: NDArray[np.uint64]  # by columns: words × rows
     scale: Floats
     values: NDArray[np.int8]
-    _by_no: tuple[Ints, Ints | None] | None = field(default=None)
+    _by_record: tuple[Ints, Ints | None] | None = field(default=None)
 
     def __len__(self) -> int:
-        return len(self.no)
+        return len(self.record_row)
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Codes:
@@ -72,21 +72,21 @@ class Codes:
         vectors = np.frombuffer(b"".join(row[4] for row in rows), "<f2").astype(np.float32).reshape(len(rows), -1)
         scale = np.maximum(np.abs(vectors).max(axis=1), 1e-9) / 127
         return cls(
-            no=np.array([row[0] for row in rows], np.int64),
+            record_row=np.array([row[0] for row in rows], np.int64),
             text_seq=np.array([row[5] for row in rows], np.int64),
             vseq=np.array([row[1] for row in rows], np.int64),
             scope=np.array([row[2] for row in rows], np.int32),
-            kind=np.array([_KIND_NO[row[3]] for row in rows], np.uint8),
-            bits=sign_bits(vectors),
+            kind=np.array([_KIND_NUMBER[row[3]] for row in rows], np.uint8),
+            bits=compute_sign_bits(vectors),
             scale=scale.astype(np.float32),
             values=np.rint(vectors / scale[:, None]).astype(np.int8),
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Codes]) -> Codes:
+    def join(cls, parts: Sequence[Codes]) -> Codes:
         """Several codes as one."""
         return cls(
-            no=np.concatenate([part.no for part in parts]),
+            record_row=np.concatenate([part.record_row for part in parts]),
             text_seq=np.concatenate([part.text_seq for part in parts]),
             vseq=np.concatenate([part.vseq for part in parts]),
             scope=np.concatenate([part.scope for part in parts]),
@@ -100,23 +100,28 @@ class Codes:
         """The part that comes after `vseq`."""
         at = np.flatnonzero(self.vseq > vseq)
         return Codes(
-            no=self.no[at], text_seq=self.text_seq[at], vseq=self.vseq[at], scope=self.scope[at], kind=self.kind[at],
-            bits=np.ascontiguousarray(self.bits[:, at]), scale=self.scale[at], values=self.values[at],
+            record_row=self.record_row[at], text_seq=self.text_seq[at], vseq=self.vseq[at], scope=self.scope[at],
+            kind=self.kind[at], bits=np.ascontiguousarray(self.bits[:, at]), scale=self.scale[at],
+            values=self.values[at],
         )  # fmt: skip
 
-    def find_rows(self, nos: Ints) -> Ints:
-        """The rows of these record numbers, which must be sorted."""
-        if self._by_no is None:
-            order = None if bool(np.all(self.no[:-1] <= self.no[1:])) else np.argsort(self.no, kind="stable")
-            self._by_no = (self.no if order is None else self.no[order], order)
-        held, order = self._by_no
-        low = np.searchsorted(held, nos, "left")
-        counts = np.searchsorted(held, nos, "right") - low
-        # Each number's run of places, one run after the other.
+    def locate(self, record_rows: Ints) -> Ints:
+        """Return where the codes of these records are; the record rows must be sorted."""
+        if self._by_record is None:
+            order = (
+                None
+                if bool(np.all(self.record_row[:-1] <= self.record_row[1:]))
+                else np.argsort(self.record_row, kind="stable")
+            )
+            self._by_record = (self.record_row if order is None else self.record_row[order], order)
+        ordered, order = self._by_record
+        low = np.searchsorted(ordered, record_rows, "left")
+        counts = np.searchsorted(ordered, record_rows, "right") - low
+        # Each record's run of codes, one run after the other.
         at: Ints = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return at if order is None else order[at]
 
-    def scores(self, at: Ints | slice, query: Floats) -> Floats:
+    def estimate_cosines(self, at: Ints | slice, query: Floats) -> Floats:
         """The cosine of these rows with the query, as near as int8 comes to it."""
         near: Floats = (self.values[at].astype(np.float32) @ query) * self.scale[at]
         return near
@@ -135,9 +140,9 @@ class Nearest(NamedTuple):
         """The picked rows of each part."""
         chosen = list(zip(parts, picked, strict=True))
         return cls(
-            row=np.concatenate([part.no[at] for part, at in chosen]),
+            row=np.concatenate([part.record_row[at] for part, at in chosen]),
             text_seq=np.concatenate([part.text_seq[at] for part, at in chosen]),
-            score=np.concatenate([part.scores(at, query) for part, at in chosen]),
+            score=np.concatenate([part.estimate_cosines(at, query) for part, at in chosen]),
             vseq=np.concatenate([part.vseq[at] for part, at in chosen]),
         )
 
@@ -146,7 +151,7 @@ class Nearest(NamedTuple):
         return Nearest(self.row[at], self.text_seq[at], self.score[at], self.vseq[at])
 
 
-def sign_bits(vectors: Floats) -> NDArray[np.uint64]:
+def compute_sign_bits(vectors: Floats) -> NDArray[np.uint64]:
     """One bit a dimension, as columns of 64-bit words; dimensions are filled up to a multiple of 64."""
     filled = -vectors.shape[1] % 64
     signs = np.pad(vectors > 0, ((0, 0), (0, filled)))
@@ -182,16 +187,20 @@ class VectorIndex:
 
         `allowed` are the only numbers that may come, when they are known beforehand.
         """
-        pools = [self._pool(connection, part, bounds, allowed) for part in parts]
+        pools = [self._find_pool(connection, part, bounds, allowed) for part in parts]
         total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
-        depth = min(max(LEAST_DEPTH, len_of(parts) // DEPTH_SHARE), MOST_DEPTH)
-        bits = sign_bits(query[None, :])[:, 0]
-        distances = None if total <= SMALL else [_hamming(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
-        given: list[Nearest] = []
+        depth = min(max(LEAST_DEPTH, count_rows(parts) // DEPTH_SHARE), MOST_DEPTH)
+        bits = compute_sign_bits(query[None, :])[:, 0]
+        distances = (
+            None
+            if total <= SMALL
+            else [_compute_distances(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
+        )
+        earlier: list[Nearest] = []
         while total:
             picked = _pick(parts, pools, distances, min(depth, total))
-            given.append(_ranked(parts, picked, query, given))
-            yield given[-1]
+            earlier.append(_rank(parts, picked, query, earlier))
+            yield earlier[-1]
             if distances is None or depth >= total:
                 return
             depth *= 8
@@ -236,30 +245,30 @@ class VectorIndex:
             self._tail, self._read_to = [], covered
         self._covered, self._read_to = covered, max(self._read_to, covered)
         while self._read_to < newest:
-            rows = _rows(connection, embedder, self._read_to, newest, CHUNK)
+            rows = _read_rows(connection, embedder, self._read_to, newest, CHUNK)
             if rows:
                 self._tail.append(Codes.of(rows))
             self._read_to = rows[-1][1] if len(rows) == CHUNK else newest
         self._tail = [part for part in self._tail if len(part)]
         if len(self._tail) > 8:
-            self._tail = [Codes.joined(self._tail)]
+            self._tail = [Codes.join(self._tail)]
 
-    def _pool(
+    def _find_pool(
         self, connection: apsw.Connection, part: Codes, bounds: Bounds, allowed: Sequence[int] | None
     ) -> Ints | None:
         """The rows of `part` that may be seen; None for all of them."""
         if allowed is not None:
-            return part.find_rows(np.unique(np.array(allowed, np.int64)))
+            return part.locate(np.unique(np.array(allowed, np.int64)))
         mask: NDArray[np.bool_] | None = None
         if bounds.scope.names or bounds.exact:
-            mask = self._table(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
+            mask = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
         if bounds.kinds:
             kinds = np.zeros(256, np.bool_)
-            kinds[[_KIND_NO[kind] for kind in bounds.kinds]] = True
+            kinds[[_KIND_NUMBER[kind] for kind in bounds.kinds]] = True
             mask = kinds[part.kind] if mask is None else mask & kinds[part.kind]
         return None if mask is None else np.flatnonzero(mask)
 
-    def _table(self, connection: apsw.Connection, bounds: Bounds, highest: int) -> NDArray[np.bool_]:
+    def _find_scopes(self, connection: apsw.Connection, bounds: Bounds, highest: int) -> NDArray[np.bool_]:
         """For each scope number, whether it is within bounds. Scopes are never renumbered, so it only grows."""
         key = (bounds.scope.path, bounds.exact)
         with self._lock:
@@ -274,7 +283,7 @@ class VectorIndex:
                 (path, path + (b"\0" if exact else b"\xff"), known, newest),
             )
             table = np.concatenate([table, np.zeros(newest + 1 - len(table), np.bool_)])
-            table[[no for (no,) in inside]] = True
+            table[[number for (number,) in inside]] = True
             known = newest
         with self._lock:
             self._tables[key] = (known, table)
@@ -288,7 +297,7 @@ class VectorIndex:
             return None
         path = self._folder / name
         try:
-            return _map(path) if self._soundness.holds([path], _intact) else None
+            return _map(path) if self._soundness.holds([path], _is_intact) else None
         except OSError:  # another process has just replaced it
             return None
 
@@ -312,22 +321,22 @@ class VectorIndex:
             covered = sound[-1][1] if sound else 0
             if newest - covered < TAIL and len(sound) == len(segments):
                 return 0
-            low, count = self._merged_low(connection, embedder, sound, newest)
+            low, count = self._find_merge_start(connection, embedder, sound, newest)
             name = self._write(connection, embedder, low, newest, count)
         self._database.write(lambda writer: _publish(writer, embedder, low, newest, name))
         sweep(self._folder, self._database)
         return count
 
-    def remains(self) -> int:
+    def count_stale(self) -> int:
         """How many vectors are in the smallest file that also holds codes of deleted ones; 0 when none does."""
         with self._database.snapshot() as connection:
-            found = self._stale(connection)
+            found = self._find_stale(connection)
         return max(1, found.rows) if found else 0
 
     def rewrite(self) -> int:
         """Write that file anew without them; how many vectors it has now, 0 when there is no such file."""
         with self._database.snapshot() as connection:
-            found = self._stale(connection)
+            found = self._find_stale(connection)
             if found is None:
                 return 0
             name = self._write(connection, found.embedder, found.low, found.high, found.rows)
@@ -335,7 +344,7 @@ class VectorIndex:
         sweep(self._folder, self._database)
         return max(1, found.rows)
 
-    def _stale(self, connection: apsw.Connection) -> _Stale | None:
+    def _find_stale(self, connection: apsw.Connection) -> _Stale | None:
         """The smallest file that holds codes of deleted vectors."""
         segments = fetch(
             connection,
@@ -355,7 +364,7 @@ class VectorIndex:
         self._clean = (newest, segments)
         return None
 
-    def _merged_low(
+    def _find_merge_start(
         self, connection: apsw.Connection, embedder: int, sound: list[tuple[int, int]], newest: int
     ) -> tuple[int, int]:
         """Where the new file begins: it takes in older files until the next is over twice its size."""
@@ -380,7 +389,7 @@ class VectorIndex:
         try:
             # Written, not mapped: a full disk is an error to a write, and the end of the process to a map.
             with open(temporary, "xb+") as file:
-                _fill(file, name, count, lambda place: _rows(connection, embedder, place, high, CHUNK), low)
+                _fill(file, name, count, lambda after: _read_rows(connection, embedder, after, high, CHUNK), low)
                 sync(file.fileno())
             temporary.rename(self._folder / name)
         except BaseException:
@@ -393,9 +402,9 @@ class VectorIndex:
 def sweep(folder: Path, database: Database) -> None:
     """Remove files of codes that the database no longer names; a reader that has one mapped keeps it."""
     with database.snapshot() as connection:
-        kept = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
+        current = {name for (name,) in fetch(connection, "SELECT name FROM segment")}
     for file in folder.glob("*.codes*"):
-        if file.name not in kept:
+        if file.name not in current:
             remove_unused(file)
 
 
@@ -409,12 +418,12 @@ class _Stale(NamedTuple):
     rows: int
 
 
-def len_of(parts: Sequence[Codes]) -> int:
+def count_rows(parts: Sequence[Codes]) -> int:
     """How many rows these have together."""
     return sum(len(part) for part in parts)
 
 
-def _rows(connection: apsw.Connection, embedder: int, low: int, high: int, limit: int) -> list[Row]:
+def _read_rows(connection: apsw.Connection, embedder: int, low: int, high: int, limit: int) -> list[Row]:
     return fetch(
         connection,
         "SELECT vector.no, vseq, scope, kind, vector.data, vector.text_seq"
@@ -441,10 +450,12 @@ def _replace(connection: apsw.Connection, old: _Stale, name: str) -> None:
         connection.execute("DELETE FROM segment WHERE embedder = ? AND name = ?", (old.embedder, old.name))
 
 
-def _layout(rows: int, dimensions: int) -> tuple[list[tuple[str, np.dtype[np.generic], tuple[int, ...], int]], int]:
-    """The arrays of a file of codes, each with its kind, shape and place; and the size of the file."""
+def _compute_layout(
+    rows: int, dimensions: int
+) -> tuple[list[tuple[str, np.dtype[np.generic], tuple[int, ...], int]], int]:
+    """Return the arrays of a file of codes, each with its kind, shape and offset; and the size of the file."""
     parts: list[tuple[str, np.dtype[np.generic], tuple[int, ...]]] = [
-        ("no", np.dtype("<i8"), (rows,)),
+        ("record_row", np.dtype("<i8"), (rows,)),
         ("text_seq", np.dtype("<i8"), (rows,)),
         ("vseq", np.dtype("<i8"), (rows,)),
         ("bits", np.dtype("<u8"), (-(-dimensions // 64), rows)),
@@ -453,28 +464,28 @@ def _layout(rows: int, dimensions: int) -> tuple[list[tuple[str, np.dtype[np.gen
         ("kind", np.dtype("u1"), (rows,)),
         ("values", np.dtype("i1"), (rows, dimensions)),
     ]
-    placed, at = [], _HEADER
+    arrays, at = [], _HEADER
     for name, kind, shape in parts:
-        placed.append((name, kind, shape, at))
+        arrays.append((name, kind, shape, at))
         at += kind.itemsize * math.prod(shape)
-    return placed, at
+    return arrays, at
 
 
-def _header(name: str, rows: int, dimensions: int, crc: int) -> bytes:
+def _make_header(name: str, rows: int, dimensions: int, crc: int) -> bytes:
     """What a file begins with. It says the file's own name, so that none can be taken for another."""
     whose = hashlib.blake2b(name.encode(), digest_size=16).digest()
     return (_MAGIC + np.array([rows, dimensions, crc], "<u8").tobytes() + whose).ljust(_HEADER, b"\0")
 
 
-def _intact(path: Path) -> bool:
+def _is_intact(path: Path) -> bool:
     """Whether a file of codes is what it should be."""
     try:
         with open(open_file(path, os.O_RDONLY), "rb") as file:
             header = file.read(_HEADER)
             rows, dimensions, crc = (int(number) for number in np.frombuffer(header, "<u8", 3, len(_MAGIC)))
             return (
-                header == _header(path.name, rows, dimensions, crc)
-                and path.stat().st_size == _layout(rows, dimensions)[1]
+                header == _make_header(path.name, rows, dimensions, crc)
+                and path.stat().st_size == _compute_layout(rows, dimensions)[1]
                 and zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data) == crc
             )
     except (OSError, Unavailable, ValueError):
@@ -487,7 +498,7 @@ def _map(path: Path) -> Codes:
     rows, dimensions = (int(number) for number in np.frombuffer(whole[len(_MAGIC) : _HEADER].tobytes(), "<u8", 2))
     arrays: dict[str, NDArray[np.generic]] = {
         name: np.asarray(whole[at : at + kind.itemsize * math.prod(shape)]).view(kind).reshape(shape)
-        for name, kind, shape, at in _layout(rows, dimensions)[0]
+        for name, kind, shape, at in _compute_layout(rows, dimensions)[0]
     }
     return Codes(**arrays)  # type: ignore[arg-type]  # the layout's types
 
@@ -499,7 +510,7 @@ def _fill(file: BinaryIO, name: str, count: int, rows_after: Callable[[int], lis
         rows = rows_after(low)
         piece, low = Codes.of(rows), rows[-1][1]
         dimensions = piece.values.shape[1]
-        for part, kind, _, at in _layout(count, dimensions)[0]:
+        for part, kind, _, at in _compute_layout(count, dimensions)[0]:
             array = getattr(piece, part).astype(kind)
             for column, line in enumerate(array if part == "bits" else [array]):  # the bits stand by columns
                 file.seek(at + (column * count + filled) * (line.nbytes // len(rows)))
@@ -508,11 +519,11 @@ def _fill(file: BinaryIO, name: str, count: int, rows_after: Callable[[int], lis
     file.flush()
     crc = zlib.crc32(np.memmap(file, np.uint8, "r")[_HEADER:].data)
     file.seek(0)
-    file.write(_header(name, count, dimensions, crc))
+    file.write(_make_header(name, count, dimensions, crc))
     file.flush()
 
 
-def _hamming(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def _compute_distances(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """The number of differing sign bits of each row in the pool."""
     rows = len(part) if pool is None else len(pool)
     distances = np.empty(rows, np.uint16)
@@ -541,33 +552,33 @@ def _pick(
     return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
 
 
-def _ranked(parts: Sequence[Codes], picked: Sequence[Ints | slice], query: Floats, given: Sequence[Nearest]) -> Nearest:
-    """The picked rows, best int8 score first, less those given before."""
+def _rank(parts: Sequence[Codes], picked: Sequence[Ints | slice], query: Floats, earlier: Sequence[Nearest]) -> Nearest:
+    """The picked rows, best int8 score first, less those of earlier pieces."""
     found = Nearest.of(parts, picked, query)
-    if given:
+    if earlier:
         # The order of a vector is its own: no two rows share one.
-        found = found.take(~np.isin(found.vseq, np.concatenate([before.vseq for before in given])))
+        found = found.take(~np.isin(found.vseq, np.concatenate([before.vseq for before in earlier])))
     return found.take(np.argsort(-found.score, kind="stable"))
 
 
-def faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
+def is_faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
     """Whether a file of codes cannot be read, or lacks or falsifies a vector that it should hold."""
-    if not _intact(path):
+    if not _is_intact(path):
         return True
-    held = _map(path)
-    place = low
-    while rows := _rows(connection, embedder, place, high, CHUNK):
-        meant, place = Codes.of(rows), rows[-1][1]
-        at = np.searchsorted(held.vseq, meant.vseq)
+    stored = _map(path)
+    after = low
+    while rows := _read_rows(connection, embedder, after, high, CHUNK):
+        expected, after = Codes.of(rows), rows[-1][1]
+        at = np.searchsorted(stored.vseq, expected.vseq)
         if (
-            len(held) == 0
-            or at.max() >= len(held)
+            len(stored) == 0
+            or at.max() >= len(stored)
             or not (
-                np.array_equal(held.no[at], meant.no)
-                and np.array_equal(held.text_seq[at], meant.text_seq)
-                and np.array_equal(held.scope[at], meant.scope)
-                and np.array_equal(held.bits[:, at], meant.bits)
-                and np.array_equal(held.values[at], meant.values)
+                np.array_equal(stored.record_row[at], expected.record_row)
+                and np.array_equal(stored.text_seq[at], expected.text_seq)
+                and np.array_equal(stored.scope[at], expected.scope)
+                and np.array_equal(stored.bits[:, at], expected.bits)
+                and np.array_equal(stored.values[at], expected.values)
             )
         ):
             return True

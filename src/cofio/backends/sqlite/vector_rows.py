@@ -11,7 +11,7 @@ import apsw
 from ...text.tokenizer import embed_text
 from ...values.records import NOT_SEARCHABLE
 from .database import Database, fetch
-from .word_index import State
+from .word_index import IndexState
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -64,7 +64,7 @@ def fetch_batch(database: Database, embedder: str, limit: int) -> SqliteEmbedBat
     """Return up to `limit` records that need a vector; None when all have one."""
     with database.snapshot() as connection:
         number, seen = _read_embedder(connection, embedder)
-        newest = State.read(connection).seq
+        newest = IndexState.read(connection).seq
         if seen >= newest:
             return None
         rows: list[_TextRow] = fetch(

@@ -33,7 +33,7 @@ from ...values.progress import Progress
 from .checksums import Soundness
 from .database import Database, fetch, retry_while_busy
 from .record_rows import decode_tags
-from .tail import Tail, row_words
+from .tail import Tail, read_words
 
 HEAP = 30_000_000
 STEP = 2_000_000  # characters that are indexed before what was done is published: some tenths of a second
@@ -51,7 +51,7 @@ _MARK = 0  # the number of the document that says whose index this is and how fa
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class IndexState:
     """What the database says of the index, at one moment."""
 
     store: str
@@ -71,7 +71,7 @@ class State:
         return max(1.0, self.words / max(1, self.records))
 
     @classmethod
-    def read(cls, connection: apsw.Connection) -> State:
+    def read(cls, connection: apsw.Connection) -> IndexState:
         """The state as `connection` sees it."""
         return cls(*connection.execute(_STATE).get)
 
@@ -89,19 +89,19 @@ class LoadedIndex:
 
     def count(self, facets: Sequence[str], word: str | None = None) -> int:
         """How many records have all of the facets, and the word when one is given."""
-        asked = (*facets, "" if word is None else f"word {word}")
-        known = self.counts.get(asked)
-        if known is None:
+        key = (*facets, "" if word is None else f"word {word}")
+        count = self.counts.get(key)
+        if count is None:
             schema = self.index.schema
             terms = [tantivy.Query.term_query(schema, "facet", each, "basic") for each in facets]
             if word is not None:
                 terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
             query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
-            known = int(self.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
+            count = int(self.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
             if len(self.counts) >= MOST_COUNTS:
                 self.counts.clear()
-            self.counts[asked] = known
-        return known
+            self.counts[key] = count
+        return count
 
     def all_have(self, facet: str) -> bool:
         """Whether every record has the facet, so that there is no need to ask for it."""
@@ -112,30 +112,30 @@ class LoadedIndex:
         """How many records there are; one document is the index's mark, and no record."""
         return max(0, self.searcher.num_docs - 1)
 
-    def entries(self) -> list[tuple[int, int]]:
-        """Every record number in the index, with the change that it was indexed at."""
+    def list_rows(self) -> list[tuple[int, int]]:
+        """Return every record row in the index, with the change that it was indexed at."""
         with translate_damage():
-            found = self.searcher.search(tantivy.Query.all_query(), max(1, self.searcher.num_docs), count=False).hits
-            places = [place for _, place in found]
-            nos = self.searcher.fast_field_values("no", places)
-            seqs = self.searcher.fast_field_values("seq", places)
-            return [(int(no), int(seq or 0)) for no, seq in zip(nos, seqs, strict=True) if no]
+            hits = self.searcher.search(tantivy.Query.all_query(), max(1, self.searcher.num_docs), count=False).hits
+            addresses = [address for _, address in hits]
+            rows = self.searcher.fast_field_values("no", addresses)
+            seqs = self.searcher.fast_field_values("seq", addresses)
+            return [(int(row), int(seq or 0)) for row, seq in zip(rows, seqs, strict=True) if row]
 
 
 @dataclass(slots=True)
 class _Writer:
-    """A writer on an index that may hold records up to the change `known`, published or not."""
+    """A writer on an index that may hold records up to the change `newest`, published or not."""
 
     name: str
     index: tantivy.Index
     open: tantivy.IndexWriter
-    known: int
+    newest: int
 
 
 class _Segment(NamedTuple):
-    """A part of the index that is written once: its place among them, and how many documents it has and lost."""
+    """A part of the index that is written once: its order among them, and how many documents it has and lost."""
 
-    place: int
+    order: int
     id: str
     size: int
     deleted: int
@@ -154,7 +154,7 @@ class IndexSnapshot(NamedTuple):
     the words of the rest.
     """
 
-    state: State
+    state: IndexState
     loaded: LoadedIndex | None
     tail: Tail
 
@@ -170,24 +170,24 @@ _NO_WORDS = Tail(0)
 def open_wordless_snapshot(connection: apsw.Connection) -> IndexSnapshot:
     """Begin a snapshot of the database for a search that looks for no words."""
     connection.execute("BEGIN")
-    return IndexSnapshot(retry_while_busy(lambda: State.read(connection)), None, _NO_WORDS)
+    return IndexSnapshot(retry_while_busy(lambda: IndexState.read(connection)), None, _NO_WORDS)
 
 
-class Damaged(Exception):
+class IndexDamage(Exception):
     """The index is missing, torn, or another store's; or tantivy failed for some other reason."""
 
 
 @contextmanager
 def translate_damage() -> Iterator[None]:
-    """Turn whatever tantivy says when it fails, its panics included, into Damaged."""
+    """Turn whatever tantivy says when it fails, its panics included, into IndexDamage."""
     try:
         yield
     except (ValueError, KeyError, OSError, RuntimeError) as error:
-        raise Damaged(str(error)) from error
+        raise IndexDamage(str(error)) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # which has no other name, and is no Exception
             raise
-        raise Damaged(str(error)) from error
+        raise IndexDamage(str(error)) from error
 
 
 @contextmanager
@@ -196,7 +196,7 @@ def translate_write_failure() -> Iterator[None]:
     try:
         with translate_damage():
             yield
-    except Damaged as error:
+    except IndexDamage as error:
         raise Unavailable(f"the word index cannot be written ({error})") from error
 
 
@@ -222,7 +222,7 @@ class WordIndex:
         usable, overtaken = True, 0
         for _ in range(100):
             connection.execute("BEGIN")
-            state = retry_while_busy(lambda: State.read(connection))  # the first read fixes the moment
+            state = retry_while_busy(lambda: IndexState.read(connection))  # the first read fixes the moment
             if not usable or (self._database.read_only and not state.index):
                 # Where no index can be made, the tail is of all records, if these are few enough.
                 whole = self._database.read_only and state.records <= MOST_TAIL
@@ -230,7 +230,7 @@ class WordIndex:
             loaded = self._loaded if state.index else None
             fits = loaded and loaded.name == state.index and state.indexed_seq <= loaded.seq <= state.seq
             if fits or not state.index:
-                tail = self._caught_up(connection, state)
+                tail = self._catch_up_tail(connection, state)
                 if tail is not None:
                     return IndexSnapshot(state, loaded, tail)
                 connection.execute("ROLLBACK")
@@ -246,7 +246,7 @@ class WordIndex:
                     usable = False
         raise Unavailable("the word index keeps changing under this reader; run `cofio doctor`")
 
-    def _caught_up(self, connection: apsw.Connection, state: State) -> Tail | None:
+    def _catch_up_tail(self, connection: apsw.Connection, state: IndexState) -> Tail | None:
         """The tail as of a snapshot; None when it has been caught up with a later one, which is to be had."""
         with self._catching_up:
             tail = self._tail
@@ -254,7 +254,7 @@ class WordIndex:
                 return None
             if tail.low < state.tail_seq or tail.upto < state.seq:
                 self._tail = Tail(state.tail_seq)  # if this fails, the next one begins anew
-                tail = tail.after(state.tail_seq)
+                tail = tail.cut(state.tail_seq)
                 tail.catch_up(connection, state.seq)
                 self._tail = tail
             return tail
@@ -265,7 +265,7 @@ class WordIndex:
         To be done before a process first writes: the changes to come are numbered like those that were lost.
         """
         with self._database.snapshot() as connection:
-            state = State.read(connection)
+            state = IndexState.read(connection)
         if state.index:
             self._load(state)
 
@@ -274,42 +274,42 @@ class WordIndex:
         at least `limit` when there are more.
         """
         with self._database.snapshot() as connection:
-            state = State.read(connection)
+            state = IndexState.read(connection)
             with self._catching_up:
                 if self._tail.low < state.tail_seq:  # a process that searches no more must not keep it for ever
-                    self._tail = self._tail.after(state.tail_seq)
+                    self._tail = self._tail.cut(state.tail_seq)
             if state.indexed_seq >= state.seq:
                 return 0
-            rows, whole = _next_rows(connection, state.indexed_seq, limit)
+            rows, whole = _read_next_rows(connection, state.indexed_seq, limit)
             upto = state.seq if whole else rows[-1][1]
             gone = fetch(connection, "SELECT no FROM gone WHERE seq > ? AND seq <= ?", (state.indexed_seq, upto))
         if state.tail_seq > state.indexed_seq:
             return self.rebuild()
-        with self._undone_if_it_fails(state.index):
+        with self._undo_on_failure(state.index):
             try:
                 writer = self._open_writer(state)
-            except Damaged:
-                self.forget(state.index)
+            except IndexDamage:
+                self.discard(state.index)
                 return self.rebuild()
-            stale = [_MARK, *(no for (no,) in gone), *(row[0] for row in rows if row[0] <= writer.known)]
-            writer.known = max(writer.known, upto)
+            stale = [_MARK, *(row for (row,) in gone), *(row[0] for row in rows if row[0] <= writer.newest)]
+            writer.newest = max(writer.newest, upto)
             self.removals += len(stale) - 1
             with translate_write_failure():
                 writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", stale))
                 for row in rows:
-                    writer.open.add_document(_document(row))
-                writer.open.add_document(_mark(writer.known, state.store))
+                    writer.open.add_document(_make_document(row))
+                writer.open.add_document(_make_mark(writer.newest, state.store))
                 writer.open.commit()
             self._database.write(lambda connection: _publish(connection, writer.name, state.index, upto))
         self._sweep(writer.name)
         return len(rows) + len(gone) if whole else max(limit, len(rows) + len(gone))
 
-    def remains(self) -> int:
+    def count_stale(self) -> int:
         """How many documents are in segments that also hold the words of deleted ones."""
         with self._database.snapshot() as connection:
-            state = State.read(connection)
-        with suppress(Damaged):
-            return sum(segment.size for segment in self._stale_segments(state)[1])
+            state = IndexState.read(connection)
+        with suppress(IndexDamage):
+            return sum(segment.size for segment in self._find_stale_segments(state)[1])
         return 0
 
     def rewrite(self, limit: int) -> int:
@@ -318,26 +318,26 @@ class WordIndex:
         A deleted document's words stay in its segment until all the others have left it: then its files are removed.
         """
         with self._database.snapshot() as connection:
-            state = State.read(connection)
+            state = IndexState.read(connection)
         try:
             self._sweep(state.index)
             for choose in (min, max):  # or those that are left soon would keep the largest waiting for ever
-                opened, stale = self._stale_segments(state)
+                opened, stale = self._find_stale_segments(state)
                 if opened is None:
                     return 0
                 if stale:
-                    self._move(state, opened, choose(stale, key=lambda segment: segment.size), limit)
+                    self._rewrite_segment(state, opened, choose(stale, key=lambda segment: segment.size), limit)
             # tantivy keeps the files of a segment that a searcher of this process may read.
             del opened
             if self._loaded is not None:
                 self._load(state)
             with translate_write_failure():
                 self._open_writer(state).open.garbage_collect_files()
-            return sum(segment.size for segment in self._stale_segments(state)[1])
-        except Damaged:
+            return sum(segment.size for segment in self._find_stale_segments(state)[1])
+        except IndexDamage:
             return 0  # the next change or search starts a new index
 
-    def _stale_segments(self, state: State) -> tuple[LoadedIndex | None, list[_Segment]]:
+    def _find_stale_segments(self, state: IndexState) -> tuple[LoadedIndex | None, list[_Segment]]:
         """The index, and its segments that hold words of deleted documents; none at all when no file can hold any."""
         if not state.index:
             return None, []
@@ -346,45 +346,45 @@ class WordIndex:
             meta = (folder / "meta.json").read_bytes()
             if meta == self._clean:
                 return None, []
-            opened = self._opened(state)
+            opened = self._open_index(state)
             segments = [
-                _Segment(place, each["segment_id"], each["max_doc"], (each["deletes"] or {}).get("num_deleted_docs", 0))
-                for place, each in enumerate(json.loads(meta)["segments"])
+                _Segment(order, each["segment_id"], each["max_doc"], (each["deletes"] or {}).get("num_deleted_docs", 0))
+                for order, each in enumerate(json.loads(meta)["segments"])
             ]
             # The marks of earlier commits are deleted documents too, of no words. All but one are.
             marks = opened.searcher.doc_freq("no", _MARK)
             stale = []
             if sum(segment.deleted for segment in segments) >= marks:
                 stale = [each for each in segments if _is_stale(opened, each)]
-            if not stale and _index_files(folder) == {file.name for file in _files(folder, meta)}:
+            if not stale and _list_index_files(folder) == {file.name for file in _list_files(folder, meta)}:
                 self._clean = meta
                 return None, []
             return opened, stale
 
-    def _move(self, state: State, opened: LoadedIndex, segment: _Segment, limit: int) -> None:
+    def _rewrite_segment(self, state: IndexState, opened: LoadedIndex, segment: _Segment, limit: int) -> None:
         """Write the next documents of a segment anew, which leaves them deleted in it."""
         at = self._cursor[1] if self._cursor[0] == segment.id else 0
         upto = min(at + limit, segment.size)
         with translate_damage():
-            numbers = [no for no in _numbers(opened, segment, at, upto) if no != _MARK]
+            numbers = [row for row in _read_rows(opened, segment, at, upto) if row != _MARK]
             query = tantivy.Query.term_set_query(_SCHEMA, "no", numbers)
             hits = opened.searcher.search(query, max(1, len(numbers)), count=False).hits
-            places = [place for _, place in hits if place.segment_ord == segment.place]
-            alive = [int(no or 0) for no in opened.searcher.fast_field_values("no", places)]
+            addresses = [address for _, address in hits if address.segment_ord == segment.order]
+            alive = [int(row or 0) for row in opened.searcher.fast_field_values("no", addresses)]
         with self._database.snapshot() as connection:
             rows = fetch(
                 connection,
                 f"SELECT {_COLUMNS} FROM record WHERE no IN (SELECT value FROM json_each(?)) AND seq <= ?",
                 (json.dumps(alive), state.indexed_seq),  # what has changed since is about to leave the segment anyway
             )
-        with self._undone_if_it_fails(state.index):
+        with self._undo_on_failure(state.index):
             writer = self._open_writer(state)
             with translate_write_failure():
                 moved = [_MARK, *(row[0] for row in rows)]
                 writer.open.delete_documents_by_query(tantivy.Query.term_set_query(_SCHEMA, "no", moved))
                 for row in rows:
-                    writer.open.add_document(_document(row))
-                writer.open.add_document(_mark(writer.known, state.store))
+                    writer.open.add_document(_make_document(row))
+                writer.open.add_document(_make_mark(writer.newest, state.store))
                 writer.open.commit()
             self.release_writer()  # with its merges done, before anything else is deleted
         if upto < segment.size:
@@ -395,21 +395,21 @@ class WordIndex:
     def rebuild(self, progress: Progress | None = None) -> int:
         """Make a new index of every record while the old one, if any, goes on serving; how many were taken."""
         self.release_writer()
-        name, done = _new_name(), 0
+        name, done = _make_name(), 0
         with self._database.snapshot() as connection:
-            before = State.read(connection).index
-        with self._undone_if_it_fails(before):
-            writer = self._writer = _new_writer(self._folder / name)
+            before = IndexState.read(connection).index
+        with self._undo_on_failure(before):
+            writer = self._writer = _open_new_writer(self._folder / name)
             with self._database.snapshot() as connection:
-                state = State.read(connection)
+                state = IndexState.read(connection)
                 for row in connection.execute(f"SELECT {_COLUMNS} FROM record ORDER BY seq"):
                     with translate_write_failure():
-                        writer.open.add_document(_document(row))
+                        writer.open.add_document(_make_document(row))
                     done += 1
                     if progress and done % 1000 == 0:
                         progress("words", done, state.records)
             with translate_write_failure():
-                writer.open.add_document(_mark(state.seq, state.store))
+                writer.open.add_document(_make_mark(state.seq, state.store))
                 writer.open.commit()
             self.release_writer()
             self._database.write(lambda connection: _publish(connection, name, None, state.seq))
@@ -418,7 +418,7 @@ class WordIndex:
             progress("words", done, done)
         return done
 
-    def forget(self, name: str) -> None:
+    def discard(self, name: str) -> None:
         """Start a new index, if the store's is still the one called `name`. Nothing is lost but time."""
 
         def reset(connection: apsw.Connection) -> None:
@@ -431,55 +431,58 @@ class WordIndex:
         """Let tantivy finish its merges and give up its lock and memory."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            with suppress(Damaged), translate_damage():  # a merge that fails leaves things as they were
+            with suppress(IndexDamage), translate_damage():  # a merge that fails leaves things as they were
                 writer.open.wait_merging_threads()
 
-    def _load(self, state: State) -> None:
+    def _load(self, state: IndexState) -> None:
         """Open or reload the index that `state` names; when it cannot be used, start over."""
         with self._loading:
             try:
-                loaded = self._opened(state)
+                loaded = self._open_index(state)
                 if loaded.seq < state.indexed_seq:
-                    raise Damaged("older than the database")
-            except Damaged:
+                    raise IndexDamage("older than the database")
+            except IndexDamage:
                 self._loaded = None
                 with self._database.snapshot() as connection:
-                    replaced = State.read(connection).index != state.index
+                    replaced = IndexState.read(connection).index != state.index
                 if not replaced:
-                    self.forget(state.index)
+                    self.discard(state.index)
             else:
                 self._loaded = loaded
                 with self._database.snapshot() as connection:
-                    now = State.read(connection)
+                    now = IndexState.read(connection)
                 if now.index == loaded.name and loaded.seq > now.seq:
-                    self.forget(loaded.name)
+                    self.discard(loaded.name)
 
-    def _opened(self, state: State) -> LoadedIndex:
+    def _open_index(self, state: IndexState) -> LoadedIndex:
         """The index that `state` names, as it is now."""
         with translate_damage():
-            index, searcher = self._searcher(state.index)
+            index, searcher = self._open_searcher(state.index)
             query = tantivy.Query.boolean_query(
                 [
                     (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "no", _MARK)),
-                    (tantivy.Occur.Must, tantivy.Query.term_query(index.schema, "facet", _owner(state.store), "basic")),
+                    (
+                        tantivy.Occur.Must,
+                        tantivy.Query.term_query(index.schema, "facet", _make_owner_token(state.store), "basic"),
+                    ),
                 ]
             )
             hits = searcher.search(query, 1, count=False).hits
             seq = searcher.fast_field_values("seq", [hits[0][1]])[0] if hits else None
         if seq is None:
-            raise Damaged("of another store or layout")
+            raise IndexDamage("of another store or layout")
         return LoadedIndex(state.index, int(seq), index, searcher)
 
-    def _searcher(self, name: str) -> tuple[tantivy.Index, tantivy.Searcher]:
+    def _open_searcher(self, name: str) -> tuple[tantivy.Index, tantivy.Searcher]:
         """The index of that name as of its last commit, and that of the very files that were verified."""
         loaded, meta = self._loaded, self._folder / name / "meta.json"
         index = loaded.index if loaded and loaded.name == name and not self._database.read_only else None
         if index is None:
-            _check_own(self._folder, name)
+            _check_own_files(self._folder, name)
         while True:  # until there was no other commit meanwhile
             commit = meta.read_bytes()
-            if self._soundness.holds(_files(meta.parent, commit), _intact):
-                with self._lockable_folder(meta.parent) as folder:
+            if self._soundness.holds(_list_files(meta.parent, commit), _is_intact):
+                with self._make_lockable_folder(meta.parent) as folder:
                     if index is None:
                         index = tantivy.Index.open(str(folder))
                         index.config_reader("manual")  # else it would reload in a thread of its own, unasked
@@ -488,10 +491,10 @@ class WordIndex:
                 if commit == meta.read_bytes():
                     return index, searcher
             elif commit == meta.read_bytes():
-                raise Damaged(f"{meta.parent} does not hold what was written to it")
+                raise IndexDamage(f"{meta.parent} does not hold what was written to it")
 
     @contextmanager
-    def _lockable_folder(self, folder: Path) -> Iterator[Path]:
+    def _make_lockable_folder(self, folder: Path) -> Iterator[Path]:
         """A folder with an index's files in which tantivy can make the lock without which it opens none.
 
         That of a store that is read-only is one of links, which can go as soon as the files are open.
@@ -506,27 +509,29 @@ class WordIndex:
                     make_alias(file, Path(name) / file.name)
             yield Path(name)
 
-    def damage(self, loaded: LoadedIndex) -> list[str]:
+    def find_damage(self, loaded: LoadedIndex) -> list[str]:
         """The files of an index that are not as tantivy wrote them, whatever is known of their soundness."""
         folder = self._folder / loaded.name
         with translate_damage():
             while True:
                 meta = (folder / "meta.json").read_bytes()
-                torn = [f"index/{loaded.name}/{file.name}" for file in _files(folder, meta) if not _intact(file)]
+                torn = [
+                    f"index/{loaded.name}/{file.name}" for file in _list_files(folder, meta) if not _is_intact(file)
+                ]
                 if not torn or meta == (folder / "meta.json").read_bytes():  # else they were replaced meanwhile
                     return torn
 
-    def _open_writer(self, state: State) -> _Writer:
-        """The writer on the store's index, or on a new one; raises Damaged when the store's cannot be used."""
+    def _open_writer(self, state: IndexState) -> _Writer:
+        """The writer on the store's index, or on a new one; raises IndexDamage when the store's cannot be used."""
         if self._writer is not None and self._writer.name == state.index:
             return self._writer
         self.release_writer()
         if not state.index:
-            self._writer = _new_writer(self._folder / _new_name())
+            self._writer = _open_new_writer(self._folder / _make_name())
             return self._writer
-        opened = self._opened(state)
+        opened = self._open_index(state)
         if opened.seq < state.indexed_seq:
-            raise Damaged("older than the database")
+            raise IndexDamage("older than the database")
         with translate_write_failure():
             writer = opened.index.writer(HEAP, 1)
             # A commit that was killed leaves files whose names the next one would stumble over.
@@ -537,7 +542,7 @@ class WordIndex:
         return self._writer
 
     @contextmanager
-    def _undone_if_it_fails(self, keep: str) -> Iterator[None]:
+    def _undo_on_failure(self, keep: str) -> Iterator[None]:
         """Let go of the writer and of what it wrote outside of the store's index, if a piece of work fails."""
         try:
             yield
@@ -569,20 +574,20 @@ def _publish(connection: apsw.Connection, name: str, was: str | None, upto: int)
     )
 
 
-def _check_own(folder: Path, name: str) -> None:
-    """Raise Damaged unless that is a folder of plain files under `folder`: a database from elsewhere may name any."""
+def _check_own_files(folder: Path, name: str) -> None:
+    """Raise IndexDamage unless that is a folder of plain files: a database from elsewhere may name any."""
     if not _NAME.fullmatch(name) or leads_elsewhere(folder / name):
-        raise Damaged(f"{name} is not the folder of an index")
+        raise IndexDamage(f"{name} is not the folder of an index")
     with os.scandir(folder / name) as entries:
         if not all(entry.is_file(follow_symlinks=False) for entry in entries):
-            raise Damaged(f"{name} holds a link, or something else that is no plain file")
+            raise IndexDamage(f"{name} holds a link, or something else that is no plain file")
 
 
-def _new_name() -> str:
+def _make_name() -> str:
     return f"words-{secrets.token_hex(6)}"
 
 
-def _next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[list[_Row], bool]:
+def _read_next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[list[_Row], bool]:
     """The next changed records that are a bearable piece of work, and whether they are all that there are."""
     rows: list[_Row] = []
     size = 0
@@ -594,7 +599,7 @@ def _next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[lis
     return rows, True
 
 
-def _new_writer(folder: Path) -> _Writer:
+def _open_new_writer(folder: Path) -> _Writer:
     with translate_write_failure():
         folder.parent.mkdir(exist_ok=True, mode=0o700)  # and not the store's folder: a store that is gone stays so
         folder.mkdir(mode=0o700)
@@ -602,7 +607,7 @@ def _new_writer(folder: Path) -> _Writer:
         return _Writer(folder.name, index, index.writer(HEAP, 1), 0)
 
 
-def _files(folder: Path, meta: bytes) -> Iterator[Path]:
+def _list_files(folder: Path, meta: bytes) -> Iterator[Path]:
     """The files that make up the index whose meta.json that is."""
     for segment in json.loads(meta)["segments"]:
         name = segment["segment_id"].replace("-", "")
@@ -612,16 +617,16 @@ def _files(folder: Path, meta: bytes) -> Iterator[Path]:
             yield folder / f"{name}.{segment['deletes']['opstamp']}.del"
 
 
-def _index_files(folder: Path) -> set[str]:
+def _list_index_files(folder: Path) -> set[str]:
     """The names of the files of segments in an index's folder, also of those that the index has left behind."""
     managed = map(folder.joinpath, json.loads((folder / ".managed.json").read_bytes()))
     return {file.name for file in managed if file.suffix[1:] in (*_PARTS, "del") and file.exists()}
 
 
-def _numbers(opened: LoadedIndex, segment: _Segment, at: int, upto: int) -> list[int]:
+def _read_rows(opened: LoadedIndex, segment: _Segment, at: int, upto: int) -> list[int]:
     """The record numbers of some of a segment's documents, deleted or not."""
-    places = [tantivy.DocAddress(segment.place, document) for document in range(at, upto)]
-    return [int(no or 0) for no in opened.searcher.fast_field_values("no", places)]
+    addresses = [tantivy.DocAddress(segment.order, document) for document in range(at, upto)]
+    return [int(row or 0) for row in opened.searcher.fast_field_values("no", addresses)]
 
 
 def _is_stale(opened: LoadedIndex, segment: _Segment) -> bool:
@@ -629,13 +634,13 @@ def _is_stale(opened: LoadedIndex, segment: _Segment) -> bool:
     if segment.deleted != 1:
         return segment.deleted > 1
     mark = opened.searcher.search(tantivy.Query.term_query(_SCHEMA, "no", _MARK), 1, count=False).hits
-    if any(place.segment_ord == segment.place for _, place in mark):
+    if any(address.segment_ord == segment.order for _, address in mark):
         return True
     starts = range(0, segment.size, SCANNED)
-    return not any(_MARK in _numbers(opened, segment, at, min(at + SCANNED, segment.size)) for at in starts)
+    return not any(_MARK in _read_rows(opened, segment, at, min(at + SCANNED, segment.size)) for at in starts)
 
 
-def _intact(file: Path) -> bool:
+def _is_intact(file: Path) -> bool:
     """Whether a file of tantivy's holds what its footer says it should: a JSON text, its length, a magic number."""
     try:
         with open(file, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as whole:
@@ -647,7 +652,7 @@ def _intact(file: Path) -> bool:
         return False
 
 
-def _schema() -> tantivy.Schema:
+def _make_schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("body", tokenizer_name="whitespace", index_option="freq")
     builder.add_text_field("facet", tokenizer_name="whitespace", index_option="basic")
@@ -656,44 +661,44 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-_SCHEMA = _schema()
+_SCHEMA = _make_schema()
 
 
-def _document(row: _Row) -> tantivy.Document:
-    no, seq, path, kind, key, source, author, tags, title, data, text = row
+def _make_document(row: _Row) -> tantivy.Document:
+    number, seq, path, kind, key, source, author, tags, title, data, text = row
     document = tantivy.Document()
-    document.add_unsigned("no", no)
+    document.add_unsigned("no", number)
     document.add_unsigned("seq", seq)
-    document.add_text("body", " ".join(row_words(kind, title, text, tags, author, key, data)))
-    document.add_text("facet", " ".join(_facets(path, kind, source, author, decode_tags(tags))))
+    document.add_text("body", " ".join(read_words(kind, title, text, tags, author, key, data)))
+    document.add_text("facet", " ".join(_make_facets(path, kind, source, author, decode_tags(tags))))
     return document
 
 
-def _mark(upto: int, store: str) -> tantivy.Document:
+def _make_mark(upto: int, store: str) -> tantivy.Document:
     document = tantivy.Document()
     document.add_unsigned("no", _MARK)
     document.add_unsigned("seq", upto)
-    document.add_text("facet", _owner(store))
+    document.add_text("facet", _make_owner_token(store))
     return document
 
 
-def _owner(store: str) -> str:
+def _make_owner_token(store: str) -> str:
     return f"store-{store}-{LAYOUT}"
 
 
-def _facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
+def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
     """The tokens that bounds are tested by. They only narrow: the database has the last word on each hit."""
-    yield facet("exact", path)
+    yield make_facet("exact", path)
     names = path.split(b"\0")[:-1]
     for depth in range(1, len(names) + 1):
-        yield facet("under", b"".join(name + b"\0" for name in names[:depth]))
-    yield facet("kind", kind.encode())
-    yield facet("source", source.encode())
-    yield facet("author", author.encode())
+        yield make_facet("under", b"".join(name + b"\0" for name in names[:depth]))
+    yield make_facet("kind", kind.encode())
+    yield make_facet("source", source.encode())
+    yield make_facet("author", author.encode())
     for tag in tags:
-        yield facet("tag", tag.casefold().encode())
+        yield make_facet("tag", tag.casefold().encode())
 
 
-def facet(field: str, value: bytes) -> str:
+def make_facet(field: str, value: bytes) -> str:
     """The token that stands for a field's value."""
     return field + hashlib.blake2b(value, digest_size=8).hexdigest()
