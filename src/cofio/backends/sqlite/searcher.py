@@ -27,7 +27,7 @@ from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
-from .record_rows import JSON_COLUMNS, record_of
+from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
@@ -260,7 +260,7 @@ class SnapshotSearch:
             sql = f"SELECT json_group_array(json_array(no, {JSON_COLUMNS})) FROM record WHERE {_AMONG}"
             some = _bind_numbers(rows[start : start + RECORDS_AT_ONCE])
             for row, record_id, path, *columns in json.loads(self._connection.execute(sql, (some,)).get):
-                found[row] = record_of((record_id, bytes.fromhex(path), *columns))
+                found[row] = decode_record((record_id, bytes.fromhex(path), *columns))
         return found
 
     # What the store and its rows are.
