@@ -41,6 +41,7 @@ class DerivedWork:
         self.expiry = Expiry(database, clock)
         self.erasure = Erasure(folder, database, words, self.index_words, self.open_vectors, self.lock)
         self._log_is_stuck = False
+        self._expired_before: datetime | None = None
         self._truncated = time.monotonic()
 
     def run(self, task: Task) -> Upkeep:
@@ -126,7 +127,7 @@ class DerivedWork:
 
     def _tidy(self) -> Upkeep:
         self.erasure.start()
-        before = self.expiry.purge_proven()
+        self._expired_before = self.expiry.purge_proven() or self._expired_before
         problem = checks.find_stuck_log(self._database)
         if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
             self._truncated = time.monotonic()
@@ -135,6 +136,8 @@ class DerivedWork:
             _log.warning("%s", problem)
         self._log_is_stuck = bool(problem)
         again_in = None if problem else self.erasure.tidy()  # which would make a log that cannot be emptied longer
+        # Told once, and only now: had something failed on the way here, the next round would have to tell it.
+        before, self._expired_before = self._expired_before, None
         return Upkeep(more=again_in is not None, again_in=again_in, expired_before=before, problem=problem)
 
     def _report(self, fault: str) -> Upkeep:
