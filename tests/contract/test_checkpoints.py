@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
+from cofio import Engine, Invalid, LimitExceeded, Scope, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
 from cofio.backends.record_interface import Transaction
@@ -801,3 +801,14 @@ def test_a_cache_that_many_threads_fill_knows_its_size() -> None:
     for thread in threads:
         thread.join(60)
     assert cache.size == sum(map(len, cache.values()))
+
+
+def test_what_was_just_saved_is_not_old_after_the_clock_was_set_back(
+    memory: Engine, ticking: Ticking, checkpoints: Checkpoints
+) -> None:
+    memory.write(Scope("a"), text="What the store's time goes by.")
+    ticking.now -= timedelta(minutes=4)
+    checkpoints.save(SPACE, "t", "c1", chat(1))
+    assert checkpoints.vacuum(SPACE, timedelta(minutes=3)) == 0
+    ticking.now += timedelta(minutes=10)
+    assert checkpoints.vacuum(SPACE, timedelta(minutes=3)) == 1

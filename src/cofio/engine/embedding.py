@@ -98,7 +98,7 @@ class EngineEmbedder:
         }
 
 
-def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
+def _unit(id: str, vector: Sequence[float] | Vector, dimensions: int) -> Vector:
     """A record's vector as numbers, of length one; raises Invalid for what has no direction."""
     import numpy as np
 

@@ -272,6 +272,7 @@ class Engine(RecordReader):
         if scope is not None:
             fields["scope"] = scope
         if key is not None:
+            check_text("key", key, MAX_KEY)
             fields["key"] = key
         if not fields:
             raise Invalid("scope", "a move needs a new scope or a new key")

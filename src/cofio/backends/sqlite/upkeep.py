@@ -14,7 +14,6 @@ import apsw
 
 from ...values.progress import Progress
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
-from . import checks
 from .database import Database, fetch, translate_errors
 from .erasure import Erasure
 from .expiry import Expiry
@@ -89,6 +88,8 @@ class DerivedWork:
 
     def rebuild(self, embedder: str | None, progress: Progress | None, *, vectors: bool) -> None:
         """Rebuild everything derived, without what has expired and the vectors of any other embedder."""
+        from . import checks  # few calls need it
+
         if vectors:
             self._database.write(lambda connection: drop_vectors(connection, "1"))
         self.expiry.purge()
@@ -128,7 +129,9 @@ class DerivedWork:
     def _tidy(self) -> Upkeep:
         self.erasure.start()
         self._expired_before = self.expiry.purge_proven() or self._expired_before
-        problem = checks.find_stuck_log(self._database)
+        from .checks import find_stuck_log  # no call of a user's needs it
+
+        problem = find_stuck_log(self._database)
         if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
             self._truncated = time.monotonic()
         self.expiry.keep_time()
