@@ -95,7 +95,7 @@ class Memory:
                 self._say(f"memory is searched by words only: {state}")
 
     def prepare(self) -> None:
-        """Begin to open the memory, if nobody has."""
+        """Begin to open the memory, unless that has begun."""
         if self._preparing is None:
             self._preparing = threading.Thread(target=self._prepare, name="cofio-opening", daemon=True)
             self._preparing.start()
@@ -107,7 +107,7 @@ class Memory:
             self._say(str(error))
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store, if it is open."""
         with self._lock:
             self._closed = True
             if self._engine is not None:
@@ -125,9 +125,9 @@ def _older_homes(say: Callable[[str], None]) -> list[Path]:
 
 
 def _holds_link(home: Path) -> bool:
-    """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
+    """Whether a folder that was not named is a link or holds one, which a project may have brought along."""
     try:
         with os.scandir(home) as entries:
             return leads_elsewhere(home) or any(map(leads_elsewhere, entries))
     except OSError:
-        return False  # there is none, or whoever reads it will say so
+        return False  # there is none, or its reader will report it

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from ..values.errors import Invalid
-from .failures import Failed, Nonsense, Reason
+from .model_errors import Failed, Nonsense, Reason
 
 if TYPE_CHECKING:
     import httpx2

@@ -133,7 +133,7 @@ def llm_extractor(
 
 def _ask_model(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -> list[Memory]:
     from ..extract.rules.lines import clean, cut, mask_line
-    from ..llm.prompts.loader import fenced
+    from ..llm.prompts.loader import fence_text
     from ..llm.shapes import one, several, text
     from ..llm.slugs import make_slug
     from ..llm.token_counts import fit
@@ -156,7 +156,7 @@ def _ask_model(model: Model, messages: Sequence[Message], known: Sequence[Memory
             "what to remember; may be empty",
         )
     )
-    user = f"What is known:\n{fenced(listed)}\n\nThe session:\n{fenced(session)}"
+    user = f"What is known:\n{fence_text(listed)}\n\nThe session:\n{fence_text(session)}"
     answer = model.ask(_TASK, user, schema=shape, name="memories")
     keys = {(each.type.value, each.key) for each in known}
     found = []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
-from ..endpoints.failures import Failed
+from ..endpoints.model_errors import Failed
 from ..values.errors import Invalid
 from .shapes import Schema, strip_checks
 from .token_counts import count_tokens

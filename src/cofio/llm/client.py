@@ -9,11 +9,11 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..endpoints.failures import Failed, Nonsense
+from ..endpoints.model_errors import Failed, Nonsense
 from .chat import ChatEndpoint, ChatMessage, Dialect, Refusal, Reply, Spend
 from .json_answers import find_objects, strip_thoughts
-from .prompts.loader import Prompts, fenced
-from .shapes import Misshapen, Schema, conform, strip_checks
+from .prompts.loader import Prompts, fence_text
+from .shapes import Schema, ShapeError, conform, strip_checks
 from .token_counts import trim
 
 MAX_TOKENS = 8_000
@@ -135,7 +135,7 @@ class Model:
             raise Failed("refused", f"a model can be shown images and recordings, not {mime[:80]!r}")
         if not media or len(media) > MAX_MEDIA:
             raise Failed("refused", f"a model can be shown 1 to {MAX_MEDIA:,} bytes, not {len(media):,}")
-        about = fenced(trim(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
+        about = fence_text(trim(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
         system, user = self._prompts.fill("image" if kind == "image" else "recording", about=_make_sendable(about))
         data = b64encode(media).decode()
         part: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/{subtype};base64,{data}"}}
@@ -180,6 +180,6 @@ def _find_shaped(reply: Reply, schema: Schema) -> tuple[dict[str, Any] | None, s
     for found in find_objects(reply.text):
         try:
             return cast("dict[str, Any]", conform(found, schema)), ""
-        except Misshapen as error:
+        except ShapeError as error:
             problem = problem or str(error)
     return None, (problem or "it is not JSON") + (", and it was cut off" if reply.is_cut else "")

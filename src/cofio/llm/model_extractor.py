@@ -17,7 +17,7 @@ from .answers import CASE, EPISODE, PROFILE, QUERIES, RERANK, SKILL, SUFFICIENCY
 from .client import Chances, Model
 from .profile_updates import list_items, make_entries, render_items
 from .prompt_text import ConversationText, render_cases, render_conversation, render_numbered, render_run, render_skill
-from .prompts.loader import Prompts, fenced
+from .prompts.loader import Prompts, fence_text
 from .slugs import make_slug
 from .token_counts import trim
 
@@ -70,7 +70,7 @@ class ModelExtractor:
         talk = render_conversation(messages, zone, recalled)
         if found.episode is None or not talk.sources:
             return replace(found, cases=self._cases(found.cases, messages, chances, MOST_CASES))
-        prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
+        prompt = self._prompts.fill("episode", conversation=fence_text(talk.text))
         answer = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
         learned = dict(found.profiles)
         people = _find_people(talk, found)
@@ -89,7 +89,9 @@ class ModelExtractor:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        prompt = self._prompts.fill("skill", cases=fenced(render_cases(known)), current=fenced(render_skill(current)))
+        prompt = self._prompts.fill(
+            "skill", cases=fence_text(render_cases(known)), current=fence_text(render_skill(current))
+        )
         answer = self._model.ask(*prompt, schema=SKILL, name="skill")
         return Skill(
             name=make_slug(answer["name"], LONGEST_NAME) or found.name,
@@ -99,7 +101,7 @@ class ModelExtractor:
             maturity=found.maturity,
         )
 
-    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge_sufficiency(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether what was found answers a question, and if not, what is missing.
 
         Raises:
@@ -108,20 +110,20 @@ class ModelExtractor:
         answer = self._search("sufficiency", SUFFICIENCY, query, texts)
         return answer["sufficient"], "" if answer["sufficient"] else cut(answer["missing"], LONGEST_QUERY)
 
-    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def propose_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """Up to three other queries that may find what is missing, each different from the question.
 
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        answer = self._search("queries", QUERIES, query, texts, missing=fenced(trim(missing, _QUESTION)))
+        answer = self._search("queries", QUERIES, query, texts, missing=fence_text(trim(missing, _QUESTION)))
         others = {_join_lines(query).casefold(): ""}
         for each in answer["queries"]:
             other = _join_lines(each)[:LONGEST_QUERY].strip()
             others.setdefault(other.casefold(), other)
         return [other for other in others.values() if other][:MOST_QUERIES]
 
-    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+    def rank(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
         """How much each item (an id and a text) helps to answer a question, from 0 to 1, best first.
 
         Only the first 100 items are looked at, and one that the model does not judge has no score.
@@ -145,7 +147,10 @@ class ModelExtractor:
         self, name: str, shape: dict[str, Any], query: str, texts: Sequence[str], **others: str
     ) -> dict[str, Any]:  # fmt: skip
         prompt = self._prompts.fill(
-            name, question=fenced(trim(query, _QUESTION)), memories=fenced(render_numbered(texts, _MEMORIES)), **others
+            name,
+            question=fence_text(trim(query, _QUESTION)),
+            memories=fence_text(render_numbered(texts, _MEMORIES)),
+            **others,
         )
         return self._model.ask(*prompt, schema=shape, name=name, hurried=True)
 
@@ -156,9 +161,9 @@ class ModelExtractor:
         known = list_items(profile)
         prompt = self._prompts.fill(
             "profile",
-            conversation=fenced(talk.text),
+            conversation=fence_text(talk.text),
             person=json.dumps(get_name(said[0]), ensure_ascii=False),
-            items=fenced(render_items(known)),
+            items=fence_text(render_items(known)),
         )
         answer = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
         return make_entries(answer["operations"], known, said)
@@ -171,7 +176,7 @@ class ModelExtractor:
     def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
         of_run = set(found.messages)
         answer = self._model.ask(
-            *self._prompts.fill("case", run=fenced(render_run([each for each in messages if each.id in of_run]))),
+            *self._prompts.fill("case", run=fence_text(render_run([each for each in messages if each.id in of_run]))),
             schema=CASE, name="case", chances=chances,
         )  # fmt: skip
         insight = cut(_join_lines(mask_line(answer["insight"] or "")), LONGEST_INSIGHT)

@@ -13,7 +13,7 @@ Schema: TypeAlias = Mapping[str, Any]
 _CHECKED_HERE = ("minLength",)  # endpoints with strict schemas refuse the whole request for such a word
 
 
-class Misshapen(ValueError):
+class ShapeError(ValueError):
     """Where a value differs from its shape, in words that hold nothing of the value."""
 
 
@@ -77,7 +77,7 @@ def conform(value: Json, schema: Schema, at: str = "the answer") -> Json:
     """The value in its shape: what is not asked for is left out, and so are items of a list that are of another shape.
 
     Raises:
-        Misshapen: it cannot be brought into shape, or no item of a list can.
+        ShapeError: it cannot be brought into shape, or no item of a list can.
     """
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if value is None and "null" in kinds:
@@ -92,33 +92,33 @@ def conform(value: Json, schema: Schema, at: str = "the answer") -> Json:
     if kind == "boolean":
         truth_value = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
         if not isinstance(truth_value, bool):
-            raise Misshapen(f"{at} is not true or false")
+            raise ShapeError(f"{at} is not true or false")
         return truth_value
     return _number(value, at, whole=kind == "integer")
 
 
 def _object(value: Json, schema: Schema, at: str) -> Json:
     if not isinstance(value, dict):
-        raise Misshapen(f"{at} is not an object")
+        raise ShapeError(f"{at} is not an object")
     if is_schema(value) and "properties" not in schema["properties"]:
-        raise Misshapen(f"{at} is the schema itself, not an answer")
+        raise ShapeError(f"{at} is the schema itself, not an answer")
     shaped: dict[str, Json] = {}
     for name, shape in schema["properties"].items():
         if name not in value and "null" not in shape["type"]:
-            raise Misshapen(f"{at} has no {name!r}")
+            raise ShapeError(f"{at} has no {name!r}")
         shaped[name] = conform(value.get(name), shape, f"{name!r}")
     return shaped
 
 
 def _array(value: Json, schema: Schema, at: str) -> Json:
     if not isinstance(value, list):
-        raise Misshapen(f"{at} is not a list")
+        raise ShapeError(f"{at} is not a list")
     shaped: list[Json] = []
-    problem: Misshapen | None = None
+    problem: ShapeError | None = None
     for item in value:
         try:
             shaped.append(conform(item, schema["items"], f"an item of {at}"))
-        except Misshapen as found:
+        except ShapeError as found:
             problem = problem or found
     if problem is not None and not shaped:
         raise problem
@@ -129,13 +129,13 @@ def _string(value: Json, schema: Schema, at: str) -> Json:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise Misshapen(f"{at} is not a text")
+        raise ShapeError(f"{at} is not a text")
     # Half a character, or a NUL, cannot be stored; a model may write either as an escape.
     clean = value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "").strip()
     if not clean and schema.get("minLength"):
-        raise Misshapen(f"{at} is empty")
+        raise ShapeError(f"{at} is empty")
     if "enum" in schema and clean not in schema["enum"]:
-        raise Misshapen(f"{at} is not one of {', '.join(schema['enum'])}")
+        raise ShapeError(f"{at} is not one of {', '.join(schema['enum'])}")
     return clean
 
 
@@ -144,11 +144,11 @@ def _number(value: Json, at: str, *, whole: bool) -> Json:
         try:
             value = float(value)
         except ValueError:
-            raise Misshapen(f"{at} is not a number") from None
+            raise ShapeError(f"{at} is not a number") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or (value != value or math.isinf(value)):
-        raise Misshapen(f"{at} is not a number")
+        raise ShapeError(f"{at} is not a number")
     if not whole:
         return float(value) if abs(value) < 1e300 else math.copysign(1e300, value)
     if value != int(value):
-        raise Misshapen(f"{at} is not a whole number")
+        raise ShapeError(f"{at} is not a whole number")
     return int(value)

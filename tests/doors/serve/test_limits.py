@@ -140,7 +140,7 @@ def test_a_name_that_no_app_and_no_project_has_is_refused_and_changes_nothing(
         assert refused.value.field == field
         assert isinstance(refused.value, LimitExceeded) == (len(name) > 128)
     assert not (tmp_path / "store").exists()
-    assert not tokens.wanted
+    assert not tokens.are_required
 
 
 @pytest.mark.parametrize("name", GOOD)

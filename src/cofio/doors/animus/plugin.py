@@ -263,5 +263,5 @@ def run(*, codes: str, store: str | None = None) -> int:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # nobody reads what is message
+    with suppress(OSError):  # nothing reads what is message
         print(f"{NAME}: {neutralise_line(line)}", file=sys.stderr, flush=True)

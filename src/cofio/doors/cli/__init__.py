@@ -1,7 +1,7 @@
 """The command line: the memory for people and for scripts.
 
 Results go to stdout and everything else to stderr. The exit code is 0 when all went well, 1 after an error,
-2 after wrong usage, 130 after Ctrl-C and 141 when whoever read the output went away.
+2 after wrong usage, 130 after Ctrl-C and 141 when the reader of the output has gone.
 """
 
 from __future__ import annotations

@@ -68,5 +68,5 @@ def _change(held: bytes | None) -> str:
     text = held.decode(errors="replace")
     if text == ours.load_text():
         return "unchanged"
-    # Whoever calls a skill by our name means ours: there can be but one of a name.
+    # A skill of our name is ours, of another version: there can be only one of a name.
     return "updated" if ours.parse_front_matter(text).get("name") == ours.name else "replaced"

@@ -49,6 +49,6 @@ def _mode(path: Path) -> int | None:
                 raise Invalid(str(each), f"is a link to {os.readlink(each)}, where there is nothing") from None
         return None
     if not stat.S_ISREG(found):
-        # To open a pipe would mean to wait for whoever writes into it.
+        # Opening a pipe would wait for its writer.
         raise Invalid(str(path), f"is {'a folder' if stat.S_ISDIR(found) else 'something else'}, not a file")
     return stat.S_IMODE(found)

@@ -1,6 +1,6 @@
 """How one entry gets into a configuration that is someone else's, and every other byte of it stays as it is.
 
-The text is edited where the entry belongs, never written anew, so comments, order, indentation and line endings
+The text is edited where the entry belongs, never rewritten as a whole, so comments, order, indentation and line endings
 survive. Of an entry that is there already, only those members change that are set. Whatever the edit did is then read
 again: if anything else has changed, the edit is refused.
 """

@@ -16,7 +16,7 @@ from .terminal import Bar, note
 
 MAX_PATH = 4096
 SCRUB_SECONDS = 2.0  # that forgetting may take until nothing is left in any file
-FEW = 64  # so many records are embedded on the way, without much of a wait: a second or two
+FEW = 64  # records that a command embeds before it ends: a wait of a second or two
 
 
 def load_settings(args: Namespace) -> tuple[StoreAddress, Settings]:

@@ -1,6 +1,6 @@
 """The command that changes what a record says: in an editor, or by its options.
 
-Nobody waits while the editor is open: the memory is closed meanwhile, and a record that has changed by then is left
+Nothing waits while the editor is open: the memory is closed meanwhile, and a record that has changed by then is left
 alone, with what was written kept in a file.
 """
 
@@ -191,7 +191,7 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
 
 
 def _write(args: Namespace, record: Record, words: Words) -> Path:
-    """The file that is edited, for nobody but its owner."""
+    """Write the file that is edited, readable by its owner only."""
     address, _ = load_settings(args)
     name = re.sub(r"[^a-zA-Z0-9-]", "_", record.id)[:40]
     file = address.home / FOLDER / f"{name}-{token_hex(3)}.md"

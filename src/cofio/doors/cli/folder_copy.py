@@ -1,7 +1,7 @@
 """How the files of the memory tool are copied into a real folder, and out of one: never beyond it.
 
-Each step into a folder is taken from the one above it, and follows no link: whoever changes the folder meanwhile cannot
-lead a copy elsewhere.
+Each step into a folder is taken from the one above it, and follows no link: a program that changes the folder meanwhile
+cannot lead a copy elsewhere.
 """
 
 from __future__ import annotations

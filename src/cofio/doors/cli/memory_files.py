@@ -57,7 +57,7 @@ def _cat(args: Namespace) -> int:
     if args.json:
         print_json({"path": path, "text": file.text, "version": file.version})
     else:
-        # What an agent wrote must not steer the terminal of whoever reads it.
+        # What an agent wrote must not steer the reader's terminal.
         sys.stdout.write(printable(file.text))
     return 0
 

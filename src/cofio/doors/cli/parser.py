@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         options["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]  # argparse's own options
 
-    def parse_args(  # type: ignore[override]  # argparse's is generic in the namespace, which nobody here gives
+    def parse_args(  # type: ignore[override]  # argparse's is generic in the namespace, which is never given here
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
         """Read the words of a command; what is too much is told by the command that was to take it."""

@@ -76,7 +76,7 @@ class Output(Protocol):
 
 
 def output(*, as_json: bool) -> Output:
-    """What suits whoever reads stdout."""
+    """Return the output that suits the reader of stdout."""
     if as_json:
         return JsonOutput()
     return PrettyOutput() if sys.stdout.isatty() else PlainOutput()
@@ -331,13 +331,13 @@ class PrettyOutput:
 
 
 class Bar:
-    """A progress bar on stderr for whoever waits there; it goes away when the work is done.
+    """A progress bar on stderr for a person at a terminal; it goes away when the work is done.
 
-    Call it with what is being done, how much of it is done, and how much there is, 0 if nobody knows.
+    Call it with what is being done, how much of it is done, and how much there is, 0 if that is unknown.
     """
 
     def __init__(self, stage: str, *, after: float = 0.0, expect: int = 0) -> None:
-        """`after` so many seconds it shows itself; `expect` is how much there is, when a call does not say."""
+        """The bar appears `after` this many seconds; `expect` is how much there is, when a call does not say."""
         self._stage = stage
         self._since = time.monotonic()
         self._after = after
@@ -360,7 +360,7 @@ class Bar:
         """So much of it is done."""
         if not self._watched or time.monotonic() - self._since < self._after:
             return
-        # As long as nothing is done, nobody knows how long it takes: a model may have to be loaded first.
+        # As long as nothing is done, the duration is unknown: a model may have to be loaded first.
         stage, total = neutralise_line(stage), (total or self._expect) if done else 0
         if self._progress is None or self._task is None:
             self._progress = _progress()
@@ -376,7 +376,7 @@ def _progress() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    # stdout stays untouched: it may be a pipe, and its lines belong to whoever reads it.
+    # stdout stays untouched: it may be a pipe, and its lines belong to its reader.
     return Progress(
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
         console=Console(stderr=True), transient=True, redirect_stdout=False,
@@ -437,7 +437,7 @@ def count_noun(count: int, noun: str, plural: str = "") -> str:
 
 
 def count_records(count: int) -> str:
-    """So many records, in words."""
+    """Render a number of records."""
     return "1 record" if count == 1 else f"{count:,} records"
 
 

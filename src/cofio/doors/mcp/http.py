@@ -177,7 +177,7 @@ class Door:
             self._requests[answer.session] = 0
 
     async def _make_room(self) -> None:
-        """End sessions until there is one to spare: the one that has been idle longest, of those that nobody listens to
+        """End sessions until there is one to spare: the one that has been idle longest, of those without a listener
         if there is one. None with a call under way is ended.
 
         A session that the SDK has ended by itself was idle for longer than any other, so it is among the first.

@@ -255,11 +255,11 @@ _ONE = {"doc_id": _ID}
 
 EXAMPLES: Mapping[str, Example] = MappingProxyType(
     {
-        "add_document": Example(asked={"file": "@runbook.md", "title": "Runbook"}, answered={201: _MADE}),
-        "replace_document": Example(asked={**_ONE, "file": "@runbook.md", "title": "Runbook"}, answered={200: _MADE}),
+        "add_document": Example(request={"file": "@runbook.md", "title": "Runbook"}, answers={201: _MADE}),
+        "replace_document": Example(request={**_ONE, "file": "@runbook.md", "title": "Runbook"}, answers={200: _MADE}),
         "list_documents": Example(
-            asked={"category_id": "Technology", "sort_by": "title", "sort_order": "asc"},
-            answered={
+            request={"category_id": "Technology", "sort_by": "title", "sort_order": "asc"},
+            answers={
                 200: {
                     "documents": [
                         {
@@ -272,8 +272,8 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "get_document": Example(
-            asked=_ONE,
-            answered={
+            request=_ONE,
+            answers={
                 200: {
                     "doc_id": _ID, "category_id": "Technology", "title": "Runbook", "summary": _SUMMARY,
                     "source_name": "runbook.md", "source_type": None,
@@ -282,15 +282,15 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "patch_document": Example(
-            asked={**_ONE, "title": "The runbook"},
-            answered={200: {**_ONE, "updated_fields": ["title"], "updated_at": "2026-05-28T12:00:00Z"}},
+            request={**_ONE, "title": "The runbook"},
+            answers={200: {**_ONE, "updated_fields": ["title"], "updated_at": "2026-05-28T12:00:00Z"}},
         ),
-        "delete_document": Example(asked=_ONE, answered={200: {**_ONE, "deleted_topics": 2}}),
-        "get_original": Example(asked=_ONE, answered={}),
-        "get_markdown": Example(asked=_ONE, answered={}),
+        "delete_document": Example(request=_ONE, answers={200: {**_ONE, "deleted_topics": 2}}),
+        "get_original": Example(request=_ONE, answers={}),
+        "get_markdown": Example(request=_ONE, answers={}),
         "get_topic": Example(
-            asked={"topic_id": f"{_ID}_2"},
-            answered={
+            request={"topic_id": f"{_ID}_2"},
+            answers={
                 200: {
                     **_TOPIC, **_ONE, "category_id": "Technology", "content": _CONTENT, "content_labels": [],
                     "parent_topic_id": f"{_ID}_0", "children_topic_ids": [], **_AT,
@@ -298,8 +298,8 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "search_knowledge": Example(
-            asked={"query": "How do we roll back?", "include_content": True},
-            answered={
+            request={"query": "How do we roll back?", "include_content": True},
+            answers={
                 200: {
                     "hits": [
                         {
@@ -313,8 +313,8 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "list_categories": Example(
-            asked={"app_id": "default"},
-            answered={
+            request={"app_id": "default"},
+            answers={
                 200: {
                     "categories": [
                         {

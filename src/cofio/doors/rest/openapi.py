@@ -170,7 +170,7 @@ def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str
                                    if name in in_path | in_query]  # fmt: skip
     if call.has_body:
         body: dict[str, Any] = {"schema": _describe_body(call, schema, in_path, names)}
-        example = {name: value for name, value in call.example.asked.items() if name not in in_path}
+        example = {name: value for name, value in call.example.request.items() if name not in in_path}
         if example:
             body["example"] = example
         operation["requestBody"] = {"required": bool(schema.get("required")), "content": {call.media: body}}
@@ -193,8 +193,8 @@ def _describe_parameter(call: Call, name: str, in_path: set[str], schema: Mappin
         "description": field.pop("description", ""),
         "schema": _drop_null(field),
     }
-    if name in call.example.asked:
-        described["example"] = call.example.asked[name]
+    if name in call.example.request:
+        described["example"] = call.example.request[name]
     return described
 
 
@@ -217,7 +217,7 @@ def _describe_body(
 
 
 def _describe_answer(call: Call, status: int, reference: str) -> dict[str, Any]:
-    data = call.example.answered.get(status)
+    data = call.example.answers.get(status)
     if call.bare:
         content: dict[str, Any] = {"schema": {"$ref": reference}}
         shown = data

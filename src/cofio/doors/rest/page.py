@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 _REFERENCE = "#/components/schemas/"
-_PLACE = ("app_id", "project_id")  # which most leave out, so they come last
+_PROJECT_FIELDS = ("app_id", "project_id")  # which most leave out, so they come last
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #f2f3f5; --ink: #1d2127; --paper: #fff; --mark: #0b6bcb }
 @media (prefers-color-scheme: dark) { :root { --soft: #23262e; --ink: #dcdfe4; --paper: #16181d; --mark: #6cb2ff } }
@@ -142,7 +142,7 @@ def _render_part(schema: Mapping[str, Any]) -> str:
 
 def _render_table(fields: Mapping[str, Mapping[str, Any]], needed: set[str]) -> str:
     rows = []
-    for name, field in sorted(fields.items(), key=lambda each: (each[0] not in needed, each[0] in _PLACE)):
+    for name, field in sorted(fields.items(), key=lambda each: (each[0] not in needed, each[0] in _PROJECT_FIELDS)):
         default = field.get("default")
         mark = " <span class=needed>needed</span>" if name in needed else ""
         shown = "" if default is None or name in needed else f" <code>{escape(json.dumps(default))}</code> if left out."

@@ -166,8 +166,8 @@ class Connection(HttpToolsProtocol):
         self._body_size = 0
         """Bytes of the bodies that are not answered yet."""
         self._body_begun = self._since
-        self._unanswered = 0
-        self._unsent: tuple[int, float] | None = None
+        self._open_requests = 0
+        self._backlog: tuple[int, float] | None = None
         """How many bytes of answers the client has not taken, and since when there are no fewer."""
         self._timer: TimerHandle | None = None
 
@@ -186,10 +186,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._part is _Part.BODY:
-            if self._unanswered:  # else it is only listened to until it ends
+            if self._open_requests:  # else it is only listened to until it ends
                 self._since = self.loop.time()
                 self.pool.note_activity(self)
-        elif self._part is _Part.NONE and not self._unanswered:
+        elif self._part is _Part.NONE and not self._open_requests:
             self._begin_head()
         if self._part is _Part.HEAD:
             self._head_size += len(data)
@@ -209,7 +209,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         self._part, self._since = _Part.BODY, self.loop.time()
         self._body_begun = self._since
-        self._unanswered += 1
+        self._open_requests += 1
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -249,13 +249,13 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._part, self._since = _Part.NONE, self.loop.time()
-        if self._unanswered:
+        if self._open_requests:
             self.pool.begin_request(self)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._unanswered -= 1
-        if not self._unanswered:
+        self._open_requests -= 1
+        if not self._open_requests:
             self._release_body()
             self._since = self.loop.time()
             self.pool.end_request(self)
@@ -292,18 +292,18 @@ class Connection(HttpToolsProtocol):
             return float("inf")
         if self.flow.read_paused:
             self._since = now
-        if self._part is _Part.BODY and self._unanswered <= 1:
+        if self._part is _Part.BODY and self._open_requests <= 1:
             return self._since + self.pool.timeouts.body
-        return float("inf") if self._unanswered else self._since + self.pool.timeouts.head
+        return float("inf") if self._open_requests else self._since + self.pool.timeouts.head
 
     def _is_unread(self, now: float) -> bool:
         """Whether the client has read nothing for long of what there is for it."""
         size = self.transport.get_write_buffer_size()
         if not size:
-            self._unsent = None
-        elif self._unsent is None or size < self._unsent[0]:
-            self._unsent = size, now
-        return self._unsent is not None and now - self._unsent[1] >= self.pool.timeouts.answer
+            self._backlog = None
+        elif self._backlog is None or size < self._backlog[0]:
+            self._backlog = size, now
+        return self._backlog is not None and now - self._backlog[1] >= self.pool.timeouts.answer
 
     def _time_out(self) -> None:
         if self._awaits_body():
@@ -315,7 +315,7 @@ class Connection(HttpToolsProtocol):
 
     def _awaits_body(self) -> bool:
         """Whether there is one request, which is neither whole nor being answered."""
-        return self._part is _Part.BODY and self._unanswered == 1 and not self.cycle.response_started
+        return self._part is _Part.BODY and self._open_requests == 1 and not self.cycle.response_started
 
     def _refuse(self, status: int, sentence: str) -> None:
         """Answer in the application's place, and close the connection."""

@@ -150,7 +150,7 @@ class Guard:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         try:
             token = self._tokens.find(shown.strip()) if kind.lower() == "bearer" else None
-            if token is not None or not (self._strict or self._tokens.wanted):
+            if token is not None or not (self._strict or self._tokens.are_required):
                 return token
         except Unavailable as error:
             raise RequestError(503, str(error)) from error
@@ -205,7 +205,7 @@ def make_app(
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
-    async def running(_: Starlette) -> AsyncIterator[None]:
+    async def run_sessions(_: Starlette) -> AsyncIterator[None]:
         async with manager.run():
             yield
 
@@ -221,11 +221,11 @@ def make_app(
         except Unavailable as error:
             return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
 
-    async def failed(request: Request, error: Exception) -> Response:
+    async def render_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return render_failure(request.scope, RequestError(error.status_code, error.detail, headers=error.headers), zone)
 
-    served = [
+    all_routes = [
         Route("/", home),
         Route("/health", health_),
         Route("/mcp", McpDoor(manager)),
@@ -233,16 +233,16 @@ def make_app(
         *calls,
     ]
     if metrics is not None:
-        served.append(Route("/metrics", metrics.answer))
-        metrics.set_routes(served, under)
-    inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
+        all_routes.append(Route("/metrics", metrics.answer))
+        metrics.set_routes(all_routes, under)
+    inner = Starlette(routes=all_routes, lifespan=run_sessions, exception_handlers={HTTPException: render_error})
     inner.router.redirect_slashes = False
 
     async def doors(scope: Scope, receive: Receive, send: Send) -> None:
-        called = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if called is None and scope["type"] == "http":
-            called = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
-        await (called or inner)(scope, receive, send)
+        door = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if door is None and scope["type"] == "http":
+            door = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
+        await (door or inner)(scope, receive, send)
 
     guarded: ASGIApp = Guard(
         doors, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
@@ -277,8 +277,8 @@ def run(
     tokens = Tokens(home)
     strict = not _is_local(host) or not all(_is_local(name) for name in names)
     if strict and not tokens.all():
-        reached = next((name for name in (host, *names) if not _is_local(name)), host)
-        raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
+        public_name = next((name for name in (host, *names) if not _is_local(name)), host)
+        raise Unavailable(f"others can reach {public_name}, so a token is needed: make one with `cofio token add NAME`")
     if tokens.all() and is_versioned(home, (FILE,)):
         raise Unavailable(
             f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
@@ -290,7 +290,7 @@ def run(
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
-        listening = stack.enter_context(_listen(host, port))
+        listener = stack.enter_context(_listen(host, port))
         engine = memory.engine  # what is wrong with the store is said now, not to the first client
         door = rest.Door.open(
             engine,
@@ -304,8 +304,8 @@ def run(
         stack.enter_context(closing(door))
         door.jobs.resume()
         vault.watch(door.conversations)
-        own_address = listening.getsockname()
-        shown = f"[{host}]" if ":" in host else host
+        own_address = listener.getsockname()
+        url_host = f"[{host}]" if ":" in host else host
         own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
         mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
@@ -325,8 +325,8 @@ def run(
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
             health=health,
         )  # fmt: skip
-        started = partial(ready, f"http://{shown}:{own_address[1]}")
-        _Server(application, started, door.stop_waiting).run(sockets=[listening])
+        announce = partial(ready, f"http://{url_host}:{own_address[1]}")
+        _Server(application, announce, door.stop_waiting).run(sockets=[listener])
     return 0
 
 

@@ -54,7 +54,7 @@ class Prompts:
         return _fill_template(task, values), _fill_template(matter, values)
 
 
-def fenced(text: str) -> str:
+def fence_text(text: str) -> str:
     """The text as matter to be read, between marks that it cannot hold, with a note that it gives no orders."""
     return fence(text, _NOTE)
 
