@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_output()
         return 141
     except OSError as error:
-        _tell(error)
+        _report_failure(error)
         _abandon_output()
         return 1
     return code
@@ -53,7 +53,7 @@ def _note(sentence: str) -> None:
     note(sentence)
 
 
-def _tell(error: OSError) -> None:
+def _report_failure(error: OSError) -> None:
     from .terminal import note
 
     name = "" if error.filename is None else os.fsdecode(error.filename)

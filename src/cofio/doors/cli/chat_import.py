@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 from ...values.errors import Invalid, LimitExceeded, NotFound
 from ...values.records import check_time
 from .context import load_settings, open_memory, settle
-from .terminal import Bar, note, output
+from .terminal import Bar, choose_output, note
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations, Project
@@ -121,7 +121,7 @@ def _report(args: Namespace, chats: Chats, intake: _Intake) -> None:
     message = f"imported {_render_count(intake.new, 'message')} of {_render_count(intake.sessions, 'conversation')}"
     message += f" as {_render_count(intake.episodes, 'episode')}" if intake.episodes else ""
     message += f"; {intake.present:,} {'was' if intake.present == 1 else 'were'} here already" if intake.present else ""
-    output(as_json=args.json).done(
+    choose_output(as_json=args.json).print_done(
         message + _render_left_out(chats), format=chats.format, conversations=intake.sessions, imported=intake.new,
         kept=intake.present, differing=intake.differing, episodes=intake.episodes, left_out=dict(chats.tally.left_out),
         mended=chats.tally.mended, masked=chats.tally.masked,

@@ -38,8 +38,8 @@ def open_memory(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
         raise Unavailable(f"there is no memory in {address}: `cofio add` makes one, --store names another folder")
     is_known = bool(find_loss(address))
     with Engine.open(address, settings=replace(settings, background=False)) as engine:
-        if not is_known and (lost := find_loss(address)):
-            note(lost)
+        if not is_known and (loss := find_loss(address)):
+            note(loss)
         elif not there:
             note(f"made a new memory in {address}")
         yield engine
