@@ -194,8 +194,8 @@ def test_the_commands_of_the_page_are_commands() -> None:
 
 
 def test_every_metric_is_one_that_is_served() -> None:
-    source = (Path(__file__).parents[2] / "src/cofio/doors/metrics.py").read_text()
+    source = (Path(__file__).parents[2] / "src/cofio/doors/web/metrics.py").read_text()
     for name in re.findall(r"`cofio_(?:http|llm)_(\w+?)(?:_total)?`", PAGE):
         assert re.search(rf'"cofio_(http|llm)_{name}"', source), name
     for name in re.findall(r"`cofio_store_(\w+)`", PAGE):
-        assert f'"{name}"' in source
+        assert f'"cofio_store_{name}"' in source

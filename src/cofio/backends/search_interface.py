@@ -84,9 +84,10 @@ class Searcher(Protocol):
         """
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
-        """Return the records up to `reach` positions from these candidates under the same parent, but for candidates.
+        """Return the records up to `reach` positions from these candidates under the same parent.
 
-        Their cosines are with the vector that the candidates were found by.
+        Not those that were weighed as candidates already. Their cosines are with the vector that the candidates were
+        found by.
         """
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 
 from ..engine.engine import Answers, Engine
+from ..engine.retries import retry_conflicts
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
 from ..values.changes import Change, Put
-from ..values.errors import Conflict, NotFound, Unavailable
+from ..values.errors import Conflict
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record
 from .deletion import MemoryDeleter
@@ -24,7 +25,7 @@ from .stretches import Carver, Stretch
 
 __all__ = ["Conversations", "Project", "decode_message", "distinct", "public_id"]
 
-TRIES = 50  # how often a change is tried again, because another process was at the same session
+BUSY = "too many are writing to this session at once; try again"
 TURNS = 64  # users whose sessions can be carved at once
 UNASKED = 500  # so many messages are kept before a session in which no user has spoken is carved at all
 
@@ -75,16 +76,15 @@ class Conversations:
             Conflict: an id was given that another message has.
             Invalid: a message cannot be stored.
         """
-        for _ in range(TRIES):
+        fresh: list[Draft] = []
+
+        def find_changes() -> list[Change]:
+            nonlocal fresh
             fresh = self._find_new(project, session, messages)
-            if not fresh and not also:
-                return 0
-            try:
-                self.engine.apply([*(Put(draft=each) for each in fresh), *also])
-            except Conflict:  # another process has just taken one of them in
-                continue
-            return len(fresh)
-        raise Unavailable("too many are writing to this session at once; try again")
+            return [*(Put(draft=each) for each in fresh), *also]
+
+        self.engine.change(find_changes, busy=BUSY)  # another process may have just taken one of them in
+        return len(fresh)
 
     def apply(self, changes: Sequence[Change]) -> Answers:
         """Make changes to what is remembered, as `Engine.apply` does, and have the mirror follow."""
@@ -123,21 +123,18 @@ class Conversations:
         def find_turns() -> list[Record]:
             return [turn for turn in self.list_waiting(project, session) if among is None or turn.id in among]
 
+        def carve_all() -> None:
+            nonlocal carved
+            for stretch in self._cut(find_turns(), whole):
+                self._carver.store(project, session, Stretch(turns=stretch, messages=_messages(stretch)))
+                carved += 1
+
         waiting = find_turns()
         if not self._cut(waiting, whole):
             return 0
         with self._find_lock(project, waiting):
-            for _ in range(TRIES):
-                turns = find_turns()
-                stretches = self._cut(turns, whole)
-                try:
-                    for stretch in stretches:
-                        self._carver.store(project, session, Stretch(turns=stretch, messages=_messages(stretch)))
-                        carved += 1
-                except (Conflict, NotFound):  # another process was at it: look again
-                    continue
-                return carved
-        raise Unavailable("too many are writing to this session at once; try again")
+            retry_conflicts(carve_all, busy=BUSY)  # another process may be at it
+        return carved
 
     def _find_lock(self, project: Project, waiting: Sequence[Record]) -> threading.Lock:
         """The lock of a user's carves in this process, which without it would only end in conflicts."""

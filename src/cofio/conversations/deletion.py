@@ -13,16 +13,15 @@ from ..engine.engine import Engine
 from ..extract.extractor import Extractor
 from ..extract.profiles import remove_messages, restore_messages
 from ..values.changes import Change, Delete, Drop, Edit, Put
-from ..values.errors import Conflict, NotFound, Unavailable
-from ..values.query import MAX_LIST, AllOf, Filter, Where
+from ..values.errors import Conflict, NotFound
+from ..values.query import AllOf, Filter, Where
 from ..values.records import Draft, Json, Kind, Record, Scope
 from .message_records import fields
-from .mirror import Mirror, apply_mirrored
+from .mirror import Mirror, apply_mirrored, change_mirrored
 from .projects import Project, Track, parse_public_id, public_id
 from .stored_fields import STRETCH_ID
 from .stretches import CASES, PROFILE, list_source_cases, merge_sources, profile_put, select_cases, skill_edit
 
-TRIES = 50
 Deletions: TypeAlias = tuple[list[Change], Counter[Kind]]
 Spare: TypeAlias = Callable[[list[Record]], None]
 """What is told of the records that are about to be forgotten, or changed by that, as they are."""
@@ -58,14 +57,14 @@ class MemoryDeleter:
                     or (stored.kind is Kind.PROFILE and stored.scope == home)
                 ),
             )
-        return self._retry(lambda: self._find_by_id(project, public), spare)
+        return self._delete(lambda: self._find_by_id(project, public), spare)
 
     def delete_session(self, project: Project, session: str) -> Counter[Kind]:
         """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
         quoted = json.dumps(session)
         self._discard(project, lambda stored: quoted in json.dumps(stored.data))
         of_it = Where("data.session_id", "=", session)
-        return self._retry(lambda: self._plan(self._list_all(project.scope, (*KINDS, Kind.LEDGER), of_it)))
+        return self._delete(lambda: self._plan(self._list_all(project.scope, (*KINDS, Kind.LEDGER), of_it)))
 
     def delete_owner(
         self, project: Project, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
@@ -85,7 +84,7 @@ class MemoryDeleter:
             )
         if kinds:
             made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
-            return self._retry(lambda: self._plan(self._list_all(home, (*kinds, *made_of), None)), spare)
+            return self._delete(lambda: self._plan(self._list_all(home, (*kinds, *made_of), None)), spare)
         said = AllOf(
             Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
         )
@@ -97,14 +96,14 @@ class MemoryDeleter:
             made, counts = self._plan([*learned, *waiting])
             return [Drop(scope=home), *made], counts + self._count_kinds(home)
 
-        return self._retry(changes)
+        return self._delete(changes)
 
     def delete_project(self, project: Project) -> Counter[Kind]:
         """Forget an app's project."""
         self._discard(project, lambda _: True)
         # All but the numbers that were given out: an id never comes to mean something else.
         parts = [Drop(scope=project.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
-        return self._retry(lambda: (list(parts), self._count_kinds(project.scope)))
+        return self._delete(lambda: (list(parts), self._count_kinds(project.scope)))
 
     def _discard(self, project: Project, is_meant: Callable[[Draft], bool]) -> None:
         """Keep nothing either of what vanished from what people see, where it is to be forgotten for good."""
@@ -112,17 +111,18 @@ class MemoryDeleter:
             names = project.scope.names
             self._mirror.discard(lambda stored: stored.scope.names[: len(names)] == names and is_meant(stored))
 
-    def _retry(self, found: Callable[[], Deletions], spare: Spare | None = None) -> Counter[Kind]:
-        for _ in range(TRIES):
-            changes, counts = found()
+    def _delete(self, find: Callable[[], Deletions], spare: Spare | None = None) -> Counter[Kind]:
+        counts: Counter[Kind] = Counter()
+
+        def find_changes() -> list[Change]:
+            nonlocal counts
+            changes, counts = find()
             if spare is not None:
                 spare(self._find_touched(changes))
-            try:
-                apply_mirrored(self._engine, self._mirror, changes)
-            except (Conflict, NotFound):  # something has just changed: look again
-                continue
-            return +counts
-        raise Unavailable("too many are writing here at once; try again")
+            return changes
+
+        change_mirrored(self._engine, self._mirror, find_changes)
+        return +counts
 
     def _find_touched(self, changes: Sequence[Change]) -> list[Record]:
         """The records that changes remove or replace, as they are; of a profile only what it has from the others, which
@@ -203,12 +203,7 @@ class MemoryDeleter:
         return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
 
     def _list_all(self, scope: Scope, kinds: Sequence[Kind], filter: Filter | None) -> list[Record]:
-        found: list[Record] = []
-        while True:
-            page = self._engine.list(scope, kinds=kinds, filter=filter, limit=MAX_LIST, offset=len(found), newest=False)
-            found += page
-            if len(page) < MAX_LIST:
-                return found
+        return list(self._engine.each(scope, kinds=kinds, filter=filter))
 
     def _count_kinds(self, scope: Scope) -> Counter[Kind]:
         copies = self._engine.count(scope, kinds=(Kind.TURN,), filter=Where("data.copy", "=", True))

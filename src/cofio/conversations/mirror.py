@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from ..engine.engine import Answers, Engine
+from ..engine.retries import BUSY, retry_changes
 from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.records import Draft, Kind, Scope
 from .message_records import is_turn
@@ -43,6 +44,13 @@ def apply_mirrored(engine: Engine, mirror: Mirror | None, changes: Sequence[Chan
     with mirror.changing(seen) as answers:
         answers += engine.apply(changes)
     return answers
+
+
+def change_mirrored(
+    engine: Engine, mirror: Mirror | None, work: Callable[[], Sequence[Change]], *, busy: str = BUSY
+) -> Answers:
+    """Make the changes that `work` returns, as `Engine.change` does, and have the mirror follow."""
+    return retry_changes(work, lambda changes: apply_mirrored(engine, mirror, changes), busy=busy)
 
 
 def _find_visible(engine: Engine, changes: Iterable[Change]) -> Iterator[VisibleRecord]:

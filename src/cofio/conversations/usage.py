@@ -10,12 +10,10 @@ from typing import cast
 
 from ..engine.engine import Engine
 from ..llm import Budget, Usage, get_day
-from ..values.errors import Conflict
-from ..values.records import Kind
+from ..values.changes import Change, Put
+from ..values.records import Draft, Json, Kind
 from ..values.scopes import MODEL_USAGE
 from .message_records import fields
-
-TRIES = 50
 
 
 class _Mine(threading.local):
@@ -52,17 +50,16 @@ class ModelUsage:
         with self._lock:
             self.total = self.total.plus(calls, tokens)
         self._mine.spent = self._mine.spent.plus(calls, tokens)
-        for _ in range(TRIES):
-            kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
-            now = (Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))).plus(calls, tokens)
-            try:
-                self._engine().put(
-                    MODEL_USAGE, self._day(), kind=Kind.LEDGER, data={"calls": now.calls, "tokens": now.tokens},
-                    if_version=0 if kept is None else kept.version,
-                )  # fmt: skip
-            except Conflict:  # another has just spent something
-                continue
-            return
+        engine = self._engine()
+
+        def add() -> list[Change]:
+            stored = engine.get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
+            now = (Usage() if stored is None else _spent(cast("dict[str, int]", fields(stored)))).plus(calls, tokens)
+            data: dict[str, Json] = {"calls": now.calls, "tokens": now.tokens}
+            draft = Draft(scope=MODEL_USAGE, key=self._day(), kind=Kind.LEDGER, data=data)
+            return [Put(draft=draft, how="key", if_version=0 if stored is None else stored.version)]
+
+        engine.change(add)
 
     @contextmanager
     def counting(self) -> Iterator[Callable[[], Usage]]:

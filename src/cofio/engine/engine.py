@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
 from ..backends.interface import Backend, Identity
-from ..backends.rules import digest_text, is_expired
 from ..backends.upkeep_interface import Purge
 from ..checkpoints.checkpoints import Checkpoints
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
-from ..embed import Embedder, open_embedder
+from ..embed import Embedder
 from ..values.changes import (
     Change,
     Delete,
@@ -29,20 +28,16 @@ from ..values.changes import (
     Edit,
     Extend,
     OnDuplicate,
-    PrecomputedVector,
     Put,
     Vacant,
     normalize_ttl,
 )
-from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
+from ..values.errors import Invalid, LimitExceeded, Unavailable
 from ..values.progress import Progress
-from ..values.query import MAX_LIST, Bounds, Filter, Hit, Order, Page, Query, Signal, Why, Window
+from ..values.query import Bounds, Filter, Hit, Page, Query, Signal, Why, Window
 from ..values.records import (
-    MAX_ID,
     MAX_KEY,
-    MAX_TEXT,
     Draft,
-    Heading,
     Importance,
     Json,
     Kind,
@@ -50,8 +45,6 @@ from ..values.records import (
     Scope,
     Similar,
     check_bool,
-    check_int,
-    check_scope,
     check_text,
     checked_vector,
     member,
@@ -60,24 +53,23 @@ from ..values.records import (
 from ..values.stats import Stats
 from . import search as searching
 from .background import BackgroundWork
+from .embedding import EngineEmbedder
 from .opening import open_backend, resolve_store
+from .reader import RecordReader, Records, make_bounds
+from .retries import BUSY, TRIES, retry_changes
 from .similarity import find_related
 
 if TYPE_CHECKING:
-    from ..values.changes import Vector
+    pass
 
 T = TypeVar("T")
-Records: TypeAlias = list[Record]  # inside of Engine, `list` is a verb
-Found: TypeAlias = list[Record | None]
 Hits: TypeAlias = list[Hit]
-Headings: TypeAlias = list[Heading]
-Ids: TypeAlias = list[str]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
 MAX_BATCH = 100_000
 
 
-class Engine:
+class Engine(RecordReader):
     """A memory: what is written is durable and can be found by the next search of any process.
 
     Open it with `Engine.open`, and close it or use it in a `with` block. Do not carry it across a fork.
@@ -94,10 +86,10 @@ class Engine:
         self.closed = False
         self.read_only = backend.read_only
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
-        self._backend = backend
-        self._embedding = _Embedding(self.settings, embedder)
+        super().__init__(backend)
+        self._embedding = EngineEmbedder(self.settings, embedder)
         self.checkpoints = Checkpoints(backend)
-        self._background = BackgroundWork(backend, self._embedding.opened, self.checkpoints.purge)
+        self._background = BackgroundWork(backend, self._embedding.open, self.checkpoints.purge)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._background, backend)
         if self.settings.background and not self.read_only:
@@ -317,138 +309,18 @@ class Engine:
                 )
         return self._apply(batch)
 
-    # Reading.
+    def change(self, work: Callable[[], Sequence[Change]], *, tries: int = TRIES, busy: str = BUSY) -> Answers:
+        """Apply the changes that `work` returns; when others were faster, run it again.
 
-    def read(self, id: str) -> Record:
-        """The record with this id.
+        `work` reads what it needs and returns its changes, with an `if_version` or a `Vacant` for what they rely on. It
+        may run many times, with growing pauses between. What it raises itself is raised at once.
 
         Raises:
-            NotFound: nothing has this id, or it has expired.
+            Unavailable: others were faster each of the `tries`; its message is `busy`.
         """
-        _check_id(id)
-        with self._backend.snapshot() as snapshot:
-            record = snapshot.by_id(id)
-        if record is None or is_expired(record, snapshot.now):
-            raise NotFound(id)
-        return record
+        return retry_changes(work, self.apply, tries=tries, busy=busy)
 
-    def read_many(self, ids: Iterable[str]) -> Found:
-        """The records with these ids, as of one moment; None for an id that nothing has."""
-        wanted = list(ids)
-        for each in wanted:
-            _check_id(each)
-        with self._backend.snapshot() as snapshot:
-            records = [snapshot.by_id(each) for each in wanted]
-        return [None if each is None or is_expired(each, snapshot.now) else each for each in records]
-
-    def ids(self, prefix: str, *, limit: int = 10) -> Ids:
-        """The ids that begin so, in their order: for people, who do not type them whole."""
-        check_int("limit", limit, 1, MAX_LIST)
-        _check_id(prefix)
-        with self._backend.snapshot() as snapshot:
-            return snapshot.ids(prefix, limit)
-
-    def abbreviate(self, ids: Iterable[str], *, least: int = 8) -> dict[str, str]:
-        """The shortest beginning of each id, of `least` characters or more, that no other record's id has now."""
-        check_int("least", least, 1, MAX_ID)
-        shared: dict[str, int] = {}
-        with self._backend.snapshot() as snapshot:
-            for each in ids:
-                _check_id(each)
-                shared[each] = _count_shared(each, snapshot.adjacent_ids(each))
-        return {each: each[: max(least, length + 1)] for each, length in shared.items()}
-
-    def get(self, scope: Scope, key: str, *, kind: Kind | str = Kind.ITEM) -> Record | None:
-        """What the key holds; None when it holds nothing."""
-        (record,) = self.get_many([(scope, key)], kind=kind)
-        return record
-
-    def get_many(self, places: Iterable[tuple[Scope, str]], *, kind: Kind | str = Kind.ITEM) -> Found:
-        """What each of the keys holds, as of one moment; None for one that holds nothing."""
-        pairs = list(places)
-        for scope, key in pairs:
-            check_scope(scope)
-            check_text("key", key, MAX_KEY)
-        kind = member(Kind, "kind", kind)
-        with self._backend.snapshot() as snapshot:
-            records = [snapshot.by_key(scope, kind, key) for scope, key in pairs]
-        return [None if record is None or is_expired(record, snapshot.now) else record for record in records]
-
-    def given(self, id: str) -> Mapping[str, tuple[float, ...]]:
-        """The vectors that were given with a record, as float32; none when nothing has this id."""
-        _check_id(id)
-        with self._backend.snapshot() as snapshot:
-            record = snapshot.by_id(id)
-            return {} if record is None or is_expired(record, snapshot.now) else snapshot.given(id)
-
-    def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
-        """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""
-        check_text("text", text, MAX_TEXT)
-        check_scope(scope)
-        kind = member(Kind, "kind", kind)
-        if not text.strip():
-            return None
-        with self._backend.snapshot() as snapshot:
-            return snapshot.by_digest(scope, kind, digest_text(text))
-
-    def list(
-        self,
-        scope: Scope = Scope(),  # noqa: B008  # a value
-        *,
-        exact: bool = False,
-        kinds: Iterable[Kind] = (),
-        filter: Filter | None = None,
-        limit: int = 100,
-        offset: int = 0,
-        newest: bool = True,
-        order: Order = "changed",
-    ) -> Records:
-        """Records of the scope and, unless `exact`, of all under it, the last changed first.
-
-        With `order="created"` they come by their `created_at` instead, and with "written" also those of one moment
-        by when they were first written, whatever changed since; `newest=False` turns any order round.
-        """
-        bounds = _bounds(scope, exact, kinds, filter)
-        window = Window(limit=limit, offset=offset, newest=newest, order=order)
-        with self._backend.snapshot() as snapshot:
-            return snapshot.list(bounds, window)
-
-    def headings(
-        self,
-        scope: Scope = Scope(),  # noqa: B008  # a value
-        *,
-        exact: bool = False,
-        kinds: Iterable[Kind] = (),
-        filter: Filter | None = None,
-        limit: int = 100,
-        offset: int = 0,
-        newest: bool = True,
-        order: Order = "changed",
-    ) -> Headings:
-        """The same as `list`, without the texts and data: they are not even read."""
-        bounds = _bounds(scope, exact, kinds, filter)
-        window = Window(limit=limit, offset=offset, newest=newest, order=order)
-        with self._backend.snapshot() as snapshot:
-            return snapshot.headings(bounds, window)
-
-    def count(
-        self,
-        scope: Scope = Scope(),  # noqa: B008  # a value
-        *,
-        exact: bool = False,
-        kinds: Iterable[Kind] = (),
-        filter: Filter | None = None,
-    ) -> int:
-        """How many records the scope and, unless `exact`, all under it hold."""
-        bounds = _bounds(scope, exact, kinds, filter)
-        with self._backend.snapshot() as snapshot:
-            return snapshot.count(bounds)
-
-    def scopes(self, under: Scope = Scope(), *, kinds: Iterable[Kind] = ()) -> dict[Scope, int]:  # noqa: B008  # a value
-        """Each scope that holds records, of these kinds if any are named, with their number."""
-        bounds = _bounds(under, False, kinds, None)
-        with self._backend.snapshot() as snapshot:
-            return dict(snapshot.scopes(under, bounds.kinds))
+    # Searching.
 
     def search(self, query: Query | str) -> Page:
         """The records that answer the query, best first, each with the reasons why.
@@ -490,7 +362,7 @@ class Engine:
         within bounds is: nothing is left out for speed.
         """
         wanted = checked_vector("vector", vector)
-        bounds, window = _bounds(scope, exact, kinds, filter), Window(limit=limit, offset=offset)
+        bounds, window = make_bounds(scope, exact, kinds, filter), Window(limit=limit, offset=offset)
         with self._backend.search(bounds) as searcher:
             cosines = dict(islice(searcher.nearest(wanted, window.offset + window.limit).items(), offset, None))
             records = searcher.records(list(cosines))
@@ -519,7 +391,7 @@ class Engine:
 
     def embedder(self) -> Embedder | None:
         """What makes vectors here; None when the store has none or it is not installed."""
-        return self._embedding.opened()
+        return self._embedding.open()
 
     @property
     def expects_vectors(self) -> bool:
@@ -573,7 +445,7 @@ class Engine:
 
     def export(self, scope: Scope = Scope()) -> Iterator[Record]:  # noqa: B008  # a value
         """Every record of the scope and under it, as of one moment, oldest change first."""
-        return self._backend.export(_bounds(scope, False, (), None))
+        return self.each(scope)
 
     def restore(self, drafts: Sequence[Draft], *, vectors: Mapping[str, Sequence[float]] | None = None) -> int:
         """Put exported records back as they were, in one transaction; how many were new or newer than here.
@@ -587,7 +459,7 @@ class Engine:
         """
         puts = [Put(draft=draft, how="restore") for draft in _batch("drafts", drafts)]
         if vectors:
-            computed = self._check_vectors([put.draft for put in puts], vectors)
+            computed = self._embedding.normalize_vectors([put.draft for put in puts], vectors)
             puts = [replace(put, vector=computed.get(cast(str, put.draft.id))) for put in puts]
         return sum(not record.existed for record in self._records(puts))
 
@@ -609,83 +481,14 @@ class Engine:
     def _records(self, changes: Sequence[Change]) -> Records:
         return cast(Records, self._apply(changes))
 
-    def _check_vectors(
-        self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]
-    ) -> dict[str, PrecomputedVector]:
-        """The vectors that came with drafts, checked and of length one."""
-        if not isinstance(vectors, Mapping):
-            raise Invalid("vectors", f"expected vectors by record id, got {type(vectors).__name__}")
-        embedder = self.embedder()
-        if embedder is None:
-            raise Unavailable("nothing here makes vectors, so none can be kept: run `cofio model install`")
-        for unknown in vectors.keys() - {draft.id for draft in drafts}:
-            raise Invalid("vectors", f"{unknown!r} is the id of none of the drafts")
-        dimensions, name = embedder.dimensions, embedder.id
-        return {
-            record_id: PrecomputedVector(name, _unit(record_id, vector, dimensions))
-            for record_id, vector in vectors.items()
-        }
-
     def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
         with self._backend.search(searching.like(draft)) as searcher:
             return (find_related if related else searching.find_duplicates)(searcher, draft)
 
 
-class _Embedding:
-    """The engine's embedder, opened when first needed, or why there is none."""
-
-    def __init__(self, settings: Settings, given: Embedder | None) -> None:
-        self._settings = settings
-        self._embedder = given
-        self.missing: str | None = None
-
-    @property
-    def id(self) -> str | None:
-        """Whose vectors records have or wait for, also while it is not installed; None when the settings want none."""
-        embedder = self.opened()
-        if embedder is None and self._settings.embedder == "minilm":
-            from ..embed.minilm import ID
-
-            return ID
-        return embedder.id if embedder else None
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether there is an embedder, or nothing is known against there being one."""
-        return self._embedder is not None or (self._settings.embedder != "none" and self.missing is None)
-
-    def opened(self) -> Embedder | None:
-        """The embedder; None when the settings want none, or when it is not there."""
-        chosen = self._settings
-        if self._embedder is None and chosen.embedder != "none":
-            try:
-                self._embedder = open_embedder(
-                    chosen.embedder, models=chosen.models_folder,
-                    url=chosen.embed_url, model=chosen.embed_model, key=chosen.embed_key,
-                )  # fmt: skip
-                self.missing = None
-            except Unavailable as error:
-                self.missing = self._explain(str(error))
-        return self._embedder
-
-    def _explain(self, problem: str) -> str:
-        """Why there is no embedder; a model that is not there is being fetched from now on."""
-        if self._settings.embedder != "minilm":
-            return problem
-        from ..embed.provision import read_state, start
-
-        models = self._settings.models_folder
-        state = start(models) if self._settings.fetch_model else read_state(models)
-        return str(state) if state.kind in ("fetching", "failed", "unreadable") else problem
-
-
 def _release(background: BackgroundWork, backend: Backend) -> None:
     background.stop()
     backend.close()
-
-
-def _bounds(scope: Scope, exact: bool, kinds: Iterable[Kind], filter: Filter | None) -> Bounds:
-    return Bounds(scope=scope, exact=exact, kinds=cast("tuple[Kind, ...]", kinds), filter=filter)
 
 
 def _batch(name: str, items: Iterable[T]) -> list[T]:
@@ -696,33 +499,3 @@ def _batch(name: str, items: Iterable[T]) -> list[T]:
     if len(batch) > MAX_BATCH:
         raise LimitExceeded(name, MAX_BATCH, name)
     return batch
-
-
-def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
-    """A record's vector as numbers, of length one; raises Invalid for what has no direction."""
-    import numpy as np
-
-    try:
-        numbers = np.asarray(vector, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise Invalid("vectors", f"that of {id!r} is not a list of numbers") from None
-    if numbers.shape != (dimensions,):
-        raise Invalid("vectors", f"that of {id!r} is not a list of {dimensions} numbers")
-    # By its largest number first: the square of a large one may be none.
-    largest = np.abs(numbers).max(initial=0.0)
-    if not np.isfinite(largest) or not largest:
-        raise Invalid("vectors", f"that of {id!r} is not of finite numbers that are not all zero")
-    numbers = numbers / largest
-    unit: Vector = (numbers / np.linalg.norm(numbers)).astype(np.float32)
-    return unit
-
-
-def _check_id(id: str) -> None:
-    check_text("id", id, MAX_ID)
-
-
-def _count_shared(id: str, others: Iterable[str]) -> int:
-    """How many characters the id begins with that one of the others begins with, too."""
-    return max(
-        sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(id, other, strict=False))) for other in others
-    )

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..engine.engine import Engine
+from ..engine.retries import Busy
 from ..secrets.policy import admit
 from ..secrets.scanner import find_secret
 from ..values.changes import Change
-from ..values.errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
+from ..values.errors import Invalid, LimitExceeded, Unavailable
 from ..values.records import Record, Scope
 from . import texts as words
 from .inputs import Arguments, Options, Refused
 from .limiter import Limiter
 from .paths import MAX_PATH, ROOT, Spelling
 from .tree import Tree, path_of, size_of
-
-TRIES = 60  # of an edit, before it is given up: others change the same file all the time
-PAUSE = 0.002  # seconds that are waited, at most, for each try so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,19 +244,14 @@ class _Commands:
 
     def _make(self, attempt: Callable[[], list[Change]], written: str) -> None:
         """Make the changes that an attempt comes to; read and decide anew when others were faster."""
-        for turn in range(TRIES):
-            try:
-                changes = attempt()
-                if changes:
-                    self._tree.engine.apply(changes)
-                return
-            except (Conflict, NotFound):
-                time.sleep(random.random() * PAUSE * turn)
-            except LimitExceeded as error:
-                if error.field != "changes":
-                    raise
-                raise self._given.refused(words.TOO_MANY, path=written) from error
-        raise self._given.refused(words.BUSY, path=written)
+        try:
+            self._tree.engine.change(attempt)
+        except LimitExceeded as error:
+            if error.field != "changes":
+                raise
+            raise self._given.refused(words.TOO_MANY, path=written) from error
+        except Busy as error:
+            raise self._given.refused(words.BUSY, path=written) from error
 
 
 def _places(text: str, sought: str) -> str:

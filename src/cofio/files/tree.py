@@ -71,13 +71,7 @@ class Tree:
         """The files under a directory, in the order of their paths."""
         first, past = within(path)
         asked = AllOf(Where("key", ">=", first), Where("key", "<", past))
-        found = self.engine.list(self.scope, exact=True, kinds=(Kind.FILE,), filter=asked, limit=MAX_LIST)
-        if len(found) == MAX_LIST:  # page after page could miss what moves between two of them: as of one moment
-            found = [
-                each for each in self.engine.export(self.scope)
-                if each.kind is Kind.FILE and each.scope == self.scope and first <= (each.key or "") < past
-            ]  # fmt: skip
-        return sorted(found, key=path_of)
+        return sorted(self.engine.each(self.scope, exact=True, kinds=(Kind.FILE,), filter=asked), key=path_of)
 
     def is_directory(self, path: str) -> bool:
         """Whether something is under the path; the root is always there."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice, takewhile
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
 from ..engine.engine import Engine
-from ..values.changes import Change, Delete, Put, Vacant
+from ..engine.retries import retry_conflicts
+from ..values.changes import Change, Delete, Put, Vacant, normalize_ttl
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIMIT, MAX_LIST, Hit, Query
 from ..values.records import Json, Kind, Record, Scope, check_int, checked_vector
@@ -72,7 +73,7 @@ class CofioStore(BaseStore):
             raise TypeError(f"engine: expected an Engine, got {type(engine).__name__}")
         self._engine = engine
         self._ttl = ttl
-        self._expiry(None)  # a ttl that makes no sense is refused here, and not at the first put
+        self._choose_ttl(None)  # a ttl that makes no sense is refused here, and not at the first put
 
     @property
     def engine(self) -> Engine:
@@ -254,13 +255,14 @@ class CofioStore(BaseStore):
 
     def _change(self, changes: Sequence[_PendingPut | _PendingDelete]) -> int:
         """Make the changes in one transaction; how many items were deleted."""
-        while True:
+
+        def attempt() -> int:
             engine_changes = [change for each in self._drop_superseded(changes) for change in self._build_changes(each)]
-            try:
-                answers = self._engine.apply(engine_changes) if engine_changes else []
-            except NotFound:  # what was to be deleted is gone meanwhile, and may have come again
-                continue
+            answers = self._engine.apply(engine_changes) if engine_changes else []
             return sum(answer for answer in answers if isinstance(answer, int))
+
+        # What was to be deleted may be gone meanwhile, and may have come again; a conflict is the caller's to know of.
+        return retry_conflicts(attempt, on=(NotFound,))
 
     def _drop_superseded(
         self, changes: Sequence[_PendingPut | _PendingDelete]
@@ -288,10 +290,10 @@ class CofioStore(BaseStore):
     def _build_changes(self, change: _PendingPut | _PendingDelete) -> Iterator[Change]:
         if isinstance(change, _PendingPut):
             draft = items.build_draft(
-                change.namespace, change.key, change.value, change.metadata, expires_at=self._expiry(change.ttl),
+                change.namespace, change.key, change.value, change.metadata,
                 given=None if change.embedding is None else {items.WHOLE: change.embedding},
             )  # fmt: skip
-            yield Put(draft=draft, how="key", if_version=change.if_version)
+            yield Put(draft=draft, how="key", if_version=change.if_version, ttl=self._choose_ttl(change.ttl))
             return
         record = self._engine.get(items.make_scope(change.namespace), change.key)
         if record is not None:
@@ -302,17 +304,18 @@ class CofioStore(BaseStore):
             past = f"{change.key}\x01"  # no key has a NUL, so it is this one alone
             yield Vacant(scope=items.make_scope(change.namespace), kind=Kind.ITEM, first=change.key, past=past)
 
-    def _expiry(self, ttl: Ttl) -> datetime | None:
+    def _choose_ttl(self, ttl: Ttl) -> timedelta | None:
         chosen = self._ttl if ttl is None else ttl
-        return None if chosen is None or chosen == math.inf else self._engine.expiry(chosen)
+        return None if chosen is None or chosen == math.inf else normalize_ttl(chosen)
 
     def _clear(self, scope: Scope) -> int:
+        def delete_page() -> list[Delete]:
+            page = self._engine.headings(scope, exact=True, kinds=items.KINDS, limit=MAX_LIST)
+            return [Delete(id=heading.id) for heading in page]
+
         count = 0
-        while doomed := self._engine.headings(scope, exact=True, kinds=items.KINDS, limit=MAX_LIST):
-            try:
-                count += len(self._engine.apply([Delete(id=heading.id) for heading in doomed]))
-            except NotFound:  # somebody else was quicker with one of them
-                continue
+        while deleted := self._engine.change(delete_page):
+            count += len(deleted)
         return count
 
     def _list_keys(self, scope: Scope, limit: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ..values.errors import Invalid, LimitExceeded
@@ -84,7 +84,6 @@ def build_draft(
     value: Json,
     metadata: Mapping[str, Json] | None = None,
     *,
-    expires_at: datetime | None = None,
     ttl: float | None = None,
     given: Mapping[str, Sequence[float]] | None = None,
 ) -> Draft:
@@ -102,7 +101,7 @@ def build_draft(
     parts = ["\n".join(_render_lines(value)) or encode_json(value), "\n".join(_render_lines(dict(metadata or {})))]
     return Draft(
         scope=make_scope(namespace), kind=Kind.ITEM, key=key, text="\n\n".join(filter(None, parts)), data=data,
-        source=SOURCE, expires_at=expires_at, given=cast(Mapping[str, tuple[float, ...]], given),
+        source=SOURCE, given=cast(Mapping[str, tuple[float, ...]], given),
     )  # fmt: skip
 
 

@@ -7,19 +7,18 @@ messages into `Entry` and back, and know nothing else of how they are kept.
 from __future__ import annotations
 
 import json
-import random
-import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 from uuid import uuid4
 
 from ..engine.engine import Engine
+from ..engine.retries import retry_conflicts
 from ..text.fence import tag_lines
 from ..text.tokenizer import snippet
 from ..values.changes import Change, Delete, Edit, Put, Vacant
-from ..values.errors import Conflict, Invalid, LimitExceeded, NotFound, Unavailable
+from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
 from ..values.query import MAX_LIST, MAX_QUERY, AllOf, Filter, Page, Query, Where
 from ..values.records import (
     MAX_AUTHOR,
@@ -39,7 +38,6 @@ from ..values.records import (
 T = TypeVar("T")
 Item: TypeAlias = dict[str, Json]
 
-TRIES = 200
 PART = 1_000_000
 LARGEST = 64 * PART
 SHOWN = 600
@@ -88,7 +86,7 @@ class Transcript:
             return self._list_all(annotations)[-last if last else 0 :]
         end, reach = _get_next(ledger), last
         while reach <= MAX_LIST:
-            found = self._list_last(Where("position", ">=", end - reach))
+            found = self._list(Where("position", ">=", end - reach))
             if len(found) >= last or reach >= end:
                 return found[-last:]
             reach *= 4  # some of that stretch are gone
@@ -208,7 +206,7 @@ class Transcript:
             return False
         if oldest.author == each.author and not mark.items() <= _get_data(oldest).items():
             return True
-        theirs = self._list_last(*(Where(("data", name), "!=", cast(str, value)) for name, value in mark.items()))
+        theirs = self._list(*(Where(("data", name), "!=", cast(str, value)) for name, value in mark.items()))
         return any((record.author, record.text) == (each.author, each.text) for record in theirs)
 
     def _build_additions(self, ready: Sequence[_PreparedEntry], ledger: Record | None) -> list[Change]:
@@ -255,28 +253,15 @@ class Transcript:
         return cast(int, records[-1].position) + 1 if records else 0
 
     def _list_all(self, annotations: Mapping[str, Json]) -> list[Record]:
-        found = self._list_last(*(Where(("data", name), "=", cast(str, value)) for name, value in annotations.items()))
-        if len(found) < MAX_LIST:
-            return found
-        # More than a list holds: an export is of one moment too, and has no limit.
-        every = (record for record in self._engine.export(self.scope) if self._is_mine(record))
-        return _sort([each for each in every if annotations.items() <= _get_data(each).items()])
+        return self._list(*(Where(("data", name), "=", cast(str, value)) for name, value in annotations.items()))
 
-    def _list_last(self, *tests: Filter) -> list[Record]:
+    def _list(self, *tests: Filter) -> list[Record]:
         mine = AllOf(Where("source", "=", self._source), Where("position", ">=", 0), *tests)
-        return _sort(self._engine.list(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine, limit=MAX_LIST))
-
-    def _is_mine(self, record: Record) -> bool:
-        placed = record.position is not None and record.position >= 0
-        return placed and (record.scope, record.kind, record.source) == (self.scope, Kind.TURN, self._source)
+        return _sort(self._engine.each(self.scope, exact=True, kinds=(Kind.TURN,), filter=mine))
 
     def _retry(self, attempt: Callable[[], T]) -> T:
-        for tried in range(TRIES):
-            try:
-                return attempt()
-            except (Conflict, NotFound):  # another was faster: look again
-                time.sleep(random.random() * min(0.001 * tried, 0.02))
-        raise Unavailable(f"too many are writing to the conversation {self._name!r} at once; try again")
+        busy = f"too many are writing to the conversation {self._name!r} at once; try again"
+        return retry_conflicts(attempt, busy=busy)
 
 
 def search_fresh(engine: Engine, query: Query) -> Page:
@@ -383,5 +368,5 @@ def _get_next(ledger: Record) -> int:
     return cast(int, _get_data(ledger)["next"])
 
 
-def _sort(records: list[Record]) -> list[Record]:
+def _sort(records: Iterable[Record]) -> list[Record]:
     return sorted(records, key=lambda record: cast(int, record.position))

@@ -19,7 +19,7 @@ class Stats(Mapping[str, int | str]):
     expiring: int
     """Records with an expiry that has not come yet."""
     expired: int
-    """Records that nobody sees any more and that are not removed yet."""
+    """Records that have expired, so no one sees them, and that are not removed yet."""
     waiting_for_index: int
     checkpoints: int
     threads: int

@@ -13,19 +13,19 @@ from ..conversations.case_records import encode_case
 from ..conversations.conversations import Conversations, Project
 from ..conversations.projects import PREFIXES, parse_public_id
 from ..conversations.stretches import LONGEST, IdSequence, profile_put, render_skill_text
+from ..engine.retries import retry_changes
 from ..extract.extractor import Case
 from ..importers import markdown_entries
 from ..importers.everos import Memory, Tree
 from ..secrets.policy import admit_draft
 from ..values.changes import Change, Put
-from ..values.errors import Conflict, Invalid, NotFound, Unavailable
+from ..values.errors import Invalid, NotFound
 from ..values.progress import Progress
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, check_time
 from ..values.times import to_millis
 from .renderer import share
 
 SOURCE = "everos"
-TRIES = 50
 BATCH = 200  # records that are written in one transaction
 
 
@@ -85,22 +85,22 @@ class _Importer:
         home = _home(memories[0])
         if home != self._home:
             self._home, self._episodes = home, {}
-        for _ in range(TRIES):
+        trial = Taken()
+
+        def find_changes() -> list[Change]:
+            nonlocal trial
             trial = Taken()
-            changes = self._changes(home, memories, trial)
-            try:
-                if changes:
-                    self._conversations.apply(changes)
-            except (Conflict, NotFound):
-                continue
-            for memory in memories:
-                self._taken.found[memory.kind] = self._taken.found.get(memory.kind, 0) + 1
-            self._taken.new += trial.new
-            self._taken.masked += trial.masked
-            self._taken.changed += trial.changed
-            self._taken.refused += trial.refused
-            return
-        raise Unavailable("others write to the same memory all the time; try again")
+            return self._changes(home, memories, trial)
+
+        retry_changes(
+            find_changes, self._conversations.apply, busy="others write to the same memory all the time; try again"
+        )
+        for memory in memories:
+            self._taken.found[memory.kind] = self._taken.found.get(memory.kind, 0) + 1
+        self._taken.new += trial.new
+        self._taken.masked += trial.masked
+        self._taken.changed += trial.changed
+        self._taken.refused += trial.refused
 
     def _changes(self, home: Scope, memories: list[Memory], taken: Taken) -> list[Change]:
         changes: list[Change] = []

@@ -192,13 +192,7 @@ class VaultSync:
         return found
 
     def _headings(self, home: Scope) -> Iterable[Any]:
-        offset = 0
-        while True:
-            page = self._vault.engine.headings(home, exact=True, kinds=SHOWN, limit=MAX_LIST, offset=offset)
-            yield from page
-            offset += len(page)
-            if len(page) < MAX_LIST:
-                return
+        return self._vault.engine.each(home, exact=True, kinds=SHOWN)
 
     def _process(self, paths: Sequence[Parts], expected: Mapping[Parts, set[str]], options: _Options) -> SyncResult:
         self._check_records(paths, expected)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.waiting import join
 
-from cofio import Conflict, Engine, Kind, LimitExceeded, Scope, Settings
+from cofio import Change, Engine, Kind, LimitExceeded, Scope, Settings
 from cofio.doors.animus import owners
 from cofio.doors.animus.owners import Collision, Owner, normalize
 from cofio.values.scopes import ANIMUS_OWNERS
@@ -107,14 +108,12 @@ def test_scopes_with_one_id_are_never_one_memory(steps: list[tuple[str, Owner, s
 def test_an_entry_that_another_process_makes_first_is_looked_at_again(
     memory: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = memory.put
-
-    def late(*given: object, **more: object) -> object:
+    def late(changes: Sequence[Change]) -> object:
         monkeypatch.undo()
-        put(ANIMUS_OWNERS, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
-        raise Conflict("proj_p")
+        memory.put(ANIMUS_OWNERS, "proj_p", kind=Kind.STATE, data={"project_id": "P"})
+        return memory.apply(changes)
 
-    monkeypatch.setattr(memory, "put", late)
+    monkeypatch.setattr(memory, "apply", late)
     with pytest.raises(Collision):
         owners.claim(memory, Owner("p"))
 

@@ -191,7 +191,7 @@ def test_a_delete_and_a_rename_take_what_is_there_by_then(tool: Tool, meanwhile:
 
 @pytest.mark.requirement("edits.bounded")
 def test_who_is_never_fast_enough_gives_up(tool: Tool, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cofio.files.commands.PAUSE", 0.0)
+    monkeypatch.setattr("cofio.engine.retries.LONGEST_PAUSE", 0.0)
     tool.made(A, "one\n")
     meanwhile(lambda: tool.str_replace(path=A, old_str="one", new_str=" one"), times=1000)
     said = tool.str_replace(path=A, old_str="one", new_str="1")

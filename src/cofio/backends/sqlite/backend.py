@@ -26,7 +26,7 @@ from .conditions import within
 from .database import Database
 from .database_files import find_access
 from .maintenance import SqliteMaintenance
-from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, read_given, record_of
+from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, decode_record, read_given
 from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
 from .store_time import compute_store_time
@@ -129,7 +129,7 @@ class SqliteBackend:
         """
         read = partial(self._read_export, bounds, self._clock())
         for row, given in read() if self.read_only else spool(read, self.folder):
-            record = record_of(row)
+            record = decode_record(row)
             yield replace(record, given=given) if given else record
 
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:

@@ -59,7 +59,7 @@ class OpenFiles:
     def __init__(self, paths: Iterable[Path] = (), *, unchanged: bool = False) -> None:
         """With `unchanged`, a file that was only written to counts as another, too."""
         self._unchanged = unchanged
-        self._known = tuple((str(path), self._mark(str(path))) for path in paths)
+        self._marks = tuple((str(path), self._mark(str(path))) for path in paths)
 
     def are_there(self) -> bool:
         """Whether each path still leads to the same file; a file that is open keeps its number to itself.
@@ -68,7 +68,7 @@ class OpenFiles:
             OSError: the system cannot tell.
         """
         # A loop, for every read and write comes through here: it takes some two microseconds.
-        for path, mark in self._known:  # noqa: SIM110  # a generator would take half as long again
+        for path, mark in self._marks:  # noqa: SIM110  # a generator would take half as long again
             if self._mark(path) != mark:
                 return False
         return True

@@ -48,7 +48,7 @@ _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
 
 
-def record_of(row: Row) -> Record:
+def decode_record(row: Row) -> Record:
     """The record of a row of COLUMNS."""
     created = from_micros(row[13])
     return Record(
@@ -59,7 +59,7 @@ def record_of(row: Row) -> Record:
         title=row[4],
         text=row[5],
         data=None if row[6] == "null" else json.loads(row[6]),
-        tags=tags_of(row[7]),
+        tags=decode_tags(row[7]),
         importance=_importances[row[8]],
         author=row[9],
         source=row[10],
@@ -72,10 +72,10 @@ def record_of(row: Row) -> Record:
     )
 
 
-def heading_of(row: HeadingRow) -> Heading:
+def decode_heading(row: HeadingRow) -> Heading:
     """The heading of a row of HEADING."""
     return Heading(
-        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], tags_of(row[5]), _importances[row[6]], row[7],
+        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], decode_tags(row[5]), _importances[row[6]], row[7],
         from_micros(row[8]),
     )  # fmt: skip
 
@@ -86,7 +86,7 @@ def _scope(path: bytes) -> Scope:
 
 
 @lru_cache(maxsize=4096)  # the same few sets of tags come again and again
-def tags_of(stored: str) -> tuple[str, ...]:
+def decode_tags(stored: str) -> tuple[str, ...]:
     """A record's tags from their stored form."""
     return tuple(json.loads(stored))
 
@@ -154,11 +154,11 @@ class RecordRows:
 
     def list(self, bounds: Bounds, window: Window) -> Records:
         """Records within bounds that have not expired."""
-        return [record_of(row) for row in self._select(COLUMNS, bounds, window)]
+        return [decode_record(row) for row in self._select(COLUMNS, bounds, window)]
 
     def headings(self, bounds: Bounds, window: Window) -> Headings:
         """The same without their texts, which are not read."""
-        return [heading_of(row) for row in self._select(HEADING, bounds, window)]
+        return [decode_heading(row) for row in self._select(HEADING, bounds, window)]
 
     def count(self, bounds: Bounds) -> int:
         """How many records within bounds have not expired."""
@@ -181,7 +181,7 @@ class RecordRows:
 
     def _one(self, where: str, *values: str | bytes | int) -> Record | None:
         row = self._do(f"SELECT {COLUMNS} FROM record WHERE {where}", values).get
-        return None if row is None else record_of(row)
+        return None if row is None else decode_record(row)
 
     def _select(self, columns: str, bounds: Bounds, window: Window) -> apsw.Cursor:
         condition = within(bounds, self._at, by_row=False)
@@ -248,7 +248,7 @@ class RecordTransaction(RecordRows):
             "SELECT no, text_seq, words, scope, tags FROM record WHERE id = ?", (record.id,)
         ).get
         self._words -= words
-        self._delete_tags(row, tags_of(tags))
+        self._delete_tags(row, decode_tags(tags))
         scope = self._scope_row(record.scope)
         self._store(row, self._seq if restated else text_seq, scope, record, text, replace=True)
         if scope != old_scope and not restated:
@@ -317,7 +317,7 @@ class RecordTransaction(RecordRows):
         rows: Sequence[tuple[int, int]] = fetch(self._connection, which, values)
         for row, words in rows:
             self._seq += 1
-            self._delete_tags(row, tags_of(self._do("SELECT tags FROM record WHERE no = ?", (row,)).get))
+            self._delete_tags(row, decode_tags(self._do("SELECT tags FROM record WHERE no = ?", (row,)).get))
             self._do("DELETE FROM given WHERE no = ?", (row,))
             self._do("DELETE FROM record WHERE no = ?", (row,))
             for (embedder,) in fetch(self._connection, "SELECT no FROM embedder"):

@@ -27,7 +27,7 @@ from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import within, within_scope
 from .database import fetch
 from .keyword_search import WordSearch, is_narrowed
-from .record_rows import JSON_COLUMNS, record_of
+from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
@@ -121,7 +121,7 @@ class SqliteSearcher:
             return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
-        """Return the records near these under the same parent, but for known candidates."""
+        """Return the records near these under the same parent, but for those already weighed as candidates."""
         return self._opened().around(candidates, reach)
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
@@ -143,8 +143,8 @@ class SqliteSearcher:
         return self._search
 
     def _leave_snapshot(self) -> None:
-        if self._search is not None:
-            self._search = None
+        self._search = None
+        if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
 
@@ -188,7 +188,6 @@ class SnapshotSearch:
         self._lengths: dict[int, int] = {}
         self._last_change: dict[int, int] = {}
         self._text_change: dict[int, int] = {}
-        self._returned: set[int] = set()
         self._passing: list[int] | None = None
         self._facts = _NO_FACTS
         self._vector: Vector | None = None
@@ -218,7 +217,6 @@ class SnapshotSearch:
         keyword = self._pick_by_words(by_words, hits, word_depth) if by_words else {}
         semantic = self._pick_by_vector(chain([first], pieces), depth) if first is not None else {}
         found = {row: self._candidates[row] for row in chain(keyword, semantic)}
-        self._returned.update(found)
         return Candidates(
             keyword=keyword,
             semantic=semantic | self._estimate_cosines([row for row in keyword if row not in semantic]),
@@ -228,9 +226,9 @@ class SnapshotSearch:
         )
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
-        """Return the records near these under the same parent, but for known candidates."""
+        """Return the records near these under the same parent, but for those already weighed as candidates."""
         seeds = _bind_numbers(candidate.row for candidate in candidates)
-        near = [row for row in self._fetch(_AROUND, seeds, reach, reach) if row not in self._returned]
+        near = [row for row in self._fetch(_AROUND, seeds, reach, reach) if row not in self._checked]
         return Surroundings(rows={row: self._candidates[row] for row in near}, semantic=self._estimate_cosines(near))
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
@@ -262,7 +260,7 @@ class SnapshotSearch:
             sql = f"SELECT json_group_array(json_array(no, {JSON_COLUMNS})) FROM record WHERE {_AMONG}"
             some = _bind_numbers(rows[start : start + RECORDS_AT_ONCE])
             for row, record_id, path, *columns in json.loads(self._connection.execute(sql, (some,)).get):
-                found[row] = record_of((record_id, bytes.fromhex(path), *columns))
+                found[row] = decode_record((record_id, bytes.fromhex(path), *columns))
         return found
 
     # What the store and its rows are.

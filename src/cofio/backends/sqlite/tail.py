@@ -17,7 +17,7 @@ import apsw
 from ...text.tokenizer import record_words
 from ...values.records import NOT_SEARCHABLE
 from .database import fetch
-from .record_rows import tags_of
+from .record_rows import decode_tags
 
 SPARE_WORDS = 1_000_000  # and so many words of theirs
 SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew
@@ -124,7 +124,7 @@ def read_words(kind: str, title: str, text: str, tags: str, author: str, key: st
     if kind in NOT_SEARCHABLE:
         return []
     content = None if text else json.loads(data)
-    return record_words(title=title, text=text, tags=tags_of(tags), author=author, key=key, data=content)
+    return record_words(title=title, text=text, tags=decode_tags(tags), author=author, key=key, data=content)
 
 
 @lru_cache(maxsize=1000)

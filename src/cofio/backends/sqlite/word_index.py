@@ -32,7 +32,7 @@ from ...values.errors import Unavailable
 from ...values.progress import Progress
 from .checksums import Soundness
 from .database import Database, fetch, retry_while_busy
-from .record_rows import tags_of
+from .record_rows import decode_tags
 from .tail import Tail, read_words
 
 HEAP = 30_000_000
@@ -670,7 +670,7 @@ def _make_document(row: _Row) -> tantivy.Document:
     document.add_unsigned("no", number)
     document.add_unsigned("seq", seq)
     document.add_text("body", " ".join(read_words(kind, title, text, tags, author, key, data)))
-    document.add_text("facet", " ".join(_make_facets(path, kind, source, author, tags_of(tags))))
+    document.add_text("facet", " ".join(_make_facets(path, kind, source, author, decode_tags(tags))))
     return document
 
 

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...values.errors import Conflict, NotFound, Unavailable
-from ...values.records import Json, Kind, Record, Scope
+from ...values.errors import NotFound
+from ...values.records import Draft, Json, Kind, Record, Scope
 from ...values.scopes import ANIMUS, ANIMUS_OWNERS
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 SOURCE = "animus"
 LONGEST_SEGMENT = 64
-TRIES = 20  # at an entry that others make and remove at the same time
 PAGE = 10_000
 
 _STRANGE = re.compile(r"[^a-z0-9_-]")
@@ -98,13 +97,16 @@ def claim(engine: Engine, owner: Owner) -> None:
     Raises:
         Collision: the id is another scope's.
     """
-    for _ in range(TRIES):
+    from ...values.changes import Put
+
+    def enter() -> list[Put]:
+        """Make the entry, unless someone else was first: perhaps for the same scope."""
         if find_entry(engine, owner) is not None:
-            return
-        with suppress(Conflict):  # someone else was first: perhaps for the same scope
-            engine.put(ANIMUS_OWNERS, owner.id, kind=Kind.STATE, data=owner.data, source=SOURCE, if_version=0)
-            return
-    raise Unavailable(f"the entry of scope {owner.id} is made and removed all the time; try again")
+            return []
+        draft = Draft(scope=ANIMUS_OWNERS, key=owner.id, kind=Kind.STATE, data=owner.data, source=SOURCE)
+        return [Put(draft=draft, how="key", if_version=0)]
+
+    engine.change(enter, busy=f"the entry of scope {owner.id} is made and removed all the time; try again")
 
 
 def delete(engine: Engine, owner: Owner) -> None:
@@ -116,9 +118,13 @@ def delete(engine: Engine, owner: Owner) -> None:
     from ...values.changes import Delete
 
     entry = find_entry(engine, owner)
-    while page := engine.headings(owner.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE):
-        with suppress(NotFound):  # another process deletes them, too: look again
-            engine.apply([Delete(id=each.id) for each in page])
+
+    def delete_page() -> list[Delete]:
+        page = engine.headings(owner.scope, exact=True, kinds=(Kind.ITEM,), limit=PAGE)
+        return [Delete(id=each.id) for each in page]
+
+    while engine.change(delete_page):
+        pass
     if entry is not None:
         with suppress(NotFound):
             engine.delete(entry.id)
@@ -130,12 +136,7 @@ def delete(engine: Engine, owner: Owner) -> None:
 def list_owners(engine: Engine, project: str | None) -> Iterator[dict[str, Json]]:
     """Every scope, or those of a project, in the order in which they came."""
     segment = normalize(project) if project else None
-    offset = 0
-    while True:
-        page = engine.list(ANIMUS_OWNERS, exact=True, kinds=(Kind.STATE,), limit=PAGE, offset=offset, newest=False)
-        for names in (entry.data for entry in page if isinstance(entry.data, dict)):
-            if segment is None or normalize(str(names.get("project_id"))) == segment:
-                yield names
-        if len(page) < PAGE:
-            return
-        offset += PAGE
+    for entry in engine.each(ANIMUS_OWNERS, exact=True, kinds=(Kind.STATE,)):
+        names = entry.data
+        if isinstance(names, dict) and (segment is None or normalize(str(names.get("project_id"))) == segment):
+            yield names

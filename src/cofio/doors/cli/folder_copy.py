@@ -19,11 +19,10 @@ from ...secrets.policy import admit
 from ...system.atomic_files import replace_file
 from ...system.folders import OpenFolder, descend, open_folder, walk
 from ...values.changes import Change
-from ...values.errors import Conflict, Invalid, NotFound, Unavailable
+from ...values.errors import Invalid
 from ...values.progress import Progress
 from ...values.records import MAX_TEXT, Record, check_text
 
-TRIES = 10
 MAX_CHANGES = 20_000  # changes that copy in files by one transaction: a few for each file, one for each folder above it
 BATCH_TEXT = 100_000_000  # characters, too
 LARGEST = 4 * MAX_TEXT  # bytes; a longer file has too many characters in any case
@@ -118,16 +117,14 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
     result = CopyResult()
     texts = _read(path, folder, result, progress, without, tree.engine.settings.allow_secrets)
     for batch in _split_batches(texts):
-        for _ in range(TRIES):
+        done = CopyResult()
+
+        def find_changes(texts: Mapping[str, str] = batch) -> list[Change]:
+            nonlocal done
             done = CopyResult()
-            changes = _build_changes(tree, path, batch, done)
-            try:
-                tree.engine.apply(changes)
-                break
-            except (Conflict, NotFound):
-                continue
-        else:
-            raise Unavailable(f"others change {path} all the time; try again")
+            return _build_changes(tree, path, texts, done)
+
+        tree.engine.change(find_changes, busy=f"others change {path} all the time; try again")
         result.files, result.same = result.files + done.files, result.same + done.same
         result.refused += done.refused
     return result

@@ -101,7 +101,7 @@ class Operations:
         count: Data = {"message_count": len(messages)}
         if is_queued:
             task = make_task(
-                self.engine, project, session, caller.request_id, "memory_add", messages=len(messages),
+                project, session, caller.request_id, "memory_add", messages=len(messages),
                 defers=request.defer_extraction,
             )  # fmt: skip
             self.conversations.append(project, session, messages, also=[task])
@@ -142,7 +142,7 @@ class Operations:
     def _queue_flush(self, project: Project, session: str, caller: Caller, ahead: int) -> Reply:
         self.queue.check_room(ahead)
         there = [turn.id for turn in self.conversations.list_waiting(project, session)]
-        task = make_task(self.engine, project, session, caller.request_id, "memory_flush", carves=there)
+        task = make_task(project, session, caller.request_id, "memory_flush", carves=there)
         self.engine.apply([task])
         self.queue.enqueue_task(project, session, caller.request_id)
         return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)

@@ -39,7 +39,6 @@ def get_project(record: Record) -> Project:
 
 
 def make_task(
-    engine: Engine,
     project: Project,
     session: str,
     request: str,
@@ -59,9 +58,9 @@ def make_task(
     }  # fmt: skip
     made = Draft(
         scope=line_scope(project, session), kind=Kind.LEDGER, id=make_record_id(request), key=request, data=data,
-        source=SOURCE, expires_at=engine.expiry(KEPT),
+        source=SOURCE,
     )  # fmt: skip
-    return Put(draft=made, how="key", if_version=0)
+    return Put(draft=made, how="key", if_version=0, ttl=KEPT)
 
 
 def list_waiting(engine: Engine, project: Project, session: str) -> list[Record]:

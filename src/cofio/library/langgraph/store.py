@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from itertools import islice
 from os import PathLike
 from typing import Any, TypeAlias, cast
@@ -22,8 +22,8 @@ from typing import Any, TypeAlias, cast
 from ...config.installation import install_command
 from ...config.settings import Settings
 from ...engine.engine import Engine
-from ...values.changes import Change, Delete, Extend, Put
-from ...values.errors import Invalid, LimitExceeded, NotFound
+from ...values.changes import Change, Delete, Extend, Put, normalize_ttl
+from ...values.errors import Invalid, LimitExceeded
 from ...values.query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
 from ...values.records import Json, Record
 from .. import items
@@ -63,6 +63,7 @@ Found: TypeAlias = tuple[Record, float | None]
 Vectors: TypeAlias = Mapping[str, Sequence[float]]
 """What each text was embedded as."""
 
+_SECOND = timedelta(seconds=1)
 _LEAST = 0.01  # of its time: a read that would let an item last less than this longer writes nothing
 _AT_ONCE = MAX_FILTER_TESTS - 2  # items that a search can be told to look at, beside two more
 
@@ -128,7 +129,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
             raise TypeError('index: expected a list of paths for fields, such as ["text"]')
         self._fields = [(path, _tokens(path)) for path in fields]
         if ttl and ttl.get("default_ttl") is not None:
-            self._expires_at(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
+            _parse_minutes(cast(float, ttl["default_ttl"]))  # one that makes no sense is refused here
 
     # Opening and closing.
 
@@ -268,8 +269,8 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         by_words = max(hits, key=lambda hit: _strength(hit.why.keyword)).record.id
         by_meaning = max(hits, key=lambda hit: _strength(hit.why.semantic)).record.id
         seen = {hit.record.id for hit in hits}
-        listed = items.fetch_pages(lambda limit, offset: self._list_items(op, wanted, limit, offset), items.PAGE)
-        left = [record.id for record, _ in listed if record.id not in seen and _fits(record, wanted)]
+        every = self.engine.each(items.make_scope(op.namespace_prefix), kinds=items.KINDS, filter=wanted.filter)
+        left = [record.id for record in every if record.id not in seen and _fits(record, wanted)]
         found: list[Found] = []
         for at in range(0, len(left), _AT_ONCE):
             ids = (by_words, by_meaning, *left[at : at + _AT_ONCE])
@@ -299,47 +300,37 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
 
     def _extend_expiry(self, read: Sequence[Record]) -> list[Change]:
         """What lets items last from this read on as long as they were put for."""
-        changes: dict[str, Change] = {}
-        for record in read:
-            ttl = items.get_ttl(record)
-            if ttl is not None and record.expires_at is not None:
-                later = self.engine.expiry(ttl)
-                if (later - record.expires_at).total_seconds() >= _LEAST * ttl:
-                    changes[record.id] = Extend(id=record.id, expires_at=later)
-        return list(changes.values())
+        lifetimes = {record.id: (items.get_ttl(record), record.expires_at) for record in read}
+        if all(ttl is None for ttl, _ in lifetimes.values()):
+            return []
+        now = self.engine.expiry(_SECOND) - _SECOND
+        return [
+            Extend(id=record_id, ttl=normalize_ttl(ttl))
+            for record_id, (ttl, expires_at) in lifetimes.items()
+            if ttl is not None and expires_at is not None
+            and ttl - (expires_at - now).total_seconds() >= _LEAST * ttl
+        ]  # fmt: skip
 
     # Writing.
 
     def _write(self, batch: _Batch, vectors: Vectors, extends: Sequence[Change]) -> None:
         puts = [self._put(op, vectors) for op in batch.puts.values() if op.value is not None]
         doomed = [(items.make_scope(op.namespace), op.key) for op in batch.puts.values() if op.value is None]
-        while True:
-            held = self.engine.get_many(doomed) if doomed else []
-            changes = [*extends, *puts, *(Delete(id=record.id) for record in held if record is not None)]
-            try:
-                if changes:
-                    self.engine.apply(changes)
-                return
-            except NotFound:  # what was to be deleted is gone meanwhile, and may have come again
-                continue
+
+        def find_changes() -> list[Change]:
+            """What was to be deleted may be gone meanwhile, and may have come again."""
+            stored = self.engine.get_many(doomed) if doomed else []
+            return [*extends, *puts, *(Delete(id=record.id) for record in stored if record is not None)]
+
+        self.engine.change(find_changes)
 
     def _put(self, op: PutOp, vectors: Vectors) -> Put:
         seconds = None if op.ttl is None else op.ttl * 60
         given = {part: self._fit_size(vectors[text]) for part, text in self._parts(op) if any(vectors[text])}
-        lasting = None if op.ttl is None else self._expires_at(op.ttl)
+        lifetime = None if op.ttl is None else _parse_minutes(op.ttl)
         with _name_field("data", "value"):
-            draft = items.build_draft(
-                op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None, expires_at=lasting
-            )
-        return Put(draft=draft, how="key")
-
-    def _expires_at(self, minutes: float) -> datetime:
-        try:
-            return self.engine.expiry(minutes * 60)
-        except Invalid:
-            raise Invalid(
-                "ttl", f"expected minutes, more than 0 and up to 1,000 years of them, got {minutes}"
-            ) from None
+            draft = items.build_draft(op.namespace, op.key, cast(Json, op.value), ttl=seconds, given=given or None)
+        return Put(draft=draft, how="key", ttl=lifetime)
 
     # Embedding.
 
@@ -448,3 +439,11 @@ def _check_put(op: PutOp) -> PutOp:
     if op.value is None:
         return op
     return op._replace(value=cast(dict[str, Any], items.copy_json("value", op.value)))
+
+
+def _parse_minutes(minutes: float) -> timedelta | None:
+    """A lifetime as LangGraph gives it."""
+    try:
+        return normalize_ttl(minutes * 60)
+    except Invalid:
+        raise Invalid("ttl", f"expected minutes, more than 0 and up to 1,000 years of them, got {minutes}") from None
