@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.llm import Prompts
-from cofio.llm.prompts.loader import NEEDED, fence_text
+from cofio.llm.prompts.loader import PLACEHOLDERS, fence_text
 from cofio.values.errors import Invalid
 
 PACKAGE = Path(__file__).parents[2] / "src" / "cofio" / "llm" / "prompts"
 
 
 def test_every_prompt_is_a_file_that_keeps_the_rules_for_replacements() -> None:
-    assert {file.stem for file in PACKAGE.glob("*.md")} == set(NEEDED)
+    assert {file.stem for file in PACKAGE.glob("*.md")} == set(PLACEHOLDERS)
     Prompts(PACKAGE)
 
 
-@pytest.mark.parametrize("name", sorted(NEEDED))
+@pytest.mark.parametrize("name", sorted(PLACEHOLDERS))
 def test_every_placeholder_is_filled(name: str) -> None:
-    values = {each: f"<{each}>" for each in NEEDED[name]}
+    values = {each: f"<{each}>" for each in PLACEHOLDERS[name]}
     task, matter = Prompts().fill(name, **values)
     assert "{{" not in task + matter
     assert all(value in matter for value in values.values())

@@ -17,37 +17,37 @@ class ShapeError(ValueError):
     """Where a value differs from its shape, in words that hold nothing of the value."""
 
 
-def text(description: str, *, blank: bool = False) -> dict[str, Any]:
+def make_text(description: str, *, blank: bool = False) -> dict[str, Any]:
     """A text, which must say something unless it may be `blank`."""
     return {"type": "string", "description": description} | ({} if blank else {"minLength": 1})
 
 
-def optional(shape: Schema) -> dict[str, Any]:
+def make_nullable(shape: Schema) -> dict[str, Any]:
     """The shape, or null."""
     return {**{name: value for name, value in shape.items() if name != "minLength"}, "type": [shape["type"], "null"]}
 
 
-def whole(description: str) -> dict[str, Any]:
+def make_integer(description: str) -> dict[str, Any]:
     """A whole number."""
     return {"type": "integer", "description": description}
 
 
-def number(description: str) -> dict[str, Any]:
+def make_number(description: str) -> dict[str, Any]:
     """A number."""
     return {"type": "number", "description": description}
 
 
-def truth(description: str) -> dict[str, Any]:
+def make_boolean(description: str) -> dict[str, Any]:
     """True or false."""
     return {"type": "boolean", "description": description}
 
 
-def several(items: Schema, description: str) -> dict[str, Any]:
+def make_list(items: Schema, description: str) -> dict[str, Any]:
     """A list."""
     return {"type": "array", "items": dict(items), "description": description}
 
 
-def one(**properties: Schema) -> dict[str, Any]:
+def make_object(**properties: Schema) -> dict[str, Any]:
     """An object that has all of these, and nothing else."""
     return {
         "type": "object",
@@ -60,12 +60,12 @@ def one(**properties: Schema) -> dict[str, Any]:
 def strip_checks(schema: Schema) -> dict[str, Any]:
     """The schema as endpoints take it."""
 
-    def plain(value: Any) -> Any:
+    def strip(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return {name: plain(each) for name, each in value.items() if name not in _CHECKED_HERE}
+            return {name: strip(each) for name, each in value.items() if name not in _CHECKED_HERE}
         return value
 
-    return {name: plain(value) for name, value in schema.items() if name not in _CHECKED_HERE}
+    return {name: strip(value) for name, value in schema.items() if name not in _CHECKED_HERE}
 
 
 def is_schema(value: Json) -> bool:
@@ -84,48 +84,48 @@ def conform(value: Json, schema: Schema, at: str = "the answer") -> Json:
         return None
     kind = kinds[0]
     if kind == "object":
-        return _object(value, schema, at)
+        return _conform_object(value, schema, at)
     if kind == "array":
-        return _array(value, schema, at)
+        return _conform_list(value, schema, at)
     if kind == "string":
-        return _string(value, schema, at)
+        return _conform_text(value, schema, at)
     if kind == "boolean":
         truth_value = {"true": True, "false": False}.get(value.strip().lower()) if isinstance(value, str) else value
         if not isinstance(truth_value, bool):
             raise ShapeError(f"{at} is not true or false")
         return truth_value
-    return _number(value, at, whole=kind == "integer")
+    return _conform_number(value, at, whole=kind == "integer")
 
 
-def _object(value: Json, schema: Schema, at: str) -> Json:
+def _conform_object(value: Json, schema: Schema, at: str) -> Json:
     if not isinstance(value, dict):
         raise ShapeError(f"{at} is not an object")
     if is_schema(value) and "properties" not in schema["properties"]:
         raise ShapeError(f"{at} is the schema itself, not an answer")
-    shaped: dict[str, Json] = {}
+    result: dict[str, Json] = {}
     for name, shape in schema["properties"].items():
         if name not in value and "null" not in shape["type"]:
             raise ShapeError(f"{at} has no {name!r}")
-        shaped[name] = conform(value.get(name), shape, f"{name!r}")
-    return shaped
+        result[name] = conform(value.get(name), shape, f"{name!r}")
+    return result
 
 
-def _array(value: Json, schema: Schema, at: str) -> Json:
+def _conform_list(value: Json, schema: Schema, at: str) -> Json:
     if not isinstance(value, list):
         raise ShapeError(f"{at} is not a list")
-    shaped: list[Json] = []
+    result: list[Json] = []
     problem: ShapeError | None = None
     for item in value:
         try:
-            shaped.append(conform(item, schema["items"], f"an item of {at}"))
-        except ShapeError as found:
-            problem = problem or found
-    if problem is not None and not shaped:
+            result.append(conform(item, schema["items"], f"an item of {at}"))
+        except ShapeError as error:
+            problem = problem or error
+    if problem is not None and not result:
         raise problem
-    return shaped
+    return result
 
 
-def _string(value: Json, schema: Schema, at: str) -> Json:
+def _conform_text(value: Json, schema: Schema, at: str) -> Json:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
@@ -139,7 +139,7 @@ def _string(value: Json, schema: Schema, at: str) -> Json:
     return clean
 
 
-def _number(value: Json, at: str, *, whole: bool) -> Json:
+def _conform_number(value: Json, at: str, *, whole: bool) -> Json:
     if isinstance(value, str):
         try:
             value = float(value)

@@ -45,7 +45,7 @@ def _report_as_misuse(read: Callable[[str], T]) -> Callable[[str], T]:
 
 @_report_as_misuse
 def parse_scope(text: str) -> Scope:
-    """The scope that `written` names: mcp, rest/app/default, or / for everything."""
+    """The scope that `text` names: mcp, rest/app/default, or / for everything."""
     from ...values.records import Scope
 
     if "//" in text:

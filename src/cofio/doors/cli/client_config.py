@@ -267,17 +267,17 @@ class _Document:
         assert match is not None
         return match.end()
 
-    def _get_line_start(self, at: int) -> str:
+    def _get_line_before(self, at: int) -> str:
         """What stands before `at` on its line."""
         return self._text[max(self._text.rfind("\n", 0, at), self._text.rfind("\r", 0, at)) + 1 : at]
 
     def _get_indent(self, at: int) -> str:
-        line = self._get_line_start(at)
+        line = self._get_line_before(at)
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def _find_own_indent(self, key: int) -> str | None:
         """How far a key is indented that begins its line; None for one that does not."""
-        line = self._get_line_start(key)
+        line = self._get_line_before(key)
         return None if line.strip(" \t") else line
 
 
@@ -294,7 +294,7 @@ def _set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
 
 
 def _find_differences(current: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
-    """The members of the entry that `held` has not, or has with another value."""
+    """The members of the entry that `current` has not, or has with another value."""
     return {
         name: value
         for name, value in entry.items()

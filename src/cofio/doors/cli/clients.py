@@ -254,9 +254,8 @@ def _has_second_shape(document: object) -> bool:
 def _render_snippet(args: Namespace, client: Client) -> str:
     """What a file would hold that is made for this client."""
     if client.name == "codex":
-        return render_toml_table((client.servers[0], args.name), client.entry(_build_command(args, client))).rstrip(
-            "\n"
-        )
+        entry = client.entry(_build_command(args, client))
+        return render_toml_table((client.servers[0], args.name), entry).rstrip("\n")
     return dump(_build_document(args, client))
 
 

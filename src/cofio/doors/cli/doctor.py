@@ -62,8 +62,8 @@ def _describe(stats: Stats, internal: int) -> dict[str, str]:
 def _describe_records(stats: Stats, internal: int) -> str:
     """How many records there are, and how many of them are shown only when asked for."""
     own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
-    expired = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
-    return f"{stats.records - internal:,}{own}{expired}"
+    expiry = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
+    return f"{stats.records - internal:,}{own}{expiry}"
 
 
 def _describe_backlog(words: int, vectors: int) -> str:

@@ -89,16 +89,16 @@ class Words:
             fields[name.strip()] = value.strip()
         return cls(**fields, text=text[head.end() :].removesuffix("\n"))
 
-    def differences(self, before: Words) -> dict[str, Json]:
+    def find_differences(self, before: Words) -> dict[str, Json]:
         """The fields of a record that are to be others than before."""
-        changed: dict[str, Json] = {}
+        changes: dict[str, Json] = {}
         if self.title != before.title:
-            changed["title"] = self.title
+            changes["title"] = self.title
         if self.tags != before.tags:
-            changed["tags"] = [*split_tags(self.tags)]
+            changes["tags"] = [*split_tags(self.tags)]
         if self.text != before.text:
-            changed["text"] = self.text
-        return changed
+            changes["text"] = self.text
+        return changes
 
 
 def edit(args: Namespace) -> int:
@@ -174,7 +174,7 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
     file = _write(args, record, before)
     try:
         _run(editor, file)
-        changes = Words.parse(_read(file, before)).differences(before)
+        changes = Words.parse(_read(file, before)).find_differences(before)
         if not changes:
             note("nothing was changed")
         code = _change(args, record, changes) if changes else 0

@@ -196,7 +196,7 @@ class Source:
         """How many of its bytes have been read; only of a file whose size is known."""
         return self._raw.tell()
 
-    def drafts(self) -> Iterator[tuple[int, Draft | Invalid]]:
+    def read_drafts(self) -> Iterator[tuple[int, Draft | Invalid]]:
         """Each line that is not empty, by its number: the draft that it holds, or what is wrong with it."""
         number = 0
         while True:
@@ -262,7 +262,7 @@ class Intake:
         Raises:
             Invalid: a line is no record, and there is no `skip`; what came before it is in.
         """
-        for number, draft in self._source.drafts():
+        for number, draft in self._source.read_drafts():
             if isinstance(draft, Draft):
                 self._batch.append(draft)
                 if len(self._batch) == BATCH:

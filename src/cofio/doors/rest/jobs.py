@@ -316,8 +316,8 @@ class Jobs:
             waiting = tasks.list_waiting(engine, *session)
             with self._condition:
                 line = self._lines.setdefault(session, {})
-                for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
-                    line.pop(gone, None)
+                for key in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
+                    line.pop(key, None)
                 line |= {str(task.key): task.created_at for task in waiting}
                 if not line:
                     del self._lines[session]

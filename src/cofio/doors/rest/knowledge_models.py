@@ -17,10 +17,10 @@ from .requests import ProjectRequest
 MAX_QUERY = 2000
 
 
-def _check_file(given: object) -> FilePart:
-    if not isinstance(given, FilePart):
+def _check_file(value: object) -> FilePart:
+    if not isinstance(value, FilePart):
         raise ValueError("it is no file; with curl, send it as -F file=@NAME")
-    return given
+    return value
 
 
 FormFile = Annotated[
@@ -245,7 +245,7 @@ _TOPIC = {
     "summary": "Run the rollback script, and tell the channel about it.",
 }  # fmt: skip
 _CONTENT = "## Rollback\n\nRun the rollback script, and tell the channel about it."
-_MADE = {
+_DOCUMENT = {
     "doc_id": _ID, "category_id": "Technology", "topic_count": 2, "source_name": "runbook.md",
     "md_path": f"/api/v2/knowledge/documents/{_ID}/markdown",
     "original_file_path": f"/api/v2/knowledge/documents/{_ID}/original",
@@ -255,8 +255,10 @@ _ONE = {"doc_id": _ID}
 
 EXAMPLES: Mapping[str, Example] = MappingProxyType(
     {
-        "add_document": Example(request={"file": "@runbook.md", "title": "Runbook"}, answers={201: _MADE}),
-        "replace_document": Example(request={**_ONE, "file": "@runbook.md", "title": "Runbook"}, answers={200: _MADE}),
+        "add_document": Example(request={"file": "@runbook.md", "title": "Runbook"}, answers={201: _DOCUMENT}),
+        "replace_document": Example(
+            request={**_ONE, "file": "@runbook.md", "title": "Runbook"}, answers={200: _DOCUMENT}
+        ),
         "list_documents": Example(
             request={"category_id": "Technology", "sort_by": "title", "sort_order": "asc"},
             answers={
@@ -277,7 +279,7 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
                 200: {
                     "doc_id": _ID, "category_id": "Technology", "title": "Runbook", "summary": _SUMMARY,
                     "source_name": "runbook.md", "source_type": None,
-                    "original_file_path": _MADE["original_file_path"], "topics": [_TOPIC], **_AT,
+                    "original_file_path": _DOCUMENT["original_file_path"], "topics": [_TOPIC], **_AT,
                 }
             },
         ),

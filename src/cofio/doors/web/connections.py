@@ -76,7 +76,7 @@ class ConnectionPool:
         self.bodies_left = bodies
         self._limit = limit
         self._open: set[Connection] = set()
-        self._waiting: dict[Connection, None] = {}
+        self._incomplete: dict[Connection, None] = {}
         """Those from which no whole request has come; the one for which that is longest true stands first."""
         self._throttle = LogThrottle()
 
@@ -87,10 +87,10 @@ class ConnectionPool:
     def add(self, connection: Connection) -> bool:
         """Take in a connection, in place of another if need be; whether there was room."""
         self._open.add(connection)
-        self._waiting[connection] = None
+        self._incomplete[connection] = None
         if len(self._open) <= self._limit:
             return True
-        longest = next(iter(self._waiting))
+        longest = next(iter(self._incomplete))
         if longest is connection:  # else a stream that stands open makes room, as an MCP client's does
             longest = min((each for each in self._open if each.is_streaming()), key=_get_last_heard, default=connection)
         self.remove(longest)
@@ -108,30 +108,30 @@ class ConnectionPool:
     def remove(self, connection: Connection) -> None:
         """Forget a connection."""
         self._open.discard(connection)
-        self._waiting.pop(connection, None)
+        self._incomplete.pop(connection, None)
 
     def note_activity(self, connection: Connection) -> None:
         """Note that a piece of a request has come: those that have been silent for longer make room first."""
-        if connection in self._waiting:
-            del self._waiting[connection]
-            self._waiting[connection] = None
+        if connection in self._incomplete:
+            del self._incomplete[connection]
+            self._incomplete[connection] = None
 
     def free_body(self, now: float) -> None:
         """Give up the slowest of the large bodies that are not whole, when together they are too much to hold."""
-        slow = [each for each in self._waiting if each.holds_large_body()]
+        slow = [each for each in self._incomplete if each.holds_large_body()]
         if slow:
             self._report("there is no room for more large requests: one that is slow to come is given up")
             min(slow, key=lambda each: each.body_rate(now)).give_up_body()
 
     def begin_request(self, connection: Connection) -> None:
         """Note that a whole request has come: the connection is kept until it is answered."""
-        self._waiting.pop(connection, None)
+        self._incomplete.pop(connection, None)
 
     def end_request(self, connection: Connection) -> None:
         """Note that all requests are answered."""
         if connection in self._open:
-            self._waiting.pop(connection, None)
-            self._waiting[connection] = None
+            self._incomplete.pop(connection, None)
+            self._incomplete[connection] = None
 
 
 class _Part(Enum):

@@ -147,9 +147,9 @@ class Guard:
 
     def _find_token(self, headers: Headers) -> Token | None:
         """The token that is shown; None when there is none, and none is needed."""
-        kind, _, shown = headers.get("authorization", "").partition(" ")
+        kind, _, text = headers.get("authorization", "").partition(" ")
         try:
-            token = self._tokens.find(shown.strip()) if kind.lower() == "bearer" else None
+            token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
             if token is not None or not (self._strict or self._tokens.are_required):
                 return token
         except Unavailable as error:
@@ -209,13 +209,13 @@ def make_app(
         async with manager.run():
             yield
 
-    async def home(_: Request) -> JSONResponse:
+    async def show_home(_: Request) -> JSONResponse:
         addresses = {
             "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX,
         }  # fmt: skip
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
-    async def health_(_: Request) -> JSONResponse:
+    async def show_health(_: Request) -> JSONResponse:
         try:
             return JSONResponse({"status": "ok", **health()})
         except Unavailable as error:
@@ -226,8 +226,8 @@ def make_app(
         return render_failure(request.scope, RequestError(error.status_code, error.detail, headers=error.headers), zone)
 
     all_routes = [
-        Route("/", home),
-        Route("/health", health_),
+        Route("/", show_home),
+        Route("/health", show_health),
         Route("/mcp", McpDoor(manager)),
         *routes,
         *calls,
@@ -238,21 +238,21 @@ def make_app(
     inner = Starlette(routes=all_routes, lifespan=run_sessions, exception_handlers={HTTPException: render_error})
     inner.router.redirect_slashes = False
 
-    async def doors(scope: Scope, receive: Receive, send: Send) -> None:
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
         door = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         if door is None and scope["type"] == "http":
             door = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
         await (door or inner)(scope, receive, send)
 
-    guarded: ASGIApp = Guard(
-        doors, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
+    app: ASGIApp = Guard(
+        dispatch, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
     )
     if origins:  # whose browsers ask first, without a token, and show the page nothing unless they are told to
-        guarded = CORSMiddleware(
-            guarded, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
+        app = CORSMiddleware(
+            app, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
             expose_headers=("mcp-session-id", "x-request-id", rest.DEGRADED),
         )  # fmt: skip
-    return RequestTracer(guarded, None if metrics is None else metrics.observe)
+    return RequestTracer(app, None if metrics is None else metrics.observe)
 
 
 def run(
@@ -296,7 +296,7 @@ def run(
             engine,
             settings.zone,
             assistant=assistant,
-            fetching=FetchPolicy.parse(settings.fetch),
+            fetch_policy=FetchPolicy.parse(settings.fetch),
             mirror=vault.mirror(engine),
             quiet=timedelta(minutes=settings.quiet_after),
             folder=home,
@@ -311,14 +311,14 @@ def run(
 
         def health() -> Mapping[str, Any]:
             memory.verify()
-            return door.health()
+            return door.check_health()
 
         routes = [
             *memory_tool.make_routes(lambda: memory.engine),
-            *openapi.make_routes(shown=(not strict) if settings.docs is None else settings.docs),
+            *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
         ]
         application = make_app(
-            mcp, routes=routes, calls=door.routes(),
+            mcp, routes=routes, calls=door.make_routes(),
             under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
@@ -337,7 +337,7 @@ def _say(line: str) -> None:
 class _Server(uvicorn.Server):
     """uvicorn, which says when it has started, and when whatever it still has to do should wait no longer."""
 
-    def __init__(self, application: ASGIApp, started: Callable[[], None], hurry: Callable[[], None]) -> None:
+    def __init__(self, application: ASGIApp, announce: Callable[[], None], hurry: Callable[[], None]) -> None:
         capacity = Capacity.measure()
         super().__init__(
             uvicorn.Config(
@@ -353,7 +353,7 @@ class _Server(uvicorn.Server):
                 proxy_headers=False,
             )
         )
-        self._tell = started
+        self._tell = announce
         self._hurry = hurry
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -385,17 +385,17 @@ def _listen(host: str, port: int) -> socket.socket:
     # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise _make_unavailable(host, port, error) from error
     try:
-        claim_address(listening)
-        listening.bind((host, port))
-        listening.listen()
+        claim_address(listener)
+        listener.bind((host, port))
+        listener.listen()
     except OSError as error:
-        listening.close()
+        listener.close()
         raise _make_unavailable(host, port, error) from error
-    return listening
+    return listener
 
 
 def _make_unavailable(host: str, port: int, error: OSError) -> Unavailable:

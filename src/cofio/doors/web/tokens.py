@@ -71,7 +71,7 @@ class Token:
             return f"reading in {where}" if where else "reading"
         return where or None
 
-    def refuses(self, *, app: str, project: str, writes: bool) -> str | None:
+    def find_refusal(self, *, app: str, project: str, writes: bool) -> str | None:
         """Why the token is not good for a call, in a sentence; None when it is."""
         if self.app is not None and app != self.app:
             beyond = "use another app"
