@@ -286,8 +286,8 @@ def test_nothing_but_answers_is_on_stdout(root: Path, start: Start) -> None:
 def test_what_a_library_prints_is_not_on_stdout(root: Path) -> None:
     noisy = (
         "from cofio.doors.animus import main, plugin\n"
-        "health = plugin.Server._health\n"
-        "plugin.Server._health = lambda self: print('from a library') or health(self)\n"
+        "health = plugin.Server._describe_health\n"
+        "plugin.Server._describe_health = lambda self: print('from a library') or health(self)\n"
         "raise SystemExit(main())\n"
     )
     sent = b'{"jsonrpc":"2.0","id":1,"method":"health/check"}\n'
