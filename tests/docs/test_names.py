@@ -49,8 +49,10 @@ API = {
     "Draft.given",
     "Record.given",
     "NamespacedStore.scoped",
+    "Failed",
+    "Token.made",
 }
-"""Names that the users of the engine or of a seed have in their programs."""
+"""Names that the users of the engine or of a seed have in their programs, or that stand in a stored file."""
 
 AMBIGUOUS = {"Place", "Said", "Told", "Look", "Brief", "Made"}
 """Classes of these names have meant too many things."""
@@ -72,10 +74,7 @@ class Left:
 LEFT = {
     "config": Left(names=1, fields=1, riddles=11),
     "conversations": Left(names=6, fields=4, riddles=6),
-    "doors": Left(names=41, fields=5, riddles=23),
-    "endpoints": Left(names=1),
     "files": Left(names=14, fields=5, riddles=9),
-    "llm": Left(names=3),
     "system": Left(names=2, fields=1, riddles=13),
     "vault": Left(names=7, fields=14, rows=10, riddles=21),
 }

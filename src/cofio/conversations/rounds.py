@@ -30,13 +30,13 @@ Search = Callable[[MemoryQuery], Answer]
 class Advisor(Protocol):
     """A model that judges what was found."""
 
-    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge_sufficiency(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether the texts answer the question, and what is missing."""
 
-    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def propose_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """What else to look for."""
 
-    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+    def rank(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
         """How well each item answers, from 0 to 1, by its id."""
 
 
@@ -71,10 +71,10 @@ def _ask_advisor(search: Search, asked: MemoryQuery, advisor: Advisor) -> tuple[
     found = answers[0].found
     for _ in range(ROUNDS):
         texts = [_text(each) for each in found[:LOOKED_AT]]
-        enough, missing = advisor.sufficient(asked.text, texts)
+        enough, missing = advisor.judge_sufficiency(asked.text, texts)
         if enough:
             break
-        further = advisor.queries(asked.text, texts, missing)[:QUERIES]
+        further = advisor.propose_queries(asked.text, texts, missing)[:QUERIES]
         if not further:
             break
         answers += [search(replace(asked, text=query)) for query in further]
@@ -91,7 +91,7 @@ def rerank(found: Sequence[MemoryHit], query: str, advisor: Advisor) -> list[Mem
     Raises:
         Unavailable: the model could not be asked, or made no sense.
     """
-    scores = advisor.ranked(query, [(each.record.id, _text(each)) for each in found])
+    scores = advisor.rank(query, [(each.record.id, _text(each)) for each in found])
     judged = [replace(each, score=scores.get(each.record.id, 0.0)) for each in found]
     return sorted(judged, key=lambda each: -each.score)
 
