@@ -55,7 +55,7 @@ from . import search as searching
 from .background import BackgroundWork
 from .embedding import EngineEmbedder
 from .opening import open_backend, resolve_store
-from .reader import RecordReader, Records, make_bounds
+from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
 from .similarity import find_related
 
