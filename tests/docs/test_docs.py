@@ -190,7 +190,7 @@ def test_every_public_verb_is_documented() -> None:
     page = (ROOT / "docs/engine.md").read_text()
     verbs = [
         name
-        for name in vars(engine.Engine)
+        for name in dir(engine.Engine)
         if not name.startswith("_") and name not in ("open", "close", "embedder", "expects_vectors")
     ]
     assert [verb for verb in verbs if f"`{verb}(" not in page] == []
