@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 import yaml
 from tests.waiting import join
@@ -193,3 +195,18 @@ def test_a_link_in_place_of_a_file_is_not_written_through(kept: Kept, tmp_path: 
     kept.profile.symlink_to(target)
     kept.say(DOG, session="t")
     assert target.read_text() == "precious"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_journal_that_cannot_be_used_fails_no_change(
+    tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cofio.vault.journal.PATIENCE", 1)
+    with opened(tmp_path / "store") as kept:
+        with closing(apsw.Connection(str(kept.vault.folder / ".state" / "state.db"))) as other:
+            if when == "before":
+                other.execute("BEGIN IMMEDIATE")
+            with kept.vault.changing([]):
+                if when == "after":
+                    other.execute("BEGIN IMMEDIATE")
+        assert [record.getMessage() for record in caplog.records] == ["the vault cannot be written: database is locked"]

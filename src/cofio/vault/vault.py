@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,7 +25,7 @@ from ..values.query import MAX_LIST
 from ..values.records import Draft, Kind, Record, Scope
 from ..values.scopes import CONVERSATIONS
 from .attachment import Attachment
-from .journal import UNKNOWN, Extent, Journal, JournalFile, WrittenEntry, digest
+from .journal import UNKNOWN, Extent, Journal, JournalError, JournalFile, WrittenEntry, digest
 from .layout import SHOWN, TRACKS, Layout, Location, Parts, day_of, join_parts, order
 from .renderer import Renderer, at, split_entries
 from .trash import Trash
@@ -51,7 +50,7 @@ class Vault:
         """The vault in `folder`, made if need be; days and times are told in `zone`.
 
         Raises:
-            OSError, sqlite3.Error: the folder cannot be used.
+            OSError, JournalError: the folder cannot be used.
         """
         self.engine = engine
         self.folder = folder
@@ -152,7 +151,7 @@ class Vault:
             with self.journal.lock():
                 attached = self._is_attached()
                 number, turn = (self.journal.begin(seen), self.journal.turn) if attached else (0, 0)
-        except sqlite3.Error as error:
+        except JournalError as error:
             _log.warning("the vault cannot be written: %s", error)
             attached = False
         if not attached:
@@ -170,7 +169,7 @@ class Vault:
                 fresh = answers if self.journal.turn == turn else ()
                 if self.follow(seen, {_known(each): each for each in fresh if isinstance(each, Record)}):
                     self.journal.end(number)
-        except sqlite3.Error as error:
+        except JournalError as error:
             _log.warning("the vault cannot be written: %s", error)
 
     def complete(self) -> int:
