@@ -65,15 +65,11 @@ class Left:
 LEFT = {
     "backends": Left(names=12, fields=4, rows=19, riddles=18),
     "checkpoints": Left(names=2, riddles=2),
-    "config": Left(names=1, fields=1, riddles=11),
-    "conversations": Left(names=6, fields=4, riddles=6),
     "doors": Left(names=41, fields=5, riddles=23),
     "endpoints": Left(names=1),
     "engine": Left(names=1, riddles=6),
-    "files": Left(names=14, fields=5, riddles=9),
     "library": Left(names=2, fields=7, riddles=8),
-    "llm": Left(names=3),
-    "system": Left(names=2, fields=1, riddles=13),
+    "llm": Left(names=2),
     "values": Left(names=2, fields=1, riddles=4),
     "vault": Left(names=7, fields=14, rows=10, riddles=21),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.conversations.stretches import profile_put
+from cofio.conversations.stretches import make_profile_put
 from cofio.importers.markdown_entries import find_entries, unescape_controls
 from cofio.values.changes import Edit
 from cofio.values.records import Kind
@@ -72,7 +72,7 @@ def test_control_characters_do_nothing_in_a_file_and_survive_an_edit(kept: Kept,
     content = {**skill.data, "content": f"Redeploy {EVIL}."}
     texts = [Edit(id=kept.records(kind)[0].id, fields={"text": f"Oslo {EVIL}."}) for kind in (Kind.EPISODE, Kind.FACT)]
     kept.conversations.apply(
-        [profile_put(profile.scope, said, profile.version), Edit(id=skill.id, fields={"data": content}), *texts]
+        [make_profile_put(profile.scope, said, profile.version), Edit(id=skill.id, fields={"data": content}), *texts]
     )
     raw = [name for name, text in kept.tree().items() if {*"\x1b\x07\x9b\u202e\u2066"} & {*text.decode()}]
     assert raw == []

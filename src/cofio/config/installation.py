@@ -1,6 +1,6 @@
 """How this copy of cofio was installed, and so: how an extra is added to it, and which command starts it again.
 
-The one place that decides what users are told to type for either. Importing it is cheap; asking it reads a few files.
+The one module that decides what users are told to type for either. Importing it is cheap; asking it reads a few files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 INDEX_NAME: str | None = None
-"""The name under which the package index has cofio: "cofio" once it is published. Until then whoever takes that name
-there would be given our users, so that no text names it."""
+"""The name under which the package index has cofio: "cofio" once it is published. Until then somebody else could
+take that name there, and with it our users, so that no text names it."""
 
 _REQUIREMENT = re.compile(r"""(?P<needed>(?P<name>[A-Za-z0-9._-]+)[^;]*?)\s*;\s*extra == ["'](?P<extra>[\w-]+)["']""")
 """What an extra needs on every system; what it needs on some has more behind the semicolon."""
@@ -124,9 +124,9 @@ class Installation:
         """The source with the extras that there are and these; None if it is unknown, or a file that is gone."""
         if self.source is None or (os.path.isabs(self.source) and not os.path.exists(self.source)):
             return None
-        # An environment that is its user's keeps what is in it; the others are made anew.
-        kept = () if self.installer in (Installer.PIP, Installer.UV) else self.extras
-        extras = sorted({*kept, *more})
+        # An environment that is its user's keeps what is in it; the others are made again.
+        present = () if self.installer in (Installer.PIP, Installer.UV) else self.extras
+        extras = sorted({*present, *more})
         source = "." if self._is_here() else self.source
         if not extras:
             return source
@@ -190,7 +190,7 @@ def find_installation() -> Installation:
     prefix = Path(sys.prefix)
     root = Path(__file__).resolve().parents[3]
     checkout = Path(__file__).resolve().parents[2].name == "src" and (root / "pyproject.toml").is_file()
-    requirements = _requirements((found.requires or ()) if found else ())
+    requirements = _parse_requirements((found.requires or ()) if found else ())
     return Installation(
         installer=_find_installer(prefix),
         prefix=prefix,
@@ -253,7 +253,7 @@ def _find_source(found: Distribution | None) -> str | None:
     return str(Path(path.removeprefix("/"))) if _WINDOWS else path
 
 
-def _requirements(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _parse_requirements(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """What each extra of a user needs, from the metadata of the package."""
     needed: dict[str, tuple[str, ...]] = {}
     for line in lines:
@@ -276,10 +276,10 @@ def _find_program(name: str) -> str:
 
 
 def _find_link(script: Path, prefix: Path) -> str | None:
-    """The command outside of the environment that its installer has made, and that stays when it is made anew."""
+    """The command outside of the environment that its installer has made, and that outlives the environment."""
     folders = [os.environ.get("PIPX_BIN_DIR", ""), os.environ.get("UV_TOOL_BIN_DIR", "")]
     folders += [os.environ.get("XDG_BIN_HOME", ""), os.path.expanduser("~/.local/bin")]
-    links = [*_noted_links(prefix), *(Path(folder, script.name) for folder in folders if folder)]
+    links = [*_list_noted_links(prefix), *(Path(folder, script.name) for folder in folders if folder)]
     links += [Path(folder, script.name) for folder in os.get_exec_path() if os.path.isabs(folder)]
     for link in links:
         if link != script and link.exists() and (link.resolve() == script.resolve() or _is_copy(link, script)):
@@ -292,7 +292,7 @@ def _is_copy(link: Path, script: Path) -> bool:
     return _WINDOWS and link.read_bytes() == script.read_bytes()
 
 
-def _noted_links(prefix: Path) -> list[Path]:
+def _list_noted_links(prefix: Path) -> list[Path]:
     """Where uv has noted that it put the command."""
     receipt = prefix / "uv-receipt.toml"
     if not receipt.is_file():

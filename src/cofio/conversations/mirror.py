@@ -26,7 +26,7 @@ class VisibleRecord(NamedTuple):
 class Mirror(Protocol):
     """Shows what is remembered somewhere else."""
 
-    def changing(self, seen: Sequence[VisibleRecord]) -> AbstractContextManager[Answers]:
+    def track_change(self, visible: Sequence[VisibleRecord]) -> AbstractContextManager[Answers]:
         """Around a change of what is seen: it has followed when this ends, and if it is cut off, it follows later.
 
         What the change came to is to be added to the list that this gives.
@@ -38,10 +38,10 @@ class Mirror(Protocol):
 
 def apply_mirrored(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
     """Make changes, as `Engine.apply` does, and have the mirror follow."""
-    seen = [] if mirror is None else [*_find_visible(engine, changes)]
-    if mirror is None or not seen:
+    visible = [] if mirror is None else [*_find_visible(engine, changes)]
+    if mirror is None or not visible:
         return engine.apply(changes)
-    with mirror.changing(seen) as answers:
+    with mirror.track_change(visible) as answers:
         answers += engine.apply(changes)
     return answers
 

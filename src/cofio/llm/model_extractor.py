@@ -99,7 +99,7 @@ class ModelExtractor:
             maturity=found.maturity,
         )
 
-    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether what was found answers a question, and if not, what is missing.
 
         Raises:
@@ -108,7 +108,7 @@ class ModelExtractor:
         answer = self._search("sufficiency", SUFFICIENCY, query, texts)
         return answer["sufficient"], "" if answer["sufficient"] else cut(answer["missing"], LONGEST_QUERY)
 
-    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def suggest_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """Up to three other queries that may find what is missing, each different from the question.
 
         Raises:
@@ -121,7 +121,7 @@ class ModelExtractor:
             others.setdefault(other.casefold(), other)
         return [other for other in others.values() if other][:MOST_QUERIES]
 
-    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+    def rank(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
         """How much each item (an id and a text) helps to answer a question, from 0 to 1, best first.
 
         Only the first 100 items are looked at, and one that the model does not judge has no score.

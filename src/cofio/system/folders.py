@@ -1,7 +1,7 @@
 """Folders that are held open, so that each step into one, and each file, is taken from it and follows no link.
 
 Where the system opens no folders (Windows), a folder is held by its path. Then it is looked, with every step, whether
-that is still the same folder; whoever exchanges it in the very moment after that look is not found out.
+that is still the same folder; an exchange in the very moment after that look is not found out.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class OpenFolder(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it."""
+        """Close the folder."""
 
 
 class DescriptorFolder(OpenFolder):
@@ -177,10 +177,10 @@ class PathFolder(OpenFolder):
     def __init__(self, path: str | os.PathLike[str], *, follow: bool = False) -> None:
         """It may be a link if it is to `follow` one."""
         self._path = os.path.realpath(path) if follow else os.fspath(path)
-        self._found = os.lstat(self._path)
-        if is_link(self._found):
+        self._stat = os.lstat(self._path)
+        if is_link(self._stat):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), self._path)
-        if not stat.S_ISDIR(self._found.st_mode):
+        if not stat.S_ISDIR(self._stat.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._path)
 
     def _place(self, name: str) -> str:
@@ -192,7 +192,7 @@ class PathFolder(OpenFolder):
 
     def _verify(self) -> None:
         found = os.lstat(self._path)
-        if is_link(found) or not os.path.samestat(found, self._found):
+        if is_link(found) or not os.path.samestat(found, self._stat):
             raise OSError(errno.ELOOP, "The folder was exchanged meanwhile", self._path)
 
     def enter(self, name: str) -> OpenFolder:

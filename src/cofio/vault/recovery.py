@@ -12,7 +12,7 @@ from typing import Any, cast
 from ..conversations.case_records import encode_case
 from ..conversations.conversations import Conversations, Project
 from ..conversations.projects import PREFIXES, parse_public_id
-from ..conversations.stretches import LONGEST, IdSequence, profile_put, render_skill_text
+from ..conversations.stretches import LONGEST, IdSequence, make_profile_put, render_skill_text
 from ..engine.retries import retry_changes
 from ..extract.extractor import Case
 from ..importers import markdown_entries
@@ -169,7 +169,7 @@ class _Importer:
             "summary": memory.content["content"], "explicit_info": [], "implicit_traits": [], "profile_timestamp_ms": 0,
             **data,
         }  # fmt: skip
-        return replace(profile_put(home, whole, 0).draft, id=_id(memory))
+        return replace(make_profile_put(home, whole, 0).draft, id=_id(memory))
 
     def _draft(self, home: Scope, memory: Memory) -> Draft:
         if memory.kind is Kind.SKILL:

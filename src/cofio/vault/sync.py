@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from ..conversations.conversations import Conversations, Project, public_id
 from ..conversations.edits import apply_edit
 from ..conversations.mirror import VisibleRecord
-from ..conversations.stretches import profile_put
+from ..conversations.stretches import make_profile_put
 from ..secrets.policy import admit
 from ..values.changes import Change, Edit
 from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
@@ -286,7 +286,7 @@ class VaultSync:
             ]
             try:
                 # The entry itself is left as it is: it may have been changed while it was away.
-                with vault.changing([seen for seen in others if seen != each.seen]) as answers:
+                with vault.track_change([seen for seen in others if seen != each.seen]) as answers:
                     answers += vault.engine.apply(take_back(vault.engine, each.trashed.records or ()))
             except (Conflict, NotFound):
                 again.append(each.path)
@@ -527,7 +527,7 @@ class _FileComparison:
 
 def _change(record: Record, given: Mapping[str, Any]) -> Change:
     if record.kind is Kind.PROFILE:
-        return profile_put(record.scope, given, record.version)
+        return make_profile_put(record.scope, given, record.version)
     return Edit(id=record.id, fields=apply_edit(record, given), if_version=record.version)
 
 

@@ -19,7 +19,7 @@ from datetime import datetime
 from ..conversations.deletion import KINDS
 from ..conversations.message_records import fields
 from ..conversations.mirror import VisibleRecord
-from ..conversations.stretches import profile_put
+from ..conversations.stretches import make_profile_put
 from ..engine.engine import Engine
 from ..extract.profiles import restore_messages
 from ..importers import markdown_entries
@@ -126,7 +126,7 @@ def take_back(engine: Engine, records: Sequence[Draft]) -> list[Change]:
     for record in records:
         held = _find_held(engine, record)
         if record.kind is Kind.PROFILE and isinstance(record.data, dict) and held is not None:
-            changes.append(profile_put(record.scope, restore_messages(fields(held), record.data), held.version))
+            changes.append(make_profile_put(record.scope, restore_messages(fields(held), record.data), held.version))
         elif record.kind is Kind.SKILL and held is not None:
             if held.version == (record.version or 0) + 1:  # nobody else has changed it since
                 said = {"title": record.title, "text": record.text, "data": record.data}

@@ -141,7 +141,7 @@ class Vault:
         self.journal.close()
 
     @contextmanager
-    def changing(self, seen: Sequence[VisibleRecord]) -> Iterator[Answers]:
+    def track_change(self, seen: Sequence[VisibleRecord]) -> Iterator[Answers]:
         """Around a change in the database: when this ends, the files show it.
 
         A file that cannot be written does not fail the call, which has done what it was asked for: that is kept for

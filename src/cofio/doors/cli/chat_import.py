@@ -94,10 +94,10 @@ class _Intake:
 
     def _find_missing(self, session: str, message: Message) -> bool:
         """Whether the message is not here. One without a time of its own has another with each file that it is in."""
-        from ...conversations.message_records import decode_message, turn_id
+        from ...conversations.message_records import decode_message, make_turn_id
 
         try:
-            here = decode_message(self.engine.read(turn_id(self.place, session, message.id)))
+            here = decode_message(self.engine.read(make_turn_id(self.place, session, message.id)))
         except NotFound:
             return True
         self.differing += replace(message, at=here.at) != here
