@@ -71,7 +71,6 @@ LEFT = {
     "library": Left(names=2, fields=7, riddles=8),
     "llm": Left(names=2),
     "values": Left(names=2, fields=1, riddles=4),
-    "vault": Left(names=7, fields=14, rows=10, riddles=21),
 }
 """What is still to be mended, by package: these numbers only fall."""
 

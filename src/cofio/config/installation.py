@@ -67,22 +67,22 @@ class Installation:
 
     def install_command(self, *extras: str) -> str:
         """What to type to have these extras as well."""
-        source = self._source_with(*extras)
+        source = self._resolve_source(*extras)
         needed = [each for extra in extras for each in self.requirements.get(extra, ())]
         if source is None and needed:
             return self._add_packages(needed)
         wanted = [source or _UNKNOWN]
         match self.installer:
             case Installer.UV_TOOL:
-                words = ["uv", "tool", "install", *self._editable(), *wanted]
+                words = ["uv", "tool", "install", *self._list_editable_option(), *wanted]
             case Installer.UVX:
                 words = ["uvx", "--from", *wanted, "cofio"]
             case Installer.PIPX:
-                words = ["pipx", "install", "--force", *self._editable(), *wanted]
+                words = ["pipx", "install", "--force", *self._list_editable_option(), *wanted]
             case Installer.PIPX_RUN:
                 words = ["pipx", "run", "--spec", *wanted, "cofio"]
             case Installer.PIP | Installer.UV:
-                words = [*self._pip_command(), *self._editable(), *wanted]
+                words = [*self._build_pip_command(), *self._list_editable_option(), *wanted]
         return join_words(words)
 
     def start_command(self) -> list[str]:
@@ -92,7 +92,7 @@ class Installation:
             Unavailable: it runs from a cache, and what it was made from is not known or no longer there.
         """
         if self.installer in (Installer.UVX, Installer.PIPX_RUN):
-            source = self._source_with()
+            source = self._resolve_source()
             if source is None:
                 raise Unavailable(
                     f"cofio runs from a cache here ({self.prefix}), which may be emptied at any time, and what it was"
@@ -110,17 +110,17 @@ class Installation:
 
     def shell_command(self) -> list[str]:
         """The words by which its user starts it in a shell."""
-        source = self._source_with()
+        source = self._resolve_source()
         if source and self.installer is Installer.UVX:
             return ["uvx", "--from", source, "cofio"]
         if source and self.installer is Installer.PIPX_RUN:
             return ["pipx", "run", "--spec", source, "cofio"]
         return ["cofio"]
 
-    def _editable(self) -> list[str]:
+    def _list_editable_option(self) -> list[str]:
         return ["-e"] if self.checkout else []
 
-    def _source_with(self, *more: str) -> str | None:
+    def _resolve_source(self, *more: str) -> str | None:
         """The source with the extras that there are and these; None if it is unknown, or a file that is gone."""
         if self.source is None or (os.path.isabs(self.source) and not os.path.exists(self.source)):
             return None
@@ -143,16 +143,16 @@ class Installation:
         except FileNotFoundError:  # it has been deleted
             return False
 
-    def _pip_command(self) -> list[str]:
+    def _build_pip_command(self) -> list[str]:
         """The words before what is to be installed into an environment that is its user's."""
         active = os.environ.get("VIRTUAL_ENV") == str(self.prefix)
         if self.installer is Installer.UV:
-            return ["uv", "pip", "install", *([] if active else ["--python", self._relative(self.prefix)])]
+            return ["uv", "pip", "install", *([] if active else ["--python", self._shorten_path(self.prefix)])]
         if active:
             return ["pip", "install"]
-        return [self._relative(self.python), "-m", "pip", "install"]
+        return [self._shorten_path(self.python), "-m", "pip", "install"]
 
-    def _relative(self, path: Path) -> str:
+    def _shorten_path(self, path: Path) -> str:
         return str(path.relative_to(self.source or "") if self._is_here() else path)
 
     def _add_packages(self, needed: list[str]) -> str:
@@ -166,7 +166,7 @@ class Installation:
             case Installer.UV_TOOL | Installer.UV:
                 words = ["uv", "pip", "install", "--python", str(self.prefix), *needed]
             case Installer.PIP:
-                words = [*self._pip_command(), *needed]
+                words = [*self._build_pip_command(), *needed]
         return join_words(words)
 
 

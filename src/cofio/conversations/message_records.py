@@ -18,7 +18,7 @@ ROOM = 65_536  # for what a carve adds to a message, which must be able to take 
 
 def make_message_id(session: str, message: Message, index: int) -> str:
     """The id of a message that came without one, by its position in the request that it came in."""
-    return f"m_{session}_{milliseconds(message)}_{index:03d}"
+    return f"m_{session}_{get_millis(message)}_{index:03d}"
 
 
 def digest_message(message: Message) -> str:
@@ -27,7 +27,7 @@ def digest_message(message: Message) -> str:
     return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
-def milliseconds(message: Message) -> int:
+def get_millis(message: Message) -> int:
     """When a message was sent, since 1970."""
     return round(message.at.timestamp() * 1000)
 
@@ -50,7 +50,7 @@ def make_draft(project: Project, session: str, message: Message) -> Draft:
         "session_id": session,
         "sender_id": message.sender,
         "role": message.role,
-        "at": milliseconds(message),
+        "at": get_millis(message),
         "senders": {message.sender: True},
     }
     if message.name is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from ..engine.engine import Answers, Engine
 from ..engine.retries import BUSY, retry_changes
 from ..values.changes import Change, Delete, Drop, Edit, Put
-from ..values.records import Draft, Kind, Scope
+from ..values.records import Draft, Kind, Record, Scope
 from .message_records import is_turn
 
 VISIBLE_KINDS = frozenset({Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL})
@@ -21,6 +21,11 @@ class VisibleRecord(NamedTuple):
     scope: Scope
     kind: Kind | None
     key: str
+
+    @classmethod
+    def from_record(cls, record: Record | Draft) -> VisibleRecord:
+        """What people see of a record."""
+        return cls(record.scope, record.kind, record.key or "")
 
 
 class Mirror(Protocol):
@@ -57,11 +62,11 @@ def _find_visible(engine: Engine, changes: Iterable[Change]) -> Iterator[Visible
     ids: list[str] = []
     for change in changes:
         if isinstance(change, Put) and change.draft.kind in VISIBLE_KINDS:
-            yield VisibleRecord(change.draft.scope, change.draft.kind, change.draft.key or "")
+            yield VisibleRecord.from_record(change.draft)
         elif isinstance(change, Drop):
             yield VisibleRecord(change.scope, None, "")
         elif isinstance(change, Edit | Delete) and not is_turn(change.id):  # a carve moves many of those
             ids.append(change.id)
     for record in engine.read_many(ids) if ids else ():  # one that is not there the change itself reports
         if record is not None and record.kind in VISIBLE_KINDS:
-            yield VisibleRecord(record.scope, record.kind, record.key or "")
+            yield VisibleRecord.from_record(record)

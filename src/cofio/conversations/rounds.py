@@ -30,10 +30,10 @@ Search = Callable[[MemoryQuery], Answer]
 class Advisor(Protocol):
     """A model that judges what was found."""
 
-    def judge(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge_sufficiency(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether the texts answer the question, and what is missing."""
 
-    def suggest_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def propose_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """What else to look for."""
 
     def rank(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
@@ -72,11 +72,11 @@ def _ask_advisor(search: Search, query: MemoryQuery, advisor: Advisor) -> tuple[
     answers = [search(query)]
     found = answers[0].hits
     for _ in range(ROUNDS):
-        texts = [_text(each) for each in found[:LOOKED_AT]]
-        enough, missing = advisor.judge(query.text, texts)
+        texts = [_render_hit(each) for each in found[:LOOKED_AT]]
+        enough, missing = advisor.judge_sufficiency(query.text, texts)
         if enough:
             break
-        further = advisor.suggest_queries(query.text, texts, missing)[:QUERIES]
+        further = advisor.propose_queries(query.text, texts, missing)[:QUERIES]
         if not further:
             break
         answers += [search(replace(query, text=question)) for question in further]
@@ -93,7 +93,7 @@ def rerank(found: Sequence[MemoryHit], question: str, advisor: Advisor) -> list[
     Raises:
         Unavailable: the model could not be asked, or made no sense.
     """
-    scores = advisor.rank(question, [(each.record.id, _text(each)) for each in found])
+    scores = advisor.rank(question, [(each.record.id, _render_hit(each)) for each in found])
     judged = [replace(each, score=scores.get(each.record.id, 0.0)) for each in found]
     return sorted(judged, key=lambda each: -each.score)
 
@@ -105,7 +105,7 @@ def _find_leads(question: str, found: Sequence[MemoryHit]) -> list[str]:
     names: Counter[str] = Counter()
     days: Counter[str] = Counter()
     for each in found[:LOOKED_AT]:
-        text = _text(each)
+        text = _render_hit(each)
         names.update({name for name in _NAME.findall(text) if not vocabulary.issuperset(words(name))})
         days.update(set(_DAY.findall(text)))
     ordered = [name for name, _ in sorted(names.items(), key=lambda pair: (-pair[1], pair[0]))][:QUERIES]
@@ -131,7 +131,7 @@ def _fuse(answers: Sequence[Answer], limit: int) -> list[MemoryHit]:
     return [replace(best[known], score=score) for known, score in zip(order, scores, strict=True)]
 
 
-def _text(found: MemoryHit) -> str:
+def _render_hit(found: MemoryHit) -> str:
     """An answer as it is read: what it was found by, then its own text."""
     facts = " ".join(hit.record.text for hit in found.facts)
     return f"{found.record.title}\n{facts}\n{found.record.text}"[:SHOWN]

@@ -19,7 +19,7 @@ from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
-from .message_records import SOURCE, copy, distinct, fields, milliseconds
+from .message_records import SOURCE, copy, distinct, fields, get_millis
 from .mirror import Mirror, apply_mirrored
 from .projects import PREFIXES, Project, public_id
 from .stored_fields import PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
@@ -137,13 +137,13 @@ class _StretchWriter:
             "session_id": self.session,
             STRETCH_TYPE: STRETCH,
             STRETCH_ID: self.stretch_id,
-            "at": milliseconds(self.stretch.messages[-1]),
+            "at": get_millis(self.stretch.messages[-1]),
             "senders": dict.fromkeys(senders, True),
         }
 
     def add_user(self, home: Scope, found: Extraction, user: str) -> str:
         """One user's episode, facts and profile; what the user's messages are to hang under."""
-        numbers = IdSequence(self.engine, home, self._day())
+        numbers = IdSequence(self.engine, home, self._get_day())
         context = {**self.context, "extractor": self.extractor.name}
         parent = self.stretch_id
         if found.episode is not None:
@@ -184,7 +184,7 @@ class _StretchWriter:
 
     def add_cases(self, home: Scope, cases: Sequence[Case]) -> list[str]:
         """One agent's cases, and the skills that they are part of; the cases' keys."""
-        numbers = IdSequence(self.engine, home, self._day())
+        numbers = IdSequence(self.engine, home, self._get_day())
         fresh: list[tuple[str, Case]] = []
         for case in cases:
             key = self._put(
@@ -236,7 +236,7 @@ class _StretchWriter:
         self._put(
             home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=render_skill_text(encode_skill(grown)),
             data={
-                **encode_skill(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
+                **encode_skill(grown), "extractor": self.extractor.name, "at": get_millis(self.stretch.messages[-1]),
                 SOURCE_CASES: [*map(public_id, before), *group.fresh],
                 **merge_sources([*map(fields, before), self.context]),
             },
@@ -261,7 +261,7 @@ class _StretchWriter:
                 if fields(turn)["sender_id"] == home.names[-1] or not self._keeps_only_own_words(home.names[-1]):
                     self.changes.append(Put(draft=copy(turn, home, {**moved, "parent": parent})))
 
-    def _day(self) -> str:
+    def _get_day(self) -> str:
         return self.stretch.messages[-1].at.astimezone(self.zone).strftime("%Y%m%d")
 
     def _put(

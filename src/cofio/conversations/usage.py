@@ -42,7 +42,7 @@ class ModelUsage:
 
     def today(self) -> Usage:
         """What today has cost so far, in all processes."""
-        return _parse_usage(self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER))
+        return _parse_usage(self._engine().get(MODEL_USAGE, self._get_day(), kind=Kind.LEDGER))
 
     def spend(self, calls: int, tokens: int) -> None:
         """Take note of what was just spent."""
@@ -52,10 +52,10 @@ class ModelUsage:
         engine = self._engine()
 
         def add() -> list[Change]:
-            stored = engine.get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
+            stored = engine.get(MODEL_USAGE, self._get_day(), kind=Kind.LEDGER)
             now = _parse_usage(stored).plus(calls, tokens)
             data: dict[str, Json] = {"calls": now.calls, "tokens": now.tokens}
-            draft = Draft(scope=MODEL_USAGE, key=self._day(), kind=Kind.LEDGER, data=data)
+            draft = Draft(scope=MODEL_USAGE, key=self._get_day(), kind=Kind.LEDGER, data=data)
             return [Put(draft=draft, how="key", if_version=0 if stored is None else stored.version)]
 
         engine.change(add)
@@ -66,7 +66,7 @@ class ModelUsage:
         self._mine.usage = Usage()
         yield lambda: self._mine.usage
 
-    def _day(self) -> str:
+    def _get_day(self) -> str:
         return get_day(self._clock()).isoformat()
 
 

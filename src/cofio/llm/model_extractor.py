@@ -99,7 +99,7 @@ class ModelExtractor:
             maturity=found.maturity,
         )
 
-    def judge(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge_sufficiency(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether what was found answers a question, and if not, what is missing.
 
         Raises:
@@ -108,7 +108,7 @@ class ModelExtractor:
         answer = self._search("sufficiency", SUFFICIENCY, query, texts)
         return answer["sufficient"], "" if answer["sufficient"] else cut(answer["missing"], LONGEST_QUERY)
 
-    def suggest_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def propose_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """Up to three other queries that may find what is missing, each different from the question.
 
         Raises:

@@ -33,7 +33,7 @@ def import_chats(args: Namespace) -> int:
     """Take in the conversations of a file, once all of it is known to be sound."""
     from ...conversations.conversations import Conversations, Project
     from ...importers.chats.chats import Chats, Options
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
 
     address, settings = load_settings(args)
     with _source(args.file) as (file, changed):
@@ -46,7 +46,7 @@ def import_chats(args: Namespace) -> int:
             total = chats.check(lambda: bar("checking", chats.position, chats.size))
         if not total:
             raise Invalid(chats.name, f"holds no messages that can be taken in{_left_out(chats)}")
-        with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
+        with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
             where = Project(app=args.app, name=args.project)
             conversations = Conversations(engine, zone=settings.zone, mirror=vault)
             intake = _Intake(engine, conversations, where, whole=not args.no_flush)

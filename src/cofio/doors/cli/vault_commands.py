@@ -19,7 +19,7 @@ from .terminal import Bar, count_noun, count_records, note, output
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
     from ...engine.engine import Engine
-    from ...vault.sync import Finding, SyncResult
+    from ...vault.sync import SyncFinding, SyncResult
     from ...vault.vault import Vault
 
 EVEROS = "everos"
@@ -49,10 +49,10 @@ def manage_vault(args: Namespace) -> int:
 def _open_vault(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
     from ...conversations.conversations import Conversations
     from ...vault.journal import JournalError
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
 
     address, settings = load_settings(args)
-    with open_memory(args, make=make) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=make) as engine, use_vault(engine, address.home, settings) as vault:
         if vault is None:
             raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
@@ -102,12 +102,13 @@ def find_faults(engine: Engine, store: Path) -> list[str]:
 
 
 def _status(args: Namespace, vault: Vault) -> int:
-    files, now = vault.journal.files(), vault.stamps()
+    files, now = vault.journal.list_files(), vault.list_stamps()
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]
-    conflicts: list[Json] = [*vault.conflicts()]
-    faults = vault.journal.faults()
-    unfinished = len(vault.journal.pending())
-    said = f"the vault has {count_noun(vault.journal.total(), 'entry', 'entries')} in {count_noun(len(now), 'file')}"
+    conflicts: list[Json] = [*vault.list_conflicts()]
+    faults = vault.journal.list_faults()
+    unfinished = len(vault.journal.list_pending())
+    entries = count_noun(vault.journal.count_entries(), "entry", "entries")
+    said = f"the vault has {entries} in {count_noun(len(now), 'file')}"
     said += f"; {count_noun(len(changed), 'file')} to look at" if changed else ""
     said += f"; {count_noun(len(conflicts), 'conflict')}" if conflicts else ""
     detached = vault.detachment
@@ -116,7 +117,7 @@ def _status(args: Namespace, vault: Vault) -> int:
     elif unfinished or vault.stale:
         said += "; not all is written yet: `cofio vault sync` does that"
     output(as_json=args.json).done(
-        said, folder=str(vault.folder), entries=vault.journal.total(), files=len(now), changed=changed,
+        said, folder=str(vault.folder), entries=vault.journal.count_entries(), files=len(now), changed=changed,
         conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale, detached=detached,
     )  # fmt: skip
     sys.stdout.flush()
@@ -133,18 +134,18 @@ def _status(args: Namespace, vault: Vault) -> int:
 
 def _tell(args: Namespace, synced: SyncResult) -> int:
     told = {
-        "taken in": synced.edited, "back": synced.returned, "forgotten": synced.deleted, "written": synced.written,
+        "taken in": synced.edited, "back": synced.returned, "forgotten": synced.deleted, "written": synced.rewritten,
         "in conflict": synced.conflicts, "not from here": synced.strange, "not readable": synced.unreadable,
         "refused": synced.refused,
     }  # fmt: skip
     said = ", ".join(f"{len(each):,} {what}" for what, each in told.items() if each)
     output(as_json=args.json).done(
         said or "the files and the memory say the same", edited=_json(synced.edited), deleted=_json(synced.deleted),
-        written=_json(synced.written), conflicts=_json(synced.conflicts), strange=_json(synced.strange),
+        written=_json(synced.rewritten), conflicts=_json(synced.conflicts), strange=_json(synced.strange),
         unreadable=_json(synced.unreadable), refused=_json(synced.refused), returned=_json(synced.returned),
     )  # fmt: skip
     sys.stdout.flush()
-    for each in (*synced.written, *synced.conflicts, *synced.strange, *synced.unreadable):
+    for each in (*synced.rewritten, *synced.conflicts, *synced.strange, *synced.unreadable):
         if each.text:
             note(f"{each.path}{f' {each.entry}' if each.entry else ''}: {each.text}")
     if synced.refused:
@@ -155,7 +156,7 @@ def _tell(args: Namespace, synced: SyncResult) -> int:
     return 1 if synced.problems else 0
 
 
-def _json(said: Sequence[Finding]) -> list[Json]:
+def _json(said: Sequence[SyncFinding]) -> list[Json]:
     return [{"path": each.path, "entry": each.entry, "text": each.text} for each in said]
 
 
@@ -163,14 +164,14 @@ def import_everos(args: Namespace) -> int:
     """Take over the memory of EverOS, which stays as it is."""
     from ...conversations.conversations import Conversations
     from ...importers.everos import has_memory
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
     from ...vault.recovery import take
 
     path = Path(args.path or os.environ.get("EVEROS_MEMORY__ROOT") or "~/.everos").expanduser()
     if not has_memory(path):
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
     address, settings = load_settings(args)
-    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
         own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
         # What the own vault holds need not be written there.
         mirror = None if own is not None and own.detachment else vault
@@ -187,9 +188,9 @@ def import_everos(args: Namespace) -> int:
             note(f"{what}: {why}")
         for what, why in taken.refused:
             note(f"{what} refused: {why}")
-        total = sum(taken.found.values())
+        total = sum(taken.counts.values())
         kept = total - taken.new - len([what for what, _ in taken.refused if " " in what])
-        kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in taken.found.items())
+        kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in taken.counts.items())
         said = f"imported {count_records(taken.new)} from {path}{f' ({kinds})' if kinds else ''}"
         said += f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already" if kept > 0 else ""
         said += (
@@ -200,7 +201,7 @@ def import_everos(args: Namespace) -> int:
         said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
         said += f"; {len(taken.refused):,} refused" if taken.refused else ""
         output(as_json=args.json).done(
-            said, imported=taken.new, kept=max(kept, 0), found={str(kind): n for kind, n in taken.found.items()},
+            said, imported=taken.new, kept=max(kept, 0), found={str(kind): n for kind, n in taken.counts.items()},
             left_out=dict(taken.left_out), masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
         )  # fmt: skip
         sys.stdout.flush()
