@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from ..engine.ranking import RRF_K
-from ..text.tokenizer import query_words, words
+from ..text.tokenizer import split_query, split_words
 from ..values.errors import Unavailable
 from .retrieval import Answer, MemoryHit, MemoryQuery
 
@@ -100,13 +100,13 @@ def rerank(found: Sequence[MemoryHit], question: str, advisor: Advisor) -> list[
 
 def _find_leads(question: str, found: Sequence[MemoryHit]) -> list[str]:
     """Further questions: the names, then the days, that the best answers hold and the question does not."""
-    vocabulary = set(words(question))
-    core = " ".join(query_words(question))
+    vocabulary = set(split_words(question))
+    core = " ".join(split_query(question))
     names: Counter[str] = Counter()
     days: Counter[str] = Counter()
     for each in found[:LOOKED_AT]:
         text = _render_hit(each)
-        names.update({name for name in _NAME.findall(text) if not vocabulary.issuperset(words(name))})
+        names.update({name for name in _NAME.findall(text) if not vocabulary.issuperset(split_words(name))})
         days.update(set(_DAY.findall(text)))
     ordered = [name for name, _ in sorted(names.items(), key=lambda pair: (-pair[1], pair[0]))][:QUERIES]
     ordered += [day for day, _ in sorted(days.items(), key=lambda pair: (-pair[1], pair[0]))][:1]

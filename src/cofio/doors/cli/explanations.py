@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ...text.tokenizer import query_words
+from ...text.tokenizer import split_query
 from ...values.query import Hit, Page, Signal
 
 _NEARNESS = ((0.6, "very close to"), (0.45, "close to"), (0.3, "loosely related to"))
@@ -43,7 +43,7 @@ def _as_written(query: str, held: Iterable[str]) -> list[str]:
     left = dict.fromkeys(held)
     said: list[str] = []
     for written in _BETWEEN.split(query):
-        stems = query_words(written)
+        stems = split_query(written)
         found = [stem for stem in stems if stem in left]
         if not found:
             continue

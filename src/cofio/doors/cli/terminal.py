@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from ...text import jsonl
-from ...text.tokenizer import snippet, words
+from ...text.tokenizer import find_snippet, split_words
 from ...values.query import Page, Why
 from ...values.records import Json, Kind, Record, Scope
 from ..display import escape_json, neutralise, neutralise_line
@@ -171,7 +171,7 @@ class PlainOutput:
         """A line a hit: rank, score, id, scope, title or key, snippet; then its reasons, each after a tab."""
         for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record = hit.record
-            name, shown = record.title or record.key or "", snippet(body(record), page.searched.words)
+            name, shown = record.title or record.key or "", find_snippet(body(record), page.searched.words)
             _line(rank, f"{hit.score:.3f}", record.id, path(record.scope), name, shown)
             for reason in why:
                 _line("", reason)
@@ -181,7 +181,7 @@ class PlainOutput:
         for record in records:
             changed = f"{record.updated_at:%Y-%m-%dT%H:%M:%SZ}"
             name = record.title or record.key or ""
-            _line(record.id, record.kind, path(record.scope), changed, name, snippet(body(record), ()))
+            _line(record.id, record.kind, path(record.scope), changed, name, find_snippet(body(record), ()))
 
     def record(self, record: Record) -> None:
         """A line a field, an empty line, then the text as it is."""
@@ -235,7 +235,7 @@ class PrettyOutput:
         for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record, asked = hit.record, page.searched.words
             head = Text.assemble((f"{rank:>2} ", "bold"), (f"{hit.score:5.3f}  ", "green"))
-            matching = " ".join(snippet(body(record), asked).split())
+            matching = " ".join(find_snippet(body(record), asked).split())
             name = _name(record) or matching
             self._print(_hang(head, _mark(name, asked, "bold")))
             if matching and name != matching:
@@ -393,7 +393,7 @@ def headline(record: Record) -> str:
     name = _name(record)
     if record.title:
         return name
-    begins = " ".join(snippet(body(record), (), 120).split())
+    begins = " ".join(find_snippet(body(record), (), 120).split())
     return f"{name}: {begins}" if name and begins else name or begins or record.key or ""
 
 
@@ -484,7 +484,7 @@ def _mark(text: str, asked: tuple[str, ...], style: str = "") -> Text:
 
     marked, sought = Text(neutralise(text), style), set(asked)
     for found in _WORD.finditer(marked.plain):
-        if not sought.intersection(words(found.group())):
+        if not sought.intersection(split_words(found.group())):
             continue
         if found.group().isascii():
             marked.stylize("bold yellow", *found.span())
