@@ -134,7 +134,7 @@ class CheckpointRows(Protocol):
     def copy(self, space: str, name: str, target: str) -> None:
         """Add to `target` a copy of every checkpoint of the thread, and of what is pending."""
 
-    def pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
+    def list_pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
         """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
 
     def write_pending(self, thread: ThreadKey, id: str, writes: Sequence[tuple[PendingWrite, bool]]) -> None:

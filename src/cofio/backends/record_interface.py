@@ -77,7 +77,7 @@ class Snapshot(Protocol):
     def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> Sequence[tuple[Scope, int]]:
         """Each scope that holds records, of these kinds if any are named, with their number."""
 
-    def given(self, record_id: str) -> GivenVectors:
+    def given_vectors(self, record_id: str) -> GivenVectors:
         """The vectors that were given with a record."""
 
 

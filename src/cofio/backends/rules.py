@@ -51,7 +51,7 @@ def digest_text(text: str) -> bytes:
 
 
 def is_expired(record: Record, now: datetime) -> bool:
-    """Whether a record has expired, so that nobody sees it any more."""
+    """Whether a record has expired, and so counts as gone."""
     return record.expires_at is not None and record.expires_at <= now
 
 

@@ -37,7 +37,7 @@ class Backlog:
     vectors: int
     """Records within bounds that have no vector of their present text, as far as they were counted."""
     many: bool
-    """Whether there are so many without a vector that they were not counted."""
+    """Whether too many have no vector to count them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,7 @@ class Checkpoints:
     ) -> Checkpoint:
         """Store a state, durably, in place of what the id held. The state is JSON.
 
-        With `owned`, nobody else will ever change the objects that the state is made of: it is not copied.
+        With `owned`, no one else will ever change the objects that the state is made of: it is not copied.
 
         Raises:
             Invalid, LimitExceeded: something about the input is wrong.
@@ -205,7 +205,7 @@ class Checkpoints:
             if row is None:
                 return None
             loaded = self._load(rows, row)
-            stored = rows.pending(key, row.id) if pending else []
+            stored = rows.list_pending(key, row.id) if pending else []
         writes = tuple(each._replace(value=unpack(each.value)) for each in stored)
         return _checkpoint(row, state=loaded.state if shared else copy_state(loaded.state), pending=writes)
 

@@ -25,7 +25,7 @@ Change: TypeAlias = list[Any]
 VALUE, KEYS, PARTS, SPLICE = range(4)
 RADIX = 4
 _PLAIN = frozenset({str, int, bool, bytes, type(None)})
-SPLICED = 64  # a string that is shorter is written anew: to say what stays of it costs as much
+SPLICED = 64  # a string that is shorter is written whole: to say what stays of it costs as much
 
 
 def diff(old: State, new: State) -> Change:
@@ -103,7 +103,7 @@ def _diff_parts(old: list[State], new: list[State]) -> Change:
     parts += _middle(old, new[begin : len(new) - end], begin, len(old) - end)
     if end:
         parts.append([len(old) - end, end])
-    return [PARTS, _joined(parts)]
+    return [PARTS, _join(parts)]
 
 
 def _common(old: list[State], new: list[State]) -> int:
@@ -138,7 +138,7 @@ def _middle(old: list[State], new: list[State], begin: int, past: int) -> list[A
     return parts
 
 
-def _joined(parts: list[Any]) -> list[Any]:
+def _join(parts: list[Any]) -> list[Any]:
     """The parts with neighbours made one: what is new, and what stood side by side before."""
     joined: list[Any] = []
     for part in parts:
@@ -158,14 +158,14 @@ def _run(part: list[Any]) -> bool:
 
 def _splice(old: Any, new: Any) -> Change:
     least = min(len(old), len(new))
-    begin = _shared(old, new, least)
-    end = _shared(old[begin:][::-1], new[begin:][::-1], least - begin)
+    begin = _count_shared(old, new, least)
+    end = _count_shared(old[begin:][::-1], new[begin:][::-1], least - begin)
     if begin + end < SPLICED // 2:
         return [VALUE, new]
     return [SPLICE, begin, end, new[begin : len(new) - end]]
 
 
-def _shared(one: Any, other: Any, most: int) -> int:
+def _count_shared(one: Any, other: Any, most: int) -> int:
     """How many characters two strings have in common at their beginning: by halves, each compared at once."""
     low, high = 0, most
     while low < high:

@@ -55,7 +55,7 @@ from . import search as searching
 from .background import BackgroundWork
 from .embedding import EngineEmbedder
 from .opening import open_backend, resolve_store
-from .reader import RecordReader, Records, make_bounds
+from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
 from .similarity import find_related
 
@@ -135,7 +135,7 @@ class Engine(RecordReader):
         self.close()
 
     def close(self) -> None:
-        """Stop the background work and let go of the store. Nothing that was acknowledged depends on it."""
+        """Stop the background work and close the store. Nothing that was acknowledged depends on it."""
         self.closed = True
         self._release()
 
@@ -375,7 +375,7 @@ class Engine(RecordReader):
     # Keeping the store.
 
     def identity(self) -> Identity:
-        """Which store this is, and how far it has come, for whoever keeps something beside it."""
+        """Which store this is, and how far it has come, for programs that keep something beside it."""
         return self._backend.identity()
 
     def expiry(self, ttl: float | timedelta) -> datetime:
@@ -385,7 +385,7 @@ class Engine(RecordReader):
             return snapshot.now + lifetime
 
     def purge(self) -> int:
-        """Remove now what has expired, which nobody sees any more anyway; how many records and checkpoints."""
+        """Remove now what has expired, which no read sees any more; how many records and checkpoints."""
         purged = self._backend.upkeep(Purge())
         return purged.done + (self.checkpoints.purge(purged.expired_before) if purged.expired_before else 0)
 
@@ -403,7 +403,7 @@ class Engine(RecordReader):
         return 0 if self.read_only else self._background.settle(progress, limit)
 
     def reindex(self, progress: Progress | None = None, *, vectors: bool = False) -> None:
-        """Make the word index and the vector codes anew; with `vectors`, embed every record again too.
+        """Rebuild the word index and the vector codes; with `vectors`, embed every record again too.
 
         Raises:
             Unavailable: `vectors` are asked for, and there is nothing here to make them with.
@@ -418,8 +418,8 @@ class Engine(RecordReader):
     def scrub(self, *, seconds: float | None = None) -> bool:
         """Make unreadable now what was deleted or replaced; whether every derived file is rid of it.
 
-        The background work does so by itself, but slowly where there is much to write anew. With `seconds`, it ends
-        after about so long, and a large database is not written anew; without, other writers wait while that is done.
+        The background work does so by itself, but slowly where there is much to rewrite. With `seconds`, it ends after
+        about that time, and a large database is not rewritten; without, other writers wait while that is done.
         """
         return not self.remains() if self.read_only else self._background.erase(seconds)
 

@@ -12,7 +12,7 @@ from ..backends.search_interface import Backlog, Candidate, Candidates, Searcher
 from ..embed import Embedder
 from ..text.tokenizer import match_words, split_query, split_words
 from ..values.errors import Invalid, Unavailable
-from ..values.query import Bounds, Hit, Page, Query, Searched, Signal, Why
+from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
 from ..values.records import Draft, Record, Similar
 from . import ranking
 from .ranking import Position
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DEPTH = 100  # the fewest candidates that each signal is asked for
 FLAT_DEPTH = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts
-EXPANDED = 30  # so many of the best bring their surroundings along
+EXPANDED = 30  # how many of the best bring their surroundings along
 # What is asked of the best of few candidates, of the store's floor: among many, one that is off the topic comes near by
 # chance. Also of all where none has a word of the query to speak for it: cosines of paraphrases are low.
 LENIENT = 0.55
@@ -97,7 +97,7 @@ def search(searcher: Searcher, query: Query, wanted: QueryVector, *, floor: floa
     return Page(
         hits=hits if first else (),
         near=hits if near else (),
-        searched=Searched(
+        searched=SearchReport(
             scope=query.scope, kinds=query.kinds, mode=query.mode, words=asked, keyword=by_words,
             semantic=found.nearest,
         ),

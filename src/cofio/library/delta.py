@@ -68,7 +68,7 @@ class DeltaStorage(ABC):
     """Where the checkpoints of a DeltaCheckpointer are.
 
     They are listed newest first by their `created_at`. A checkpointer gives each save of a thread a later one than all
-    before it; what it stores anew only as a change of something else keeps its own.
+    before it; what it only stores again as a change of something else keeps its own.
     """
 
     @abstractmethod
@@ -387,7 +387,7 @@ def _dump(state: Any) -> bytes:
 
 
 def _is_larger(value: Any, size: int) -> bool:
-    """Whether a JSON value takes more than about so many bytes; found out without writing it."""
+    """Whether a JSON value takes more than about `size` bytes; found out without writing it."""
     left = [value]
     while left and size > 0:
         each = left.pop()

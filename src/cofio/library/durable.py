@@ -31,7 +31,7 @@ class _LastState(NamedTuple):
     """The messages of the state that was last saved to a thread, and what was made of them."""
 
     messages: tuple[Message, ...]
-    made: list[Any]
+    dumped: list[Any]
 
 
 class CofioCheckpointer(BaseCheckpointer):
@@ -48,7 +48,7 @@ class CofioCheckpointer(BaseCheckpointer):
         self.ttl = ttl
         self._own = False
         self._last: OrderedDict[str, _LastState] = OrderedDict()
-        self._kept = 0
+        self._message_count = 0
         self._lock = Lock()
 
     @classmethod
@@ -56,9 +56,9 @@ class CofioCheckpointer(BaseCheckpointer):
         cls, store: str | os.PathLike[str] | None = None, *, ttl: float | timedelta | None = None
     ) -> CofioCheckpointer:
         """A checkpointer on the memory in the folder `store`, which it closes when it is closed."""
-        made = cls(Engine.open(store), ttl=ttl)
-        made._own = True
-        return made
+        checkpointer = cls(Engine.open(store), ttl=ttl)
+        checkpointer._own = True
+        return checkpointer
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -168,9 +168,9 @@ class CofioCheckpointer(BaseCheckpointer):
         with self._lock:
             before = self._last.pop(thread_id, None)
             self._last[thread_id] = _LastState(state.messages, dump["messages"])
-            self._kept += len(state.messages) - (len(before.messages) if before else 0)
-            while self._kept > MESSAGES:
-                self._kept -= len(self._last.popitem(last=False)[1].messages)
+            self._message_count += len(state.messages) - (len(before.messages) if before else 0)
+            while self._message_count > MESSAGES:
+                self._message_count -= len(self._last.popitem(last=False)[1].messages)
 
     def _dump(self, state: AgentState, thread_id: str) -> dict[str, Any]:
         """What `to_checkpoint` gives. Messages that the thread's last state had are not made again: they cannot have
@@ -181,11 +181,11 @@ class CofioCheckpointer(BaseCheckpointer):
         last = self._last.get(thread_id)
         if last is None or type(state) is not AgentState or not all(map(is_, last.messages, state.messages)):
             return state.to_checkpoint()
-        known = last.made[: len(state.messages)]
+        known = last.dumped[: len(state.messages)]
         loose = [
             at
-            for at, (message, made) in enumerate(zip(state.messages, known, strict=False))
-            if message.tool_calls or message.metadata or made["tool_calls"] or made["metadata"]
+            for at, (message, dumped) in enumerate(zip(state.messages, known, strict=False))
+            if message.tool_calls or message.metadata or dumped["tool_calls"] or dumped["metadata"]
         ]
         again = tuple(state.messages[at] for at in loose)
         dump = state.model_copy(update={"messages": again + state.messages[len(known) :]}).to_checkpoint()

@@ -42,7 +42,7 @@ FIELDS = ("scope", "kind", "tags", "importance", *_TEXTS, *_TIMES, *_NUMBERS)
 _ORDERED = ("<", "<=", ">", ">=")
 
 
-class _Combined:
+class _Combination:
     """Lets filters be joined with & and |."""
 
     __slots__ = ()
@@ -55,7 +55,7 @@ class _Combined:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AllOf(_Combined):
+class AllOf(_Combination):
     """Holds when every one of its parts holds; with no parts it always holds."""
 
     parts: tuple[Filter, ...]
@@ -65,7 +65,7 @@ class AllOf(_Combined):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AnyOf(_Combined):
+class AnyOf(_Combination):
     """Holds when at least one of its parts holds; with no parts it never holds."""
 
     parts: tuple[Filter, ...]
@@ -75,7 +75,7 @@ class AnyOf(_Combined):
 
 
 @dataclass(frozen=True, slots=True)
-class Where(_Combined):
+class Where(_Combination):
     """A test of one field: `Where("tags", "has", "auth")`, `Where("data.n", ">=", 3)`.
 
     A field is one of FIELDS, or a path into the data: "data.a.b", or ("data", "a.b") for a name with a dot.
@@ -178,7 +178,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class SearchReport:
     """What a search looked through."""
 
     scope: Scope
@@ -196,7 +196,7 @@ class Page(Sequence[Hit]):
     """The hits of a search, best first, with an account of the search itself."""
 
     hits: tuple[Hit, ...]
-    searched: Searched
+    searched: SearchReport
     cut: int
     """How many candidates were left out because nothing about them reached the floor."""
     near: tuple[Hit, ...] = ()

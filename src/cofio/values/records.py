@@ -91,7 +91,7 @@ NOT_SEARCHABLE = frozenset(kind for kind in Kind if not kind.is_searchable)
 
 
 class Importance(StrEnum):
-    """How much a record matters to whoever wrote it."""
+    """How much a record matters to its writer."""
 
     LOW = "low"
     MEDIUM = "medium"

@@ -14,7 +14,7 @@ def to_micros(moment: datetime) -> int:
 
 
 def from_micros(micros: int) -> datetime:
-    """The time that is so many microseconds after 1970."""
+    """The time from its microseconds since 1970."""
     return EPOCH + timedelta(microseconds=micros)
 
 
@@ -24,5 +24,5 @@ def to_millis(moment: datetime) -> int:
 
 
 def from_millis(millis: float) -> datetime:
-    """The time that is so many milliseconds after 1970."""
+    """The time from its milliseconds since 1970."""
     return EPOCH + timedelta(milliseconds=millis)

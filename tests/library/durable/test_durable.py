@@ -46,9 +46,9 @@ def test_what_is_kept_of_the_last_states_is_bounded(memory: Engine, monkeypatch:
     state = AgentState(messages=tuple(Message.user(str(n)) for n in range(20)))
     for thread in range(10):
         run(checkpointer.save(state, f"t{thread}"))
-    assert sum(len(last.messages) for last in checkpointer._last.values()) == checkpointer._kept == 40
+    assert sum(len(last.messages) for last in checkpointer._last.values()) == checkpointer._message_count == 40
     run(checkpointer.save(AgentState(messages=state.messages * 4), "long"))
-    assert checkpointer._kept == 0
+    assert checkpointer._message_count == 0
     assert run(checkpointer.load("t0")) == state
 
 

@@ -29,7 +29,7 @@ _PENDING = "task, at, path, channel, type, value"
 _TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
 _ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
 AT_ONCE = 500  # values bound to one statement
-MERGED_PAGES = 500  # of the words' pages that are written anew in one transaction
+MERGED_PAGES = 500  # of the words' pages that are rewritten in one transaction
 _TOMBSTONE = 1 << 53  # FTS5 keeps what says that a row was deleted at ids from here on, in checkpoint_word_data
 
 
@@ -121,7 +121,7 @@ class SqliteCheckpoints:
         link = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
         return [Link._make(self._connection.execute(link, (row,)).get) for row in children]
 
-    def pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
+    def list_pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
         """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
         sql = f"SELECT {_PENDING} FROM pending WHERE thread = ? AND id = ? ORDER BY path, task, at"
         return [PendingWrite._make(row) for row in self._connection.execute(sql, (self._find_thread(thread), id))]
@@ -279,7 +279,7 @@ def deleted_words(connection: apsw.Connection) -> bool:
 
 
 def merge_words(connection: apsw.Connection) -> None:
-    """Write some of the pages of `checkpoint_word` anew, without deleted words. A negative number merges all of it."""
+    """Rewrite some of the pages of `checkpoint_word` without deleted words. A negative number merges all of it."""
     sql = "INSERT INTO checkpoint_word (checkpoint_word, rank) VALUES ('merge', ?)"
     connection.execute(sql, (-MERGED_PAGES,))
 

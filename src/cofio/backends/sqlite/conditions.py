@@ -87,18 +87,18 @@ def _where(test: Where) -> tuple[str, list[Bound]]:
     """One test, as an expression that is 0 or 1 and never NULL."""
     if isinstance(test.value, tuple):
         if test.name == "tags":
-            tags = [_folded(value) for value in test.value]
+            tags = [_fold(value) for value in test.value]
             return f"no IN (SELECT no FROM tag WHERE tag IN ({_marks(len(tags))}))", list(tags)
         return _filter(AnyOf(*(Where(test.field, "=", value) for value in test.value)))
     if test.name == "tags":
-        return "no IN (SELECT no FROM tag WHERE tag = ?)", [_folded(test.value)]
+        return "no IN (SELECT no FROM tag WHERE tag = ?)", [_fold(test.value)]
     if test.name == "scope":
         return _scope(test)
     if test.name == "data":
         return _data(test)
     if test.operator == "!=":
-        return f"{test.name} IS NOT ?", [_stored(test.value)]
-    return f"({test.name} IS NOT NULL AND {test.name} {test.operator} ?)", [_stored(test.value)]
+        return f"{test.name} IS NOT ?", [_to_stored(test.value)]
+    return f"({test.name} IS NOT NULL AND {test.name} {test.operator} ?)", [_to_stored(test.value)]
 
 
 def _scope(test: Where) -> tuple[str, list[Bound]]:
@@ -120,14 +120,14 @@ def _data(test: Where) -> tuple[str, list[Bound]]:
         return "(json_type(data, ?) IS ?)", [path, kind]
     kinds = "('text')" if isinstance(test.value, str) else "('integer', 'real')"
     sql = f"(ifnull(json_type(data, ?) IN {kinds}, 0) AND json_extract(data, ?) {test.operator} ?)"
-    return sql, [path, path, _stored(test.value)]
+    return sql, [path, path, _to_stored(test.value)]
 
 
-def _folded(value: Value) -> str:
+def _fold(value: Value) -> str:
     return str(value).casefold()
 
 
-def _stored(value: Value) -> Bound:
+def _to_stored(value: Value) -> Bound:
     if isinstance(value, datetime):
         return to_micros(value)
     assert value is None or isinstance(value, int | float | str)

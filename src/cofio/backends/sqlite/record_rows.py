@@ -175,7 +175,7 @@ class RecordRows:
         )
         return [(Scope.from_path(path), count) for path, count in rows]
 
-    def given(self, record_id: str) -> GivenVectors:
+    def given_vectors(self, record_id: str) -> GivenVectors:
         """The vectors that were given with a record."""
         return read_given(self._connection, record_id)
 
@@ -332,7 +332,7 @@ class RecordTransaction(RecordRows):
             self._do("DELETE FROM tag WHERE tag = ? AND no = ?", (tag, row))
 
     def _renumber_vectors(self, row: int) -> None:
-        """Number a moved record's vectors anew: the codes hold the scope, so they must be coded again."""
+        """Renumber a moved record's vectors: the codes hold the scope, so they must be coded again."""
         for (embedder,) in fetch(self._connection, "SELECT embedder FROM vector WHERE no = ?", (row,)):
             self._do("UPDATE embedder SET vseq = vseq + 1 WHERE no = ?", (embedder,))
             self._do(

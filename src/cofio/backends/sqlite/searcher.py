@@ -1,6 +1,6 @@
 """A search within one Bounds: candidates by words and by vectors, as long as their rows say that they may be seen.
 
-Each step of a statement lets go of the interpreter lock and takes it again, for which it may have to wait while other
+Each step of a statement releases the interpreter lock and takes it again, for which it may have to wait while other
 threads compute. So rows come back in one step, as JSON or as joined bytes, and a search makes few statements.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .vector_codes import Codes, Nearest, VectorIndex
 
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
-EXACT = 40  # so many of the nearest by int8 are scored from the vectors themselves
+EXACT = 40  # how many of the nearest by int8 are scored from the vectors themselves
 FEW = 1000  # so few records that pass a filter are named to the word index
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
 GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
@@ -84,7 +84,7 @@ class SearchIndexes:
             except Unavailable:
                 break
             if not is_locked:
-                time.sleep(0.1)  # whoever has the lock is about to do this
+                time.sleep(0.1)  # the process that has the lock is about to do this
         return self._words.open_snapshot(connection)  # what can be found without the index is found
 
     def reopen_after_damage(self, connection: apsw.Connection, damaged: IndexSnapshot) -> IndexSnapshot:
@@ -122,7 +122,7 @@ class SqliteSearcher:
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
-        return self._opened().around(candidates, reach)
+        return self._open_search().around(candidates, reach)
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""
@@ -131,9 +131,9 @@ class SqliteSearcher:
 
     def records(self, rows: Sequence[int]) -> dict[int, Record]:
         """Return the records of candidates."""
-        return self._opened().records(rows) if rows else {}
+        return self._open_search().records(rows) if rows else {}
 
-    def _opened(self) -> SnapshotSearch:
+    def _open_search(self) -> SnapshotSearch:
         assert self._search is not None, "there are no candidates yet"
         return self._search
 
@@ -156,7 +156,7 @@ class _StoreFacts(NamedTuple):
     embedder: int
     """The number of the embedder; 0 for one that has no vectors yet."""
     newest_vector: int
-    seen: int
+    embedded_upto: int
     """The change up to which every record has its vector."""
     segments: list[tuple[str, int]]
     """The files of vector codes, each with the newest vector in it."""
@@ -322,13 +322,13 @@ class SnapshotSearch:
     def _find_backlog(self, embedder: str | None) -> Backlog:
         """Return what a search within these bounds cannot see yet."""
         vectors, many, facts = 0, False, self._facts
-        if embedder and facts.seen < self._snapshot.state.seq:
+        if embedder and facts.embedded_upto < self._snapshot.state.seq:
             condition = within_scope(self._bounds)
             counted, vectors = self._connection.execute(
                 f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
                 " FROM (SELECT no, text_seq, scope FROM record WHERE seq > ? LIMIT ?) AS record"
                 " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
-                (*condition.values, facts.seen, MANY, facts.embedder),
+                (*condition.values, facts.embedded_upto, MANY, facts.embedder),
             ).get
             many = counted == MANY
         return Backlog(lost_words=self._snapshot.lost_words, vectors=vectors, many=many)

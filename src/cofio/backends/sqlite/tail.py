@@ -19,8 +19,8 @@ from ...values.records import NOT_SEARCHABLE
 from .database import fetch
 from .record_rows import decode_tags
 
-SPARE_WORDS = 1_000_000  # and so many words of theirs
-SPARE = 1000  # so many outdated versions more than present ones are kept before the tail is begun anew
+SPARE_WORDS = 1_000_000  # and this many words of theirs
+SPARE = 1000  # how many more outdated versions than present ones are kept before the tail is rebuilt
 _CHANGED = (
     "SELECT seq, record.no, path, kind, title, text, tags, author, key, data FROM record"
     " CROSS JOIN scope ON scope.no = record.scope WHERE seq > ? ORDER BY seq"

@@ -32,7 +32,7 @@ from ...values.records import Kind
 from .checksums import Soundness
 from .database import Database, fetch
 
-TAIL = 2048  # so many vectors outside of any file make a new file
+TAIL = 2048  # how many vectors outside of any file make a new file
 CHUNK = 8192
 BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
 SMALL = 4096  # so few rows are scored by int8 at once, without the bits
@@ -219,7 +219,7 @@ class VectorIndex:
         The snapshot says the number of the embedder, its newest vector, and its files with the newest vector in each.
         """
         with self._lock:
-            if embedder != self._number:  # its vectors were thrown away and are being made anew
+            if embedder != self._number:  # its vectors were thrown away and are being made again
                 self._number, self._files, self._tail, self._covered, self._read_to = embedder, {}, [], 0, 0
             names = {name for name, _ in segments}
             self._files = {name: codes for name, codes in self._files.items() if name in names}
@@ -334,7 +334,7 @@ class VectorIndex:
         return max(1, found.rows) if found else 0
 
     def rewrite(self) -> int:
-        """Write that file anew without them; how many vectors it has now, 0 when there is no such file."""
+        """Rewrite that file without them; how many vectors it has now, 0 when there is no such file."""
         with self._database.snapshot() as connection:
             found = self._find_stale(connection)
             if found is None:

@@ -39,7 +39,7 @@ HEAP = 30_000_000
 STEP = 2_000_000  # characters that are indexed before what was done is published: some tenths of a second
 MOST_TAIL = 20_000  # records whose words a process reads into memory, where an index is damaged and read-only
 SCANNED = 10_000  # documents of which the numbers are read at a time
-MOST_COUNTS = 10_000  # counts that are kept of an index before they are begun anew
+MOST_COUNTS = 10_000  # counts of an index that are cached before they are dropped
 LAYOUT = "1"  # of the index's fields and tokens: a change here rebuilds every index
 _STATE = "SELECT store, seq, records, words, index_name, indexed_seq, indexed_at, tail_seq, updated, fault FROM state"
 _SCOPE_PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
@@ -253,7 +253,7 @@ class WordIndex:
             if tail.low > state.tail_seq or tail.upto > state.seq:
                 return None
             if tail.low < state.tail_seq or tail.upto < state.seq:
-                self._tail = Tail(state.tail_seq)  # if this fails, the next one begins anew
+                self._tail = Tail(state.tail_seq)  # if this fails, the next one begins from the start
                 tail = tail.cut(state.tail_seq)
                 tail.catch_up(connection, state.seq)
                 self._tail = tail
@@ -313,7 +313,7 @@ class WordIndex:
         return 0
 
     def rewrite(self, limit: int) -> int:
-        """Write up to `limit` documents of two such segments anew; how many documents are left in such segments.
+        """Rewrite up to `limit` documents of two such segments; how many documents are left in such segments.
 
         A deleted document's words stay in its segment until all the others have left it: then its files are removed.
         """
@@ -362,7 +362,7 @@ class WordIndex:
             return opened, stale
 
     def _rewrite_segment(self, state: IndexState, opened: LoadedIndex, segment: _Segment, limit: int) -> None:
-        """Write the next documents of a segment anew, which leaves them deleted in it."""
+        """Rewrite the next documents of a segment, which leaves them deleted in it."""
         at = self._cursor[1] if self._cursor[0] == segment.id else 0
         upto = min(at + limit, segment.size)
         with translate_damage():
@@ -543,7 +543,7 @@ class WordIndex:
 
     @contextmanager
     def _undo_on_failure(self, keep: str) -> Iterator[None]:
-        """Let go of the writer and of what it wrote outside of the store's index, if a piece of work fails."""
+        """Release the writer and what it wrote outside of the store's index, if a piece of work fails."""
         try:
             yield
         except BaseException:

@@ -22,7 +22,7 @@ class EngineOwner:
     _folder: TemporaryDirectory[str] | None = None
 
     def close(self) -> None:
-        """Let go of the memory, if it was opened for this. Nothing that was kept depends on it."""
+        """Close the memory, if it was opened for this. Nothing that was stored depends on it."""
         if self._owned is not None:
             self._owned.close()
         if self._folder is not None:

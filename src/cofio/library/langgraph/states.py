@@ -99,7 +99,7 @@ class Messages:
 
     def _forget(self) -> None:
         self._size = 0
-        self._held = 0
+        self._cached_messages = 0
         self._by_object: dict[int, _CachedMessage] = {}
         self._older: dict[int, _CachedMessage] = {}
         """Messages by their ids; the older half goes when there are too many, or too large: they stay in memory."""
@@ -108,7 +108,7 @@ class Messages:
         self._by_text: dict[str, _Template | None] = {}
         """What a text that was read more than once is copied from; None when it was read once, or cannot be copied."""
 
-    def packed(self, value: Any, serde: SerializerProtocol) -> str:
+    def encode(self, value: Any, serde: SerializerProtocol) -> str:
         """An element of a list, as text.
 
         Raises:
@@ -133,7 +133,7 @@ class Messages:
             self._age(mould.size)
         return text
 
-    def made(self, texts: list[str], serde: SerializerProtocol) -> list[Any]:
+    def decode(self, texts: list[str], serde: SerializerProtocol) -> list[Any]:
         """The list of what the elements are."""
         if not self._copies:
             return cast("list[Any]", serde.loads_typed(("msgpack", _array(texts))))
@@ -176,13 +176,13 @@ class Messages:
 
     def _age(self, size: int) -> None:
         with self._lock:
-            self._held += size
-            if len(self._by_object) > OBJECTS or self._held > self.LIMIT // 2:
-                self._older, self._by_object, self._held = self._by_object, {}, 0
+            self._cached_messages += size
+            if len(self._by_object) > OBJECTS or self._cached_messages > self.LIMIT // 2:
+                self._older, self._by_object, self._cached_messages = self._by_object, {}, 0
 
 
 class _Template(NamedTuple):
-    """A message that nobody else has, and how to make anew what could be changed in a copy of it."""
+    """A message that no one else has, and how to rebuild what could be changed in a copy of it."""
 
     message: Any
     parts: tuple[tuple[str, Callable[[], Any]], ...]
@@ -306,7 +306,7 @@ def decode_checkpoint(id: str, state: Mapping[str, Any], serde: SerializerProtoc
 def decode_value(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
     """A channel's value from what the state holds for it."""
     if isinstance(value, list):
-        return messages.made(value, serde)
+        return messages.decode(value, serde)
     if isinstance(value, dict):
         return dict(zip(value, serde.loads_typed(("msgpack", _array(value.values()))), strict=True))
     return decode_typed(value, serde)
@@ -359,9 +359,9 @@ def _parts(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
     try:
         # Numbers are no longer than what it costs to set them apart.
         if type(value) is list and not (value and type(value[0]) in _NUMBERS):
-            return [messages.packed(each, serde) for each in value]
+            return [messages.encode(each, serde) for each in value]
         if type(value) is dict and _names(value):
-            return {key: messages.packed(inner, serde) for key, inner in value.items()}
+            return {key: messages.encode(inner, serde) for key, inner in value.items()}
     except _Unfit:
         pass
     return encode_typed(value, serde)

@@ -192,7 +192,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
     # Expiry.
 
     def sweep_ttl(self) -> int:
-        """Remove what has expired, which nobody sees any more anyway; how many records."""
+        """Remove what has expired, which no read sees any more; how many records."""
         return self.engine.purge()
 
     def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> Future[None]:
@@ -249,7 +249,7 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         return [(record, None) for record in records]
 
     def _search_items(self, op: SearchOp, wanted: items.ItemFilter) -> list[Found]:
-        """The best, as many as are asked for at least, if there are so many that fit."""
+        """The best, as many as are asked for at least, if that many fit."""
         enough = op.offset + op.limit
         hits: list[Hit] = []
         found: list[Found] = []

@@ -72,7 +72,7 @@ class FileCheckpointer(NamedFilesCheckpointer):
         return total
 
     def _sweep(self) -> None:
-        """Remove unfinished files that nobody has written to for a day, and folders without any."""
+        """Remove unfinished files that were not written to for a day, and folders without any."""
         day_ago = self._now().timestamp() - 86_400
         for folder in self._folders():
             for path in self._place(folder).glob("*"):

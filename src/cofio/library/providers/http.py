@@ -54,7 +54,7 @@ class HTTPCheckpointer(BaseCheckpointer):
         self.headers = dict(headers or {})
         self.auth = found if auth is None else auth
         self.timeout = timeout
-        self._made: httpx2.Client | None = None
+        self._open_client: httpx2.Client | None = None
         self._lock = threading.Lock()
 
     @property
@@ -126,7 +126,7 @@ class HTTPCheckpointer(BaseCheckpointer):
     async def close(self) -> None:
         """Close the connections to the server; the next call opens new ones."""
         with self._lock:
-            client, self._made = self._made, None
+            client, self._open_client = self._open_client, None
         if client is not None:
             client.close()
 
@@ -135,12 +135,12 @@ class HTTPCheckpointer(BaseCheckpointer):
 
     def _client(self) -> httpx2.Client:
         with self._lock:
-            if self._made is None:
+            if self._open_client is None:
                 # Following a redirect would carry the headers elsewhere.
-                self._made = httpx2.Client(
+                self._open_client = httpx2.Client(
                     headers=self.headers, auth=self.auth, timeout=self.timeout, follow_redirects=False
                 )
-            return self._made
+            return self._open_client
 
     def _send(self, method: str, path: str, body: str | None = None) -> httpx2.Response | None:
         """Ask the server; None for what is not there."""

@@ -34,7 +34,7 @@ class MemoryCheckpointer(DocumentCheckpointer):
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         super().__init__(clock=clock)
-        self._kept: dict[str, dict[str, _StoredCheckpoint]] = {}
+        self._stored_threads: dict[str, dict[str, _StoredCheckpoint]] = {}
         self._turn = 0
         self._lock = threading.RLock()
 
@@ -45,19 +45,19 @@ class MemoryCheckpointer(DocumentCheckpointer):
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._kept.clear()
+            self._stored_threads.clear()
 
     def get_thread_ids(self) -> list[str]:
         """List the threads that have checkpoints, in the order in which they came."""
         with self._lock:
-            return list(self._kept)
+            return list(self._stored_threads)
 
     def get_checkpoint_count(self, thread_id: str | None = None) -> int:
         """Count the checkpoints of a thread, or of all."""
         with self._lock:
             if thread_id is not None:
-                return len(self._kept.get(thread_id, ()))
-            return sum(map(len, self._kept.values()))
+                return len(self._stored_threads.get(thread_id, ()))
+            return sum(map(len, self._stored_threads.values()))
 
     async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return call(*args, **kwargs)  # nothing here waits for anything
@@ -66,13 +66,13 @@ class MemoryCheckpointer(DocumentCheckpointer):
         kept, about = encode(state), encode(metadata)
         with self._lock:
             self._turn += 1
-            there = self._kept.setdefault(thread, {})
+            there = self._stored_threads.setdefault(thread, {})
             there.pop(id, None)
             there[id] = _StoredCheckpoint(kept, about, self._now(), self._turn)
 
     def _get(self, thread: str, id: str | None) -> Document | None:
         with self._lock:
-            there = self._kept.get(thread, {})
+            there = self._stored_threads.get(thread, {})
             found = next(reversed(there), None) if id is None else id
             kept = None if found is None else there.get(found)
         if found is None or kept is None:
@@ -88,7 +88,7 @@ class MemoryCheckpointer(DocumentCheckpointer):
 
     def _headings(self, thread: str | None, limit: int) -> Iterator[Heading]:
         with self._lock:
-            threads = self._kept if thread is None else {thread: self._kept.get(thread, {})}
+            threads = self._stored_threads if thread is None else {thread: self._stored_threads.get(thread, {})}
             every = [(name, key, kept) for name, there in threads.items() for key, kept in there.items()]
         every.sort(key=lambda each: -each[2].turn)
         for name, key, kept in every[:limit]:
@@ -98,21 +98,21 @@ class MemoryCheckpointer(DocumentCheckpointer):
     def _remove(self, thread: str, id: str | None) -> bool:
         with self._lock:
             if id is None:
-                return self._kept.pop(thread, None) is not None
-            there = self._kept.get(thread, {})
+                return self._stored_threads.pop(thread, None) is not None
+            there = self._stored_threads.get(thread, {})
             gone = there.pop(id, None) is not None
             if gone and not there:
-                del self._kept[thread]
+                del self._stored_threads[thread]
             return gone
 
     def _expunge(self, heading: Heading) -> bool:
         with self._lock:
-            kept = self._kept.get(heading.thread, {}).get(heading.id)
+            kept = self._stored_threads.get(heading.thread, {}).get(heading.id)
             return kept is not None and kept.turn == heading.turn and self._remove(heading.thread, heading.id)
 
     def _threads(self) -> list[str]:
         with self._lock:
-            newest = {thread: next(reversed(there.values())).turn for thread, there in self._kept.items()}
+            newest = {thread: next(reversed(there.values())).turn for thread, there in self._stored_threads.items()}
         return sorted(newest, key=lambda thread: -newest[thread])
 
     def _copy(self, source: str, target: str) -> bool:
@@ -120,4 +120,4 @@ class MemoryCheckpointer(DocumentCheckpointer):
             return super()._copy(source, target)
 
     def __repr__(self) -> str:
-        return f"MemoryCheckpointer(threads={len(self._kept)}, checkpoints={self.get_checkpoint_count()})"
+        return f"MemoryCheckpointer(threads={len(self._stored_threads)}, checkpoints={self.get_checkpoint_count()})"

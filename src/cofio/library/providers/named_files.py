@@ -57,7 +57,7 @@ class NamedFilesCheckpointer(DocumentCheckpointer):
     def _names(self, folder: str | None, few: int | None) -> Iterable[tuple[str, str]]:
         """List the folders and names of documents, those of one folder in the order of their names.
 
-        `few` says that so many will do, unless they turn out to be something else than checkpoints.
+        `few` is how many will do, unless they turn out to be something else than checkpoints.
         """
 
     @abstractmethod

@@ -64,8 +64,8 @@ class S3Checkpointer(NamedFilesCheckpointer):
         plain = Config(request_checksum_calculation="when_required", response_checksum_validation="when_required")
         options["config"] = plain.merge(options["config"]) if "config" in options else plain
         self._options = {"endpoint_url": endpoint_url, **options}
-        self._made: Any = None
-        self._making = threading.Lock()
+        self._open_client: Any = None
+        self._client_lock = threading.Lock()
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
@@ -73,18 +73,18 @@ class S3Checkpointer(NamedFilesCheckpointer):
 
     async def close(self) -> None:
         """Close the connections to the store."""
-        with self._making:
-            client, self._made = self._made, None
+        with self._client_lock:
+            client, self._open_client = self._open_client, None
         if client is not None:
             await in_thread(client.close)
 
     @property
     def _client(self) -> Any:
         """Make the client once; boto3 says that one may be used by many threads, but not made by them."""
-        with self._making:
-            if self._made is None:
-                self._made = boto3.session.Session().client("s3", **self._options)
-            return self._made
+        with self._client_lock:
+            if self._open_client is None:
+                self._open_client = boto3.session.Session().client("s3", **self._options)
+            return self._open_client
 
     async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:

@@ -96,7 +96,7 @@ class RecordReader:
         _check_id(id)
         with self._backend.snapshot() as snapshot:
             record = snapshot.by_id(id)
-            return {} if record is None or is_expired(record, snapshot.now) else snapshot.given(id)
+            return {} if record is None or is_expired(record, snapshot.now) else snapshot.given_vectors(id)
 
     def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
         """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""
