@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .concurrency import across
+from .concurrency import in_thread
 from .memories import Memory, MemoryType
 from .messages import Message, Role
 
@@ -126,7 +126,7 @@ def llm_extractor(
 
     async def extract(messages: list[Message]) -> list[Memory]:
         remembered = list(await known()) if known is not None else []
-        return await across(_ask_model, model, messages, remembered[:_KNOWN])
+        return await in_thread(_ask_model, model, messages, remembered[:_KNOWN])
 
     return extract
 

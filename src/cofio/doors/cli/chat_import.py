@@ -33,7 +33,7 @@ def import_chats(args: Namespace) -> int:
     """Take in the conversations of a file, once all of it is known to be sound."""
     from ...conversations.conversations import Conversations, Project
     from ...importers.chats.chats import Chats, Options
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
 
     address, settings = load_settings(args)
     with _open_source(args.file) as (file, changed):
@@ -46,7 +46,7 @@ def import_chats(args: Namespace) -> int:
             total = chats.check(lambda: bar("checking", chats.position, chats.size))
         if not total:
             raise Invalid(chats.name, f"holds no messages that can be taken in{_render_left_out(chats)}")
-        with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
+        with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
             project = Project(app=args.app, name=args.project)
             conversations = Conversations(engine, zone=settings.zone, mirror=vault)
             intake = _Intake(engine, conversations, project, whole=not args.no_flush)
@@ -94,10 +94,10 @@ class _Intake:
 
     def _is_missing(self, session: str, message: Message) -> bool:
         """Whether the message is not here. One without a time of its own has another with each file that it is in."""
-        from ...conversations.message_records import decode_message, turn_id
+        from ...conversations.message_records import decode_message, make_turn_id
 
         try:
-            here = decode_message(self.engine.read(turn_id(self.project, session, message.id)))
+            here = decode_message(self.engine.read(make_turn_id(self.project, session, message.id)))
         except NotFound:
             return True
         self.differing += replace(message, at=here.at) != here

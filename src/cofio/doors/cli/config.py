@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from ...config.notices import sanitize
-from ...config.settings import Gathered, Settings, gather
+from ...config.settings import RawSettings, Settings, gather
 from ...config.toml_files import FILE
 from ...engine.opening import resolve_store
 from ...system.user_folders import find_config_folder
@@ -111,7 +111,7 @@ def _explain_store(args: Namespace) -> str:
     return variable or "the working folder"
 
 
-def _find_origin(name: str, gathered: Gathered) -> str:
+def _find_origin(name: str, gathered: RawSettings) -> str:
     origin = gathered.origins.get(name)
     return "default" if origin is None else str(origin)
 

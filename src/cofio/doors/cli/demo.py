@@ -17,7 +17,7 @@ from ...values.errors import Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST
 from ...values.records import Draft, Importance, Json, Kind, Record
 from ...values.scopes import DEMO
-from ...vault.lifecycle import vaulted
+from ...vault.lifecycle import use_vault
 from . import vault_commands
 from .context import FEW, load_settings, open_memory, scrub, settle
 from .terminal import choose_output, note, render_record_count, render_scope
@@ -101,7 +101,7 @@ def run_demo(args: Namespace) -> int:
 
 def _fill(args: Namespace) -> int:
     address, settings = load_settings(args)
-    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
         is_ours = _find_own(engine) is None and _claim(engine)
         if is_ours:
             _write(engine, Conversations(engine, zone=settings.zone, mirror=vault))

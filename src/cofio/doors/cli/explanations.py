@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ...text.tokenizer import query_words
+from ...text.tokenizer import split_query
 from ...values.query import Hit, Page, Signal
 
 _NEARNESS = ((0.6, "very close to"), (0.45, "close to"), (0.3, "loosely related to"))
@@ -45,7 +45,7 @@ def _restore_spelling(query: str, stems: Iterable[str]) -> list[str]:
     left = dict.fromkeys(stems)
     spellings: list[str] = []
     for part in _BETWEEN.split(query):
-        part_stems = query_words(part)
+        part_stems = split_query(part)
         matches = [stem for stem in part_stems if stem in left]
         if not matches:
             continue

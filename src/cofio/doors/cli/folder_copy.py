@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...files import Tree
-from ...files.paths import ROOT, BadPath, canonical, parents
-from ...files.tree import path_of
+from ...files.paths import ROOT, BadPath, canonicalize, list_parents
+from ...files.tree import get_path
 from ...secrets.policy import admit
 from ...system.atomic_files import replace_file
 from ...system.folders import OpenFolder, descend, open_folder, walk
@@ -56,7 +56,7 @@ def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -
     with closing(open_folder(folder)) as root:
         for number, file in enumerate(files):
             progress("copying out", number, len(files))
-            name = path_of(file)
+            name = get_path(file)
             try:
                 names = _split_names(name, path)
                 result.files += _put(root, names, file.text.encode())
@@ -74,7 +74,7 @@ def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -
 def _split_names(name: str, path: str) -> list[str]:
     """The names that lead from the folder to a file; raises Invalid for a key that is no path of the tree."""
     try:
-        plain = canonical(name) == name
+        plain = canonicalize(name) == name
     except BadPath:
         plain = False
     if not plain or not name.startswith((f"{ROOT}/", path)):
@@ -112,7 +112,7 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
         Invalid: `path` is a file, or is under one.
         Unavailable: others change the same files all the time.
     """
-    if tree.file(path) is not None or tree.above(path) is not None:
+    if tree.get_file(path) is not None or tree.find_file_above(path) is not None:
         raise Invalid("path", f"{path} is a file, or under one, not a directory")
     result = CopyResult()
     texts = _read(path, folder, result, progress, without, tree.engine.settings.allow_secrets)
@@ -132,18 +132,18 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
 
 def _build_changes(tree: Tree, path: str, texts: Mapping[str, str], done: CopyResult) -> list[Change]:
     """What makes the files hold these texts."""
-    here = {path_of(file): file for file in tree.under(path)}
-    directories = {above for name in here for above in parents(name)}
+    here = {get_path(file): file for file in tree.list_files(path)}
+    directories = {above for name in here for above in list_parents(name)}
     changes: list[Change] = []
     for name, text in texts.items():
         file = here.get(name)
-        if file is None and (name in directories or any(above in here for above in parents(name))):
+        if file is None and (name in directories or any(above in here for above in list_parents(name))):
             done.refused.append((name, "would stand where there is a directory, or under a file"))
         elif file is None:
-            changes += tree.creating(name, text)
+            changes += tree.plan_creation(name, text)
             done.files += 1
         elif file.text != text:
-            changes += tree.editing(file, text)
+            changes += tree.plan_edit(file, text)
             done.files += 1
         else:
             done.same += 1
@@ -159,7 +159,7 @@ def _split_batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
             batch, size, changes = {}, 0, 0
         batch[name] = text
         size += len(text)
-        changes += 3 + len(parents(name))
+        changes += 3 + len(list_parents(name))
     yield batch
 
 
@@ -178,13 +178,13 @@ def _read(
         for name in names:
             relative = "/".join((*below, name))
             try:
-                target = canonical(f"{path}/{relative}", "absolute")
-                if target in texts or target in above or any(each in texts for each in parents(target)):
+                target = canonicalize(f"{path}/{relative}", "absolute")
+                if target in texts or target in above or any(each in texts for each in list_parents(target)):
                     raise Invalid("name", "has the same name as another, written otherwise")
                 text = _read_text(parent, name)
                 admit("cli", {"name": relative, "file": text}, allow=allow_secrets)
                 texts[target] = text
-                above.update(parents(target))
+                above.update(list_parents(target))
             except BadPath as bad:
                 result.refused.append(
                     (_make_printable(relative), f"has a name that cannot be kept ({_render_reason(bad)})")
@@ -218,4 +218,4 @@ def _make_printable(name: str) -> str:
 
 
 def _render_reason(bad: BadPath) -> str:
-    return bad.words.rpartition(": ")[2].replace("{path}", "it")
+    return bad.template.rpartition(": ")[2].replace("{path}", "it")

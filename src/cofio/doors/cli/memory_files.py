@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...files import Result, Tree, dispatch, home, log, restore
-from ...files.paths import BadPath, canonical
-from ...files.tree import path_of, size_of
+from ...files.paths import BadPath, canonicalize
+from ...files.tree import get_path, get_size
 from ...values.errors import Invalid, NotFound, Unavailable
 from ...values.records import Json, check_text
 from . import folder_copy
@@ -33,14 +33,14 @@ def _ls(args: Namespace) -> int:
     path = _canonicalize(args.path)
     with open_memory(args) as engine:
         tree = Tree(engine, home(args.owner))
-        itself = tree.file(path)
-        files = tree.under(path) if itself is None else [itself]
+        itself = tree.get_file(path)
+        files = tree.list_files(path) if itself is None else [itself]
     for file in files:
         facts: dict[str, Json] = {
-            "path": path_of(file), "bytes": size_of(file), "updated_at": file.updated_at.isoformat(),
+            "path": get_path(file), "bytes": get_size(file), "updated_at": file.updated_at.isoformat(),
             "version": file.version,
         }  # fmt: skip
-        _print_line(args, facts, size_of(file), f"{file.updated_at:%Y-%m-%dT%H:%M:%SZ}", path_of(file))
+        _print_line(args, facts, get_size(file), f"{file.updated_at:%Y-%m-%dT%H:%M:%SZ}", get_path(file))
     sys.stdout.flush()
     if not files and not args.json:
         note(f"there are no files in {path}; `cofio files write` makes one")
@@ -50,7 +50,7 @@ def _ls(args: Namespace) -> int:
 def _cat(args: Namespace) -> int:
     path = _canonicalize(args.path)
     with open_memory(args) as engine:
-        file = Tree(engine, home(args.owner)).file(path)
+        file = Tree(engine, home(args.owner)).get_file(path)
     if file is None:
         note(f"there is no file {path}; `cofio files ls` shows what there is")
         return 1
@@ -145,9 +145,9 @@ def _pull(args: Namespace) -> int:
     path, folder = _canonicalize(args.path), _resolve_folder(args)
     with open_memory(args) as engine:
         tree = Tree(engine, home(args.owner))
-        itself = tree.file(path)
+        itself = tree.get_file(path)
         with Bar("copying out") as bar:
-            result = folder_copy.pull([itself] if itself is not None else tree.under(path), path, folder, bar)
+            result = folder_copy.pull([itself] if itself is not None else tree.list_files(path), path, folder, bar)
     return _report_copy(args, f"to {folder}", result)
 
 
@@ -186,9 +186,9 @@ def _resolve_folder(args: Namespace) -> Path:
 
 def _canonicalize(path: str) -> str:
     try:
-        return canonical(path)
+        return canonicalize(path)
     except BadPath as bad:
-        raise Invalid("path", bad.words.format(path=path)) from None
+        raise Invalid("path", bad.template.format(path=path)) from None
 
 
 def _print_line(args: Namespace, facts: dict[str, Json], *columns: object) -> None:

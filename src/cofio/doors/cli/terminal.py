@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from ...text import jsonl
-from ...text.tokenizer import snippet, words
+from ...text.tokenizer import find_snippet, split_words
 from ...values.query import Page, Why
 from ...values.records import Json, Kind, Record, Scope
 from ..display import escape_json, neutralise, neutralise_line
@@ -173,7 +173,7 @@ class PlainOutput:
         """A line a hit: rank, score, id, scope, title or key, snippet; then its reasons, each after a tab."""
         for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record = hit.record
-            name, excerpt = record.title or record.key or "", snippet(render_body(record), page.searched.words)
+            name, excerpt = record.title or record.key or "", find_snippet(render_body(record), page.searched.words)
             _print_line(rank, f"{hit.score:.3f}", record.id, render_scope(record.scope), name, excerpt)
             for reason in why:
                 _print_line("", reason)
@@ -183,7 +183,7 @@ class PlainOutput:
         for record in records:
             changed = f"{record.updated_at:%Y-%m-%dT%H:%M:%SZ}"
             name = record.title or record.key or ""
-            excerpt = snippet(render_body(record), ())
+            excerpt = find_snippet(render_body(record), ())
             _print_line(record.id, record.kind, render_scope(record.scope), changed, name, excerpt)
 
     def print_record(self, record: Record) -> None:
@@ -238,7 +238,7 @@ class PrettyOutput:
         for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record, query_words = hit.record, page.searched.words
             head = Text.assemble((f"{rank:>2} ", "bold"), (f"{hit.score:5.3f}  ", "green"))
-            excerpt = " ".join(snippet(render_body(record), query_words).split())
+            excerpt = " ".join(find_snippet(render_body(record), query_words).split())
             name = _find_name(record) or excerpt
             self._print(_hang(head, _mark(name, query_words, "bold")))
             if excerpt and name != excerpt:
@@ -398,7 +398,7 @@ def render_headline(record: Record) -> str:
     name = _find_name(record)
     if record.title:
         return name
-    begins = " ".join(snippet(render_body(record), (), 120).split())
+    begins = " ".join(find_snippet(render_body(record), (), 120).split())
     return f"{name}: {begins}" if name and begins else name or begins or record.key or ""
 
 
@@ -489,7 +489,7 @@ def _mark(text: str, query_words: tuple[str, ...], style: str = "") -> Text:
 
     styled, wanted = Text(neutralise(text), style), set(query_words)
     for match in _WORD.finditer(styled.plain):
-        if not wanted.intersection(words(match.group())):
+        if not wanted.intersection(split_words(match.group())):
             continue
         if match.group().isascii():
             styled.stylize("bold yellow", *match.span())

@@ -20,7 +20,7 @@ def change_trust(args: Namespace) -> int:
     home = address.home
     if not home.is_dir():
         raise Unavailable(f"there is no memory in {address}: --store names another folder")
-    claims = read_claims(home, asked=not args.revoke)
+    claims = read_claims(home, follow=not args.revoke)
     claim_lines = _describe(claims)
     if args.revoke:
         was_trusted = trusting.revoke(home)

@@ -19,7 +19,7 @@ from .terminal import Bar, choose_output, note, render_count, render_record_coun
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
     from ...engine.engine import Engine
-    from ...vault.sync import Finding, SyncResult
+    from ...vault.sync import SyncFinding, SyncResult
     from ...vault.vault import Vault
 
 EVEROS = "everos"
@@ -47,10 +47,10 @@ def manage_vault(args: Namespace) -> int:
 def _open_vault(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
     from ...conversations.conversations import Conversations
     from ...vault.journal import JournalError
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
 
     address, settings = load_settings(args)
-    with open_memory(args, make=make) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=make) as engine, use_vault(engine, address.home, settings) as vault:
         if vault is None:
             raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
@@ -100,14 +100,13 @@ def find_faults(engine: Engine, store: Path) -> list[str]:
 
 
 def _report_status(args: Namespace, vault: Vault) -> int:
-    files, now = vault.journal.files(), vault.stamps()
+    files, now = vault.journal.list_files(), vault.list_stamps()
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]
-    conflicts: list[Json] = [*vault.conflicts()]
-    faults = vault.journal.faults()
-    pending = len(vault.journal.pending())
-    message = (
-        f"the vault has {render_count(vault.journal.total(), 'entry', 'entries')} in {render_count(len(now), 'file')}"
-    )
+    conflicts: list[Json] = [*vault.list_conflicts()]
+    faults = vault.journal.list_faults()
+    pending = len(vault.journal.list_pending())
+    entries = render_count(vault.journal.count_entries(), "entry", "entries")
+    message = f"the vault has {entries} in {render_count(len(now), 'file')}"
     message += f"; {render_count(len(changed), 'file')} to look at" if changed else ""
     message += f"; {render_count(len(conflicts), 'conflict')}" if conflicts else ""
     detachment = vault.detachment
@@ -116,7 +115,7 @@ def _report_status(args: Namespace, vault: Vault) -> int:
     elif pending or vault.stale:
         message += "; not all is written yet: `cofio vault sync` does that"
     choose_output(as_json=args.json).print_done(
-        message, folder=str(vault.folder), entries=vault.journal.total(), files=len(now), changed=changed,
+        message, folder=str(vault.folder), entries=vault.journal.count_entries(), files=len(now), changed=changed,
         conflicts=conflicts, faults=dict(faults), unfinished=pending, complete=not vault.stale, detached=detachment,
     )  # fmt: skip
     sys.stdout.flush()
@@ -133,19 +132,19 @@ def _report_status(args: Namespace, vault: Vault) -> int:
 
 def _report(args: Namespace, result: SyncResult) -> int:
     counts = {
-        "taken in": result.edited, "back": result.returned, "forgotten": result.deleted, "written": result.written,
+        "taken in": result.edited, "back": result.returned, "forgotten": result.deleted, "written": result.rewritten,
         "in conflict": result.conflicts, "not from here": result.strange, "not readable": result.unreadable,
         "refused": result.refused,
     }  # fmt: skip
     message = ", ".join(f"{len(each):,} {what}" for what, each in counts.items() if each)
     choose_output(as_json=args.json).print_done(
         message or "the files and the memory say the same", edited=_to_json(result.edited),
-        deleted=_to_json(result.deleted), written=_to_json(result.written), conflicts=_to_json(result.conflicts),
+        deleted=_to_json(result.deleted), written=_to_json(result.rewritten), conflicts=_to_json(result.conflicts),
         strange=_to_json(result.strange), unreadable=_to_json(result.unreadable), refused=_to_json(result.refused),
         returned=_to_json(result.returned),
     )  # fmt: skip
     sys.stdout.flush()
-    for each in (*result.written, *result.conflicts, *result.strange, *result.unreadable):
+    for each in (*result.rewritten, *result.conflicts, *result.strange, *result.unreadable):
         if each.text:
             note(f"{each.path}{f' {each.entry}' if each.entry else ''}: {each.text}")
     if result.refused:
@@ -156,7 +155,7 @@ def _report(args: Namespace, result: SyncResult) -> int:
     return 1 if result.problems else 0
 
 
-def _to_json(findings: Sequence[Finding]) -> list[Json]:
+def _to_json(findings: Sequence[SyncFinding]) -> list[Json]:
     return [{"path": each.path, "entry": each.entry, "text": each.text} for each in findings]
 
 
@@ -164,14 +163,14 @@ def import_everos(args: Namespace) -> int:
     """Take over the memory of EverOS, which stays as it is."""
     from ...conversations.conversations import Conversations
     from ...importers.everos import has_memory
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
     from ...vault.recovery import take
 
     path = Path(args.path or os.environ.get("EVEROS_MEMORY__ROOT") or "~/.everos").expanduser()
     if not has_memory(path):
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
     address, settings = load_settings(args)
-    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
         own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
         # What the own vault holds need not be written there.
         mirror = None if own is not None and own.detachment else vault
@@ -188,9 +187,9 @@ def import_everos(args: Namespace) -> int:
             note(f"{what}: {why}")
         for what, why in result.refused:
             note(f"{what} refused: {why}")
-        total = sum(result.found.values())
+        total = sum(result.counts.values())
         present = total - result.new - len([what for what, _ in result.refused if " " in what])
-        kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in result.found.items())
+        kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in result.counts.items())
         message = f"imported {render_record_count(result.new)} from {path}{f' ({kinds})' if kinds else ''}"
         message += (
             f"; {render_record_count(present)} {'was' if present == 1 else 'were'} here already" if present > 0 else ""
@@ -204,7 +203,7 @@ def import_everos(args: Namespace) -> int:
         message += f"; {len(result.refused):,} refused" if result.refused else ""
         choose_output(as_json=args.json).print_done(
             message, imported=result.new, kept=max(present, 0),
-            found={str(kind): n for kind, n in result.found.items()}, left_out=dict(result.left_out),
+            found={str(kind): n for kind, n in result.counts.items()}, left_out=dict(result.left_out),
             masked=result.masked, changed=len(result.changed), refused=len(result.refused),
         )  # fmt: skip
         sys.stdout.flush()

@@ -419,7 +419,7 @@ class Jobs:
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
             if fields(job_record)["task"] == "refine" and self._spending is not None:
-                with self._spending.counting() as spent:
+                with self._spending.count_usage() as spent:
                     done = conversations.refine(job.project, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
                 usage = {"calls": spent().calls, "tokens": spent().tokens}

@@ -166,7 +166,7 @@ def search_knowledge(operations: Operations, request: KnowledgeSearchRequest, _:
     if request.method == "vector" and operations.engine.embedder() is None:
         raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
     assistant = operations.assistant
-    with nullcontext() if assistant is None else assistant.spending.counting() as spent:
+    with nullcontext() if assistant is None else assistant.spending.count_usage() as spent:
         reply = _search(operations, request)
         usage = None if spent is None else spent()
     took = round((perf_counter() - start) * 1000, 3)
@@ -203,7 +203,7 @@ def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
     least = request.score_threshold if request.score_threshold is not None else 0.0
     hits: list[Data] = []
     cache: dict[str, Record] = {}
-    for hit in answer.found:
+    for hit in answer.hits:
         of = hit.record.scope.names[-1]
         if hit.score < least:
             continue
@@ -238,7 +238,7 @@ def _store(
     )  # fmt: skip
     assistant = operations.assistant
     try:
-        with nullcontext() if assistant is None else assistant.spending.counting() as spent:
+        with nullcontext() if assistant is None else assistant.spending.count_usage() as spent:
             stored = does(_open_documents(operations), upload)
             usage = None if spent is None else spent()
     except NoText as error:

@@ -15,7 +15,7 @@ from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
 from ...conversations.projects import Track, parse_public_id
 from ...conversations.retrieval import MemoryHit, MemoryQuery, is_waiting, search_agent, search_episodes, search_waiting
 from ...conversations.rounds import Search, rerank, search_in_rounds
-from ...conversations.stretches import profile_put
+from ...conversations.stretches import make_profile_put
 from ...engine.engine import Engine
 from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message
@@ -152,7 +152,7 @@ class Operations:
         """Find what answers a query, among what is remembered of a user or by an agent."""
         if self.assistant is None:
             return self._search(request)
-        with self.assistant.spending.counting() as spent:
+        with self.assistant.spending.count_usage() as spent:
             return replace(self._search(request), usage=spent())
 
     def _search(self, request: SearchRequest) -> Reply:
@@ -171,7 +171,7 @@ class Operations:
                 answer = search_waiting(engine, project, request.user_id, self.build_query(request, DEFAULT_OTHERS))
                 run.degraded.append(answer.degraded)
                 run.is_near |= answer.is_near
-                waiting = run.drop_below(answer.found)
+                waiting = run.drop_below(answer.hits)
                 data["message_hits"] = [
                     {**self.renderer.render_message(hit.record), "score": hit.score} for hit in waiting
                 ]
@@ -250,7 +250,7 @@ class Operations:
             if old is None:
                 raise NotFound(request.user_id)
             profile = self._admit(request.profile_data)
-            return self._apply_change(profile_put(home, apply_profile_edit(old, profile), old.version))
+            return self._apply_change(make_profile_put(home, apply_profile_edit(old, profile), old.version))
         name = parse_public_id(request.id or "")
         record = name and self.engine.get(project.owner(name.track, name.owner), name.key, kind=name.kind)
         if not record:
@@ -358,8 +358,8 @@ class _SearchRun:
         self.degraded.append(answer.degraded)
         self.is_near |= answer.is_near
         if self._request.enable_llm_rerank and self._request.method == "hybrid" and kind is not Kind.EPISODE:
-            return self.drop_below(self._rerank(answer.found))
-        return self.drop_below(answer.found)
+            return self.drop_below(self._rerank(answer.hits))
+        return self.drop_below(answer.hits)
 
     def drop_below(self, hits: list[MemoryHit]) -> list[MemoryHit]:
         """Those that score as much as was asked for."""
