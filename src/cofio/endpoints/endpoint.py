@@ -7,13 +7,16 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import responses
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from ..values.errors import Invalid
 from .failures import Failed, Nonsense, Reason
@@ -232,7 +235,7 @@ class Endpoint:
         import httpx2
 
         try:
-            with self._connect().stream("POST", self._url, content=content, timeout=timeout) as response:
+            with closing(self._send(content, timeout)) as response:
                 answer = bytearray()
                 for chunk in response.iter_bytes():
                     answer += chunk
@@ -256,15 +259,45 @@ class Endpoint:
             problem = "cannot be asked: its address, the proxy's, or what SSL_CERT_FILE names is no use"
         return Trouble(reason="refused", problem=problem)
 
+    def _send(self, content: bytes, timeout: float) -> httpx2.Response:
+        """Send a request; once more at once if an open connection was used that the endpoint was just closing."""
+        import httpx2
+
+        client = self._connect()
+        events: list[str] = []
+        traced = {"trace": lambda event, _: events.append(event)}
+        request = client.build_request("POST", self._url, content=content, timeout=timeout, extensions=traced)
+        try:
+            return client.send(request, stream=True)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError):
+            if any(event.endswith("connect_tcp.complete") for event in events):
+                raise
+            return client.send(request, stream=True)
+
     def _connect(self) -> httpx2.Client:
         import httpx2
 
         with self._lock:
             if self._client is None:
-                # Sent elsewhere, the key would go along.
-                self._client = httpx2.Client(headers=self._headers, follow_redirects=False)
+                self._client = httpx2.Client(
+                    headers=self._headers,
+                    cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none is kept: it would tell who asks
+                    follow_redirects=False,  # sent elsewhere, the key would go along
+                    transport=httpx2.HTTPTransport(proxy=_find_proxy(self._url)),
+                )
                 weakref.finalize(self, self._client.close).atexit = False
             return self._client
+
+
+def _find_proxy(url: str) -> str | None:
+    """The proxy for this URL alone: httpx2 would set up every one that the environment names, used or not."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    exempt = [name.strip() for name in proxies.get("no", "").split(",")]
+    if not proxy or "*" in exempt or proxy_bypass(parts.netloc) or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _explain(error: httpx2.HTTPError) -> str:
