@@ -12,7 +12,7 @@ from cofio import Draft, Engine, Kind, Query, Record, Scope, Where
 from cofio.backends.interface import Backend
 from cofio.backends.search_interface import Searcher
 from cofio.embed.hashed import HashedEmbedder
-from cofio.text.tokenizer import query_words
+from cofio.text.tokenizer import split_query
 from cofio.values.query import Bounds
 
 EMBEDDER = HashedEmbedder()
@@ -55,7 +55,7 @@ def is_within(record: Record, within: Bounds) -> bool:
 
 def find_by_word(searcher: Searcher, word: str, depth: int = ALL) -> set[str]:
     """The ids that a searcher finds by a word."""
-    found = searcher.candidates(query_words(word), None, None, depth=depth, flat_depth=depth)
+    found = searcher.candidates(split_query(word), None, None, depth=depth, flat_depth=depth)
     assert found.rows.keys() == found.keyword.keys()
     return {candidate.id for candidate in found.rows.values()}
 
@@ -127,7 +127,7 @@ def test_what_stands_around_a_candidate_is_within_the_bounds_too(
     within = Bounds(scope=Scope("a"), exact=False, kinds=(Kind.NOTE,), filter=None)
     with backend.search(within) as searcher:
         found = searcher.candidates(
-            query_words("walrus"), EMBEDDER.embed_query("walrus n4"), EMBEDDER.id, depth=1, flat_depth=1
+            split_query("walrus"), EMBEDDER.embed_query("walrus n4"), EMBEDDER.id, depth=1, flat_depth=1
         )
         assert {candidate.id for candidate in found.rows.values()} == {turns[4].id}
         around = searcher.around(list(found.rows.values()), 2)

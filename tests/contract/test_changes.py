@@ -6,14 +6,31 @@ import threading
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from tests.waiting import join
 
-from cofio import Change, Conflict, Draft, Edit, Engine, Invalid, Kind, NotFound, Put, Scope, Unavailable, Where
+from cofio import (
+    Change,
+    Conflict,
+    Draft,
+    Edit,
+    Engine,
+    Invalid,
+    Kind,
+    NotFound,
+    Put,
+    Query,
+    Scope,
+    Unavailable,
+    Where,
+)
 from cofio.backends import rules
 from cofio.backends.interface import Backend
 from cofio.backends.record_interface import Transaction
+from cofio.embed.hashed import HashedEmbedder
 from cofio.engine import retries
+from cofio.values.changes import PrecomputedVector
 from cofio.values.query import MAX_LIST
 
 DEMO = Scope("demo")
@@ -132,3 +149,35 @@ def test_a_transaction_sees_what_it_has_changed_and_what_has_expired(
         backend.transact(work)
     with backend.snapshot() as snapshot:
         assert snapshot.by_id(gone.id) is not None
+
+
+@pytest.mark.parametrize(
+    ("vector", "reason"),
+    [
+        ([1.0] * 64, "expected a PrecomputedVector, got list"),
+        (PrecomputedVector("another", np.ones(64, np.float32)), "not of this store's embedder"),
+        (PrecomputedVector(HashedEmbedder().id, np.ones(7, np.float32)), "is not a list of"),
+        (PrecomputedVector(HashedEmbedder().id, np.zeros(HashedEmbedder().dimensions, np.float32)), "not all zero"),
+    ],
+)
+def test_a_vector_that_the_embedder_could_not_have_made_changes_nothing(
+    memory: Engine, vector: Any, reason: str
+) -> None:
+    memory.write(Scope("a"), text="The hens lay in the barn.")
+    memory.settle()
+    draft = Draft(scope=Scope("a"), text="The cat sleeps.", id="cat")
+    with pytest.raises(Invalid, match=reason):
+        memory.apply([Put(draft=draft, vector=vector)])
+    found = memory.search(Query(scope=Scope("a"), text="hens in the barn", mode="semantic", floor=0.0))
+    assert [hit.record.text for hit in found.hits] == ["The hens lay in the barn."]
+
+
+def test_a_lifetime_shorter_than_the_clock_can_tell_ends_at_once(
+    memory: Engine, advance: Callable[[float], None]
+) -> None:
+    record = memory.write(Scope("a"), text="Gone before it was read.", ttl=1e-9)
+    advance(0.001)
+    with pytest.raises(NotFound):
+        memory.read(record.id)
+    with pytest.raises(Invalid):
+        memory.expiry(None)  # type: ignore[arg-type]

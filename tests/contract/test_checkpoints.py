@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -22,11 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cofio import Engine, Invalid, LimitExceeded, Settings, Unavailable
+from cofio import Engine, Invalid, LimitExceeded, Scope, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
 from cofio.backends.record_interface import Transaction
 from cofio.backends.upkeep_interface import Tidy
+from cofio.checkpoints.cache import SizedCache
 from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
 from cofio.config.address import StoreAddress
 from cofio.engine.opening import open_backend
@@ -783,3 +785,30 @@ class Threads(RuleBasedStateMachine):
 
 def test_two_processes_agree_with_whole_states(stores: Stores) -> None:
     run_state_machine_as_test(type("Threads", (Threads,), {"stores": stores}))
+
+
+def test_a_cache_that_many_threads_fill_knows_its_size() -> None:
+    cache: SizedCache[int, bytes] = SizedCache(items=50, size=1000, measure=len)
+
+    def fill(seed: int) -> None:
+        for number in range(3000):
+            cache.put((number * seed) % 7, b"x" * (1 + number % 40))
+            cache.drop([(number + seed) % 5])
+
+    threads = [threading.Thread(target=fill, args=(seed,)) for seed in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert cache.size == sum(map(len, cache.values()))
+
+
+def test_what_was_just_saved_is_not_old_after_the_clock_was_set_back(
+    memory: Engine, ticking: Ticking, checkpoints: Checkpoints
+) -> None:
+    memory.write(Scope("a"), text="What the store's time goes by.")
+    ticking.now -= timedelta(minutes=4)
+    checkpoints.save(SPACE, "t", "c1", chat(1))
+    assert checkpoints.vacuum(SPACE, timedelta(minutes=3)) == 0
+    ticking.now += timedelta(minutes=10)
+    assert checkpoints.vacuum(SPACE, timedelta(minutes=3)) == 1

@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE
 from cofio import AllOf, Draft, Engine, Kind, Query, Record, Scope, Where
 from cofio.backends.interface import Backend
 from cofio.embed.hashed import HashedEmbedder
-from cofio.text.tokenizer import query_words
+from cofio.text.tokenizer import split_query
 from cofio.values.query import Bounds, Filter, Mode
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
@@ -122,7 +122,7 @@ def test_two_searchers_that_are_open_at_once_and_asked_in_turn_see_their_own(
 ) -> None:
     records = remember(*drafts())
     embedder = HashedEmbedder()
-    vector, words = embedder.embed(["common words"])[0], query_words("common words")
+    vector, words = embedder.embed(["common words"])[0], split_query("common words")
 
     @settings(max_examples=25)
     @given(first=bounds, second=bounds)

@@ -95,7 +95,7 @@ def test_tokens_are_not_read_through_a_link(tmp_path: Path, kind: str) -> None:
     else:
         os.mkfifo(tmp_path / "tokens.json")
     tokens = Tokens(tmp_path)
-    for work in (tokens.all, lambda: tokens.add("laptop"), lambda: tokens.wanted, lambda: tokens.find("x")):
+    for work in (tokens.all, lambda: tokens.add("laptop"), lambda: tokens.are_required, lambda: tokens.find("x")):
         with pytest.raises(Unavailable, match=r"tokens\.json is (a link|not a plain file)"):
             work()
     assert (tmp_path / "victim").read_text() == "[]"
@@ -104,7 +104,7 @@ def test_tokens_are_not_read_through_a_link(tmp_path: Path, kind: str) -> None:
 def test_a_token_file_that_links_nowhere_lets_nobody_in(tmp_path: Path) -> None:
     (tmp_path / "tokens.json").symlink_to("nowhere")
     with pytest.raises(Unavailable):
-        _ = Tokens(tmp_path).wanted
+        _ = Tokens(tmp_path).are_required
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Json
-from cofio.text.tokenizer import MAX_WORD, embed_text, query_words, record_words, snippet, words
+from cofio.text.tokenizer import MAX_WORD, build_embed_text, find_snippet, split_query, split_record, split_words
 from cofio.values.records import json_words
 
 SCRIPTS = "".join(
@@ -23,7 +23,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.text
 
 @given(text=texts)
 def test_words_are_never_empty_never_hold_space_and_are_not_too_long(text: str) -> None:
-    for word in words(text):
+    for word in split_words(text):
         assert word
         assert not any(character.isspace() for character in word)
         assert len(word) <= MAX_WORD
@@ -31,39 +31,39 @@ def test_words_are_never_empty_never_hold_space_and_are_not_too_long(text: str) 
 
 @given(text=texts)
 def test_what_is_asked_for_is_among_what_is_indexed(text: str) -> None:
-    assert set(query_words(text)) <= set(words(text))
+    assert set(split_query(text)) <= set(split_words(text))
 
 
 @given(text=texts)
 def test_a_text_with_words_leaves_something_to_ask_for(text: str) -> None:
-    assert bool(query_words(text)) == bool(words(text))
-    assert len(set(query_words(text))) == len(query_words(text))
+    assert bool(split_query(text)) == bool(split_words(text))
+    assert len(set(split_query(text))) == len(split_query(text))
 
 
 @given(text=texts)
 def test_case_and_white_space_around_do_not_matter_to_a_question(text: str) -> None:
-    assert query_words(f"  {text}\n") == query_words(text)
+    assert split_query(f"  {text}\n") == split_query(text)
 
 
 @given(text=st.text("abc'’é漢字🙂 -", max_size=20))
 def test_upper_and_lower_case_ask_the_same(text: str) -> None:
-    assert query_words(text.upper()) == query_words(text)
+    assert split_query(text.upper()) == split_query(text)
 
 
 @given(title=texts, text=texts, tags=st.lists(texts, max_size=3), author=texts, key=st.none() | texts)
 def test_a_record_is_found_by_the_words_of_each_of_its_fields(
     title: str, text: str, tags: list[str], author: str, key: str | None
 ) -> None:
-    found_by = set(record_words(title=title, text=text, tags=tags, author=author, key=key, data={"n": "ignored"}))
+    found_by = set(split_record(title=title, text=text, tags=tags, author=author, key=key, data={"n": "ignored"}))
     for part in (title, text, *tags, author, key or ""):
-        assert set(query_words(part)) <= found_by
+        assert set(split_query(part)) <= found_by
 
 
 def test_data_is_searched_only_where_there_is_no_text() -> None:
     fields = {"title": "t", "tags": (), "author": "", "key": "k"}
     data: Json = {"colour": ["blue", 7, {"deep": True}], "none": None}
-    assert "blue" not in record_words(text="text", data=data, **fields)  # type: ignore[arg-type]
-    found_by = record_words(text="", data=data, **fields)  # type: ignore[arg-type]
+    assert "blue" not in split_record(text="text", data=data, **fields)  # type: ignore[arg-type]
+    found_by = split_record(text="", data=data, **fields)  # type: ignore[arg-type]
     assert {"colour", "blue", "7", "deep", "none"} <= set(found_by)
     assert "true" not in found_by
     assert list(json_words(data)) == ["colour", "blue", "7", "deep", "none"]
@@ -87,22 +87,22 @@ def test_data_is_searched_only_where_there_is_no_text() -> None:
     ],
 )
 def test_words_are_these(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert split_words(text) == expected
 
 
 def test_the_parts_of_a_name_in_camel_case_are_words_too() -> None:
-    assert {"parsehttprequest", "pars", "http", "request"} <= set(words("parseHttpRequest"))
-    assert {"xmlhttprequest", "xml", "http", "request"} <= set(words("xmlHTTPRequest"))
+    assert {"parsehttprequest", "pars", "http", "request"} <= set(split_words("parseHttpRequest"))
+    assert {"xmlhttprequest", "xml", "http", "request"} <= set(split_words("xmlHTTPRequest"))
 
 
 def test_stop_words_are_asked_for_only_when_there_is_nothing_else() -> None:
-    assert query_words("what is the budget") == ("budget",)
-    assert query_words("who are you") == ("who", "are", "you")
+    assert split_query("what is the budget") == ("budget",)
+    assert split_query("who are you") == ("who", "are", "you")
 
 
 @given(text=texts, asked=texts, width=st.integers(20, 100))
 def test_a_snippet_is_one_line_of_the_text(text: str, asked: str, width: int) -> None:
-    shown = snippet(text * 5, query_words(asked), width)
+    shown = find_snippet(text * 5, split_query(asked), width)
     assert len(shown) <= width + 2
     assert "\n" not in shown
     assert shown.strip("…").strip() in " ".join((text * 5).split())
@@ -110,37 +110,37 @@ def test_a_snippet_is_one_line_of_the_text(text: str, asked: str, width: int) ->
 
 def test_a_snippet_shows_the_words_that_were_asked_for() -> None:
     text = "filler " * 100 + "the quokka sleeps " + "filler " * 100
-    shown = snippet(text, query_words("quokka"), 60)
+    shown = find_snippet(text, split_query("quokka"), 60)
     assert "quokka" in shown
     assert shown.startswith("…")
     assert shown.endswith("…")
 
 
 def test_what_is_embedded_is_the_title_the_tags_and_the_text_or_the_data() -> None:
-    assert embed_text(title="T", text="x", tags=("a", "b"), data={"n": 1}) == "T\na b\nx"
-    assert embed_text(title="", text="", tags=(), data={"n": 1}) == "n 1"
-    assert embed_text(title="", text="", tags=(), data=None) == ""
+    assert build_embed_text(title="T", text="x", tags=("a", "b"), data={"n": 1}) == "T\na b\nx"
+    assert build_embed_text(title="", text="", tags=(), data={"n": 1}) == "n 1"
+    assert build_embed_text(title="", text="", tags=(), data=None) == ""
 
 
 def test_threads_get_the_same_words() -> None:
     sample = [f"running{number} flies{number} don't {number}" for number in range(2000)]
-    expected = [words(text) for text in sample]
+    expected = [split_words(text) for text in sample]
     with ThreadPoolExecutor(4) as pool:
-        for result in pool.map(lambda _: [words(text) for text in sample], range(8)):
+        for result in pool.map(lambda _: [split_words(text) for text in sample], range(8)):
             assert result == expected
 
 
 def test_a_blob_beside_a_name_in_camel_case_is_taken_apart_in_no_time() -> None:
-    found = words("a" * 1_000_000 + " fooBar")
+    found = split_words("a" * 1_000_000 + " fooBar")
     assert found[-2:] == ["foo", "bar"]
 
 
 def test_scripts_with_marks_stay_whole_words() -> None:
-    assert words("हिन्दी தமிழ்") == ["हिन्दी", "தமிழ்"]
-    assert words("שָׁלוֹם") == words("שלום")
-    assert words("مَرْحَبًا") == words("مرحبا")
-    assert query_words("€ ∀") == ("€", "∀")
+    assert split_words("हिन्दी தமிழ்") == ["हिन्दी", "தமிழ்"]
+    assert split_words("שָׁלוֹם") == split_words("שלום")
+    assert split_words("مَرْحَبًا") == split_words("مرحبا")
+    assert split_query("€ ∀") == ("€", "∀")
 
 
 def test_a_snippet_of_a_huge_text_is_found_in_no_time() -> None:
-    assert "zebra" in snippet("zebra runs " * 90_000, ("zebra", "run"))
+    assert "zebra" in find_snippet("zebra runs " * 90_000, ("zebra", "run"))

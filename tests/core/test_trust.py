@@ -197,7 +197,7 @@ def test_trust_in_a_link_covers_where_it_leads_and_what_is_said_there(tmp_path: 
     for name in ("mine.toml", "other.toml"):
         (tmp_path / name).write_text(RESTRICTED)
     (store / "cofio.toml").symlink_to("../mine.toml")
-    mark_trusted(store, read_claims(store, asked=True))
+    mark_trusted(store, read_claims(store, follow=True))
     assert Settings.load(store, {}).fetch == "example.org"
     (tmp_path / "mine.toml").write_text("fetch = 'evil.invalid'")
     assert Settings.load(store, {}).fetch == "off"

@@ -76,7 +76,7 @@ def served(store: Path) -> Iterator[TestClient]:
     door = rest.Door.open(memory.engine, UTC, mirror=vault.mirror(memory.engine))
     whole = make_app(
         make_server(Handlers(Surface(memory))),
-        routes=memory_tool.make_routes(lambda: memory.engine), calls=door.routes(),
+        routes=memory_tool.make_routes(lambda: memory.engine), calls=door.make_routes(),
         under={threads.PREFIX: threads.Door(lambda: memory.engine, UTC)}, hosts={"localhost"},
         tokens=Tokens(store), strict=False,
     )  # fmt: skip

@@ -25,7 +25,7 @@ from cofio import Draft, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend
 from cofio.backends.sqlite.database import Database
 from cofio.embed.hashed import HashedEmbedder
-from cofio.text.tokenizer import words
+from cofio.text.tokenizer import split_words
 
 DEMO = Scope("demo")
 PATIENCE = 60.0  # seconds that the background work of a busy machine is given
@@ -49,7 +49,7 @@ def remains(store: Path, *sought: str) -> list[str]:
         found += [
             f"{word} in the terms of {folder.name}"
             for word in sought
-            for stem in words(word)
+            for stem in split_words(word)
             if searcher.doc_freq("body", stem)
         ]
     return found

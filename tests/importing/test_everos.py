@@ -11,7 +11,7 @@ from cofio import Engine
 from cofio.conversations.conversations import Conversations, Project
 from cofio.importers.everos import has_memory
 from cofio.values.records import Kind
-from cofio.vault.recovery import Taken, take
+from cofio.vault.recovery import RecoveryResult, take
 
 from .everos import TREE, make
 
@@ -20,14 +20,14 @@ FIXER = Project().owner("agent", "fixer")
 DAY = "default_app/default_project/users/alice/episodes/episode-2026-11-15.md"
 
 
-def taken(memory: Engine, tree: Path) -> Taken:
+def taken(memory: Engine, tree: Path) -> RecoveryResult:
     return take(Conversations(memory), tree)
 
 
 def test_everything_that_has_a_place_here_is_taken_over(memory: Engine, tmp_path: Path) -> None:
     done = taken(memory, make(tmp_path / "everos"))
     assert done.new == 7
-    assert done.found == {Kind.EPISODE: 3, Kind.FACT: 1, Kind.PROFILE: 1, Kind.CASE: 1, Kind.SKILL: 1}
+    assert done.counts == {Kind.EPISODE: 3, Kind.FACT: 1, Kind.PROFILE: 1, Kind.CASE: 1, Kind.SKILL: 1}
     assert done.left_out == {"days of foresights": 1, "documents of the knowledge base": 1}
     assert (done.changed, done.refused) == ([], [])
 

@@ -72,7 +72,7 @@ def text_of(documents: Documents, stored: StoredDocument, place: Project = HERE)
 def found(documents: Documents, text: str, place: Project = HERE) -> list[str]:
     """The names of the topics that a search finds."""
     answer = documents.search(place, MemoryQuery(text=text, mode="keyword", limit=10))
-    return [get_topic_path(each.record)[-1] for each in answer.found]
+    return [get_topic_path(each.record)[-1] for each in answer.hits]
 
 
 def test_a_document_is_a_record_and_so_is_each_topic(documents: Documents) -> None:

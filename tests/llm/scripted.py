@@ -391,8 +391,8 @@ def _around(before: str, after: str) -> Manner:
 @cache
 def _starts() -> dict[str, str]:
     own = prompts.Prompts()
-    blank = dict.fromkeys({each for needed in prompts.NEEDED.values() for each in needed}, "")
-    return {name: own.fill(name, **blank)[0] for name in prompts.NEEDED}
+    blank = dict.fromkeys({each for needed in prompts.PLACEHOLDERS.values() for each in needed}, "")
+    return {name: own.fill(name, **blank)[0] for name in prompts.PLACEHOLDERS}
 
 
 GOOD: tuple[Manner, ...] = (

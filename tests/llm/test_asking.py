@@ -13,7 +13,7 @@ import pytest
 
 from cofio.llm import Failed, Model, Nonsense
 from cofio.llm.answers import SUFFICIENCY
-from cofio.llm.shapes import one, several, text
+from cofio.llm.shapes import make_list, make_object, make_text
 from cofio.values.errors import Invalid, Unavailable
 
 from .conftest import KEY, Making, Watch
@@ -252,7 +252,7 @@ def test_an_answer_without_room_gets_more_room(server: Scripted, make: Making) -
 
 
 def test_items_of_another_shape_are_left_out_unless_all_are(server: Scripted, make: Making) -> None:
-    shape = one(items=several(one(text=text("a text")), "items"))
+    shape = make_object(items=make_list(make_object(text=make_text("a text")), "items"))
     server.script = [says({"items": [{"text": "a", "more": 1}, {"text": 5}, {"text": ""}, {}, 7, {"text": "b"}]})]
     asked = make().ask("JSON", "?", schema=shape, name="items")
     assert asked == {"items": [{"text": "a"}, {"text": "5"}, {"text": "b"}]}

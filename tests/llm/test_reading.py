@@ -95,9 +95,9 @@ ASKS: dict[str, Callable[[ModelExtractor, Model], object]] = {
     "episode and profile": lambda reader, model: check(read(reader, TALK), TALK),
     "case": lambda reader, model: check(read(reader, RUN), RUN),
     "skill": lambda reader, model: reader.skill([CASE], None, found=FOUND),
-    "sufficiency": lambda reader, model: reader.sufficient("When?", ["In May."]),
-    "queries": lambda reader, model: reader.queries("When?", ["In May."], "the year"),
-    "rerank": lambda reader, model: reader.ranked("When?", [("a", "In May."), ("b", "No.")]),
+    "sufficiency": lambda reader, model: reader.judge_sufficiency("When?", ["In May."]),
+    "queries": lambda reader, model: reader.propose_queries("When?", ["In May."], "the year"),
+    "rerank": lambda reader, model: reader.rank("When?", [("a", "In May."), ("b", "No.")]),
     "image": lambda reader, model: model.describe(b"x", "image/png", name=None, hint=""),
     "recording": lambda reader, model: model.describe(b"x", "audio/wav", name=None, hint=""),
 }
@@ -334,7 +334,7 @@ def test_what_is_sent_is_bounded(server: Scripted, make: Making) -> None:
     assert all(count_tokens(call.user) < 26_000 for call in server.calls)
     reader = ModelExtractor(make())
     server.calls.clear()
-    reader.sufficient("why " * 10_000, ["because " * 10_000] * 20)
+    reader.judge_sufficiency("why " * 10_000, ["because " * 10_000] * 20)
     assert count_tokens(server.calls[0].user) < 14_000
 
 
@@ -349,31 +349,31 @@ def test_a_skill_keeps_the_rules_numbers(server: Scripted, make: Making) -> None
 
 def test_whether_it_is_enough_and_what_is_missing(server: Scripted, make: Making) -> None:
     reader = ModelExtractor(make())
-    assert reader.sufficient("When?", ["In May."]) == (False, "The year.")
+    assert reader.judge_sufficiency("When?", ["In May."]) == (False, "The year.")
     server.script = [says({"sufficient": True, "missing": "nothing"})]
-    assert reader.sufficient("When?", []) == (True, "")
+    assert reader.judge_sufficiency("When?", []) == (True, "")
 
 
 def test_queries_are_few_short_and_different(server: Scripted, make: Making) -> None:
     told = ["When?", " when? ", "in  which year", "In which year", "b", "", "x" * 900, "c"]
     server.script = [says({"queries": told})]
-    assert ModelExtractor(make()).queries("When?", ["In May."], "the year") == ["in which year", "b", "x" * 200]
+    assert ModelExtractor(make()).propose_queries("When?", ["In May."], "the year") == ["in which year", "b", "x" * 200]
 
 
 def test_scores_belong_to_items_that_exist(server: Scripted, make: Making) -> None:
     told = [{"item": 2, "score": 0.9}, {"item": 9, "score": 1}, {"item": 2, "score": 0.1}, {"item": 1, "score": -3}]
     server.script = [says({"ranked": told})]
     items = [("a", "In May."), ("b", "In 1999."), ("c", "No.")]
-    assert ModelExtractor(make()).ranked("When?", items) == {"b": 0.9, "a": 0.0}
+    assert ModelExtractor(make()).rank("When?", items) == {"b": 0.9, "a": 0.0}
     server.script = [says({"ranked": [{"item": 1, "score": 7}, {"item": 2, "score": 10}]})]
-    assert ModelExtractor(make()).ranked("When?", items) == {"b": 1.0, "a": 0.7}
-    assert ModelExtractor(make()).ranked("When?", []) == {}
+    assert ModelExtractor(make()).rank("When?", items) == {"b": 1.0, "a": 0.7}
+    assert ModelExtractor(make()).rank("When?", []) == {}
 
 
 def test_other_prompts_are_used_where_they_are_given(server: Scripted, make: Making, tmp_path: Path) -> None:
     (tmp_path / "sufficiency.md").write_text("Be strict. Answer in JSON.\n---\n{{question}} {{memories}}")
     server.script = [says({"sufficient": True, "missing": ""})]
-    ModelExtractor(make(), Prompts(tmp_path)).sufficient("When?", [])
+    ModelExtractor(make(), Prompts(tmp_path)).judge_sufficiency("When?", [])
     assert server.calls[0].system == "Be strict. Answer in JSON."
 
 

@@ -22,7 +22,7 @@ from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite import word_index as index_of_words
 from cofio.backends.sqlite.searcher import SnapshotSearch
 from cofio.backends.sqlite.word_index import IndexSnapshot, WordIndex
-from cofio.text.tokenizer import query_words
+from cofio.text.tokenizer import split_query
 from cofio.values.query import Bounds
 from cofio.values.times import to_micros
 
@@ -56,7 +56,7 @@ class Look(NamedTuple):
     def find(self, word: str, bounds: Bounds, limit: int) -> tuple[SnapshotSearch, dict[int, float]]:
         """The scores of the records that are found by a word, and the search that found them."""
         search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.vectors)
-        candidates = search.candidates(query_words(word), None, None, depth=limit, flat_depth=limit)
+        candidates = search.candidates(split_query(word), None, None, depth=limit, flat_depth=limit)
         return search, {row: match.score for row, match in candidates.keyword.items()}
 
 

@@ -169,9 +169,9 @@ def test_a_start_of_the_machine_that_cannot_be_told_from_another_counts_as_one(
         state = Journal(tmp_path)
         try:
             with state.lock():
-                state.store_file(state.file("a.md"), {}, Stamp(1, 2, 3))
+                state.store_file(state.read_file("a.md"), {}, Stamp(1, 2, 3))
             with_boot = Journal(tmp_path)
-            known = list(with_boot.files())
+            known = list(with_boot.list_files())
             with_boot.close()
             return known
         finally:

@@ -80,18 +80,18 @@ def recover(store: Path) -> dict[str, Any]:
         vault = Vault(engine, store / "vault")
         syncing = VaultSync(vault, Conversations(engine, mirror=vault))
         vault.complete()
-        first = syncing.sync() if vault.stale else syncing.look()
+        first = syncing.sync() if vault.stale else syncing.sync_files()
         made = contents(store / "vault")
         then = syncing.sync()
         found = {
             "records": records,
-            "entries": vault.journal.total(),
+            "entries": vault.journal.count_entries(),
             "left": engine.count(Scope("rest"), kinds=SHOWN),
             "taken": len(first.edited) + len(first.deleted) + len(then.edited) + len(then.deleted),
             "problems": first.problems + then.problems,
-            "written": len(then.written),
+            "written": len(then.rewritten),
             "same": contents(store / "vault") == made,
-            "conflicts": vault.conflicts(),
+            "conflicts": vault.list_conflicts(),
             "leftovers": [name for name in made if name.endswith(".tmp") and "/." not in name],
         }
         vault.close()
@@ -134,9 +134,9 @@ def recall(store: Path) -> dict[str, Any]:
         put_back(store)
         first, then = syncing.sync(), syncing.sync()
         found = {
-            "problems": first.problems + then.problems + len(vault.conflicts()),
+            "problems": first.problems + then.problems + len(vault.list_conflicts()),
             "same": records(engine) == json.loads((store / "before.json").read_text()),
-            "quiet": not (then.edited or then.deleted or then.written or then.returned),
+            "quiet": not (then.edited or then.deleted or then.rewritten or then.returned),
         }
         vault.close()
         return found

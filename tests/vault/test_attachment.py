@@ -42,7 +42,7 @@ def is_left_alone(kept: Kept, before: dict[str, bytes]) -> bool:
     for force in (False, True):
         with pytest.raises(Unavailable, match="is left alone"):
             kept.sync(force=force)
-    for does in (kept.syncing.look, kept.syncing.rebuild):
+    for does in (kept.syncing.sync_files, kept.syncing.rebuild):
         with pytest.raises(Unavailable, match="is left alone"):
             does()
     kept.vault.complete()
@@ -143,7 +143,7 @@ def test_the_second_of_two_memories_on_one_folder_is_refused(tmp_path: Path) -> 
         assert kept.vault.detachment == ""
         assert kept.sync().problems == 0
         assert kept.tree() == before
-        assert len(kept.vault.stamps()) == len(before)
+        assert len(kept.vault.list_stamps()) == len(before)
 
 
 @pytest.mark.parametrize("detached", [False, True])
@@ -255,7 +255,7 @@ def test_a_few_records_that_others_deleted_go_from_the_files_and_it_is_told(kept
     kept.engine.delete(fact.id)
     done = kept.sync()
     told = "is forgotten, and is not here any more; its text is in the trash"
-    assert [(said.entry, said.text) for said in done.written] == [(fact.key, told)]
+    assert [(said.entry, said.text) for said in done.rewritten] == [(fact.key, told)]
     assert [record.id for record in kept.records(Kind.FACT)] == [other.id]
     assert (fact.key or "") not in kept.facts.read_text()
 
@@ -285,7 +285,7 @@ def test_a_look_at_some_files_does_not_take_lost_records_for_unwanted_either(kep
     for record in kept.records(Kind.EPISODE):
         kept.engine.delete(record.id)
     with pytest.raises(Unavailable, match="have no record"):
-        kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
+        kept.syncing.sync_files([kept.episodes.relative_to(kept.vault.folder).parts])
     assert kept.tree() == before
 
 
@@ -301,7 +301,7 @@ def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
         kept.work(1)
         kept.work(2)
         kept.vault.settle()
-        before = kept.vault.journal.total()
+        before = kept.vault.journal.count_entries()
         assert kept.records(Kind.SKILL, "fixer")
     lose(store, "removed")
     shutil.copy(tmp_path / "older.db", store / "memory.db")
@@ -312,9 +312,9 @@ def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
         done = kept.sync()
         assert not any("bob" in name for name in kept.tree())
         trash = [*(kept.vault.folder / ".state" / "trash").iterdir()]
-        assert len(trash) == before - kept.vault.journal.total() > 5
+        assert len(trash) == before - kept.vault.journal.count_entries() > 5
         assert sum("Nessie" in item.read_text() for item in trash) >= 2
-        assert all("its text is in the trash" in said.text for said in done.written if "bob" in said.path)
+        assert all("its text is in the trash" in said.text for said in done.rewritten if "bob" in said.path)
         assert "the trash has them for 7 days" in caplog.text
         kept.conversations.deleter.delete_owner(kept.place, "user", "alice")
         left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
@@ -361,8 +361,8 @@ def test_what_another_process_is_still_taking_out_is_no_loss(kept: Kept, count: 
     home = kept.place.owner("user", "alice")
     number = kept.vault.journal.begin([VisibleRecord(home, None, "")])
     kept.engine.drop(home)
-    done = kept.syncing.look([kept.episodes.relative_to(kept.vault.folder).parts])
-    assert {said.text for said in done.written} == {"is forgotten, and is not here any more"}
+    done = kept.syncing.sync_files([kept.episodes.relative_to(kept.vault.folder).parts])
+    assert {said.text for said in done.rewritten} == {"is forgotten, and is not here any more"}
     assert kept.vault.detachment == ""
     assert not (kept.vault.folder / ".state" / "trash").exists()
     kept.vault.journal.end(number)

@@ -21,9 +21,9 @@ def test_a_journal_that_another_sqlite_wrote_is_read_on(tmp_path: Path) -> None:
         old.execute("INSERT INTO entry VALUES (7, 'ep_1', x'00', 9)")
         old.execute('INSERT INTO pending VALUES (4, 1, \'[[["rest"], null, ""]]\')')
     with closing(Journal(tmp_path)) as journal:
-        assert journal.files() == {"a/b.md": Stamp(1, 2, 3)}
-        assert list(journal.entries()) == [("a/b.md", "ep_1")]
-        assert [number for number, _, _ in journal.pending()] == [4]
+        assert journal.list_files() == {"a/b.md": Stamp(1, 2, 3)}
+        assert list(journal.list_entries()) == [("a/b.md", "ep_1")]
+        assert [number for number, _, _ in journal.list_pending()] == [4]
         assert journal.get_about("version") == VERSION
 
 
@@ -31,7 +31,7 @@ def test_what_is_no_journal_is_replaced_and_a_folder_in_its_way_is_not(tmp_path:
     (tmp_path / ".state").mkdir()
     (tmp_path / ".state" / "state.db").write_bytes(b"no database " * 1000)
     with closing(Journal(tmp_path)) as journal:
-        assert journal.total() == 0
+        assert journal.count_entries() == 0
     other = tmp_path / "other"
     (other / ".state" / "state.db").mkdir(parents=True)
     with pytest.raises(JournalError):
@@ -46,7 +46,7 @@ def test_threads_share_a_journal(tmp_path: Path) -> None:
             for number in range(50):
                 journal.register(f"{thread}/{number}", f"{thread}/{number}")
                 journal.set_fault(f"{thread}", str(number))
-                assert journal.folder(f"{thread}/{number}") == f"{thread}/{number}"
+                assert journal.find_folder(f"{thread}/{number}") == f"{thread}/{number}"
         except Exception as error:
             faults.append(error)
 
@@ -58,4 +58,4 @@ def test_threads_share_a_journal(tmp_path: Path) -> None:
             thread.join(60)
         assert not any(thread.is_alive() for thread in threads)
         assert faults == []
-        assert journal.faults() == {str(thread): "49" for thread in range(4)}
+        assert journal.list_faults() == {str(thread): "49" for thread in range(4)}

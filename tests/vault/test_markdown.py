@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cofio.importers import markdown_entries as markdown
 from cofio.values.errors import Invalid
-from cofio.vault.layout import order
+from cofio.vault.layout import make_sort_key
 
 pieces = st.sampled_from(
     ["### Content", "### Summary ", "\\### Content", "<!-- entry:ep_1 -->", "<!-- /entry:x -->", "<\\!-- entry:", "---",
@@ -79,10 +79,10 @@ def test_entries_stand_in_order_whatever_order_they_came_in(came: list[int], bat
     text = "---\na: 1\n---\nA note.\n"
     for start in range(0, len(came), batch):
         text = markdown.replace_entries(
-            text, {f"ep_20260528_{n}": block(n) for n in came[start : start + batch]}, order
+            text, {f"ep_20260528_{n}": block(n) for n in came[start : start + batch]}, make_sort_key
         )
     assert [span.id for span in markdown.find_spans(text)] == [f"ep_20260528_{n}" for n in range(1, 14)]
-    text = markdown.replace_entries(text, {f"ep_20260528_{n}": None for n in gone}, order)
+    text = markdown.replace_entries(text, {f"ep_20260528_{n}": None for n in gone}, make_sort_key)
     left = [n for n in range(1, 14) if n not in gone]
     assert text == "---\na: 1\n---\nA note.\n" + "".join(f"{block(n)}\n" for n in left)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cofio.conversations.conversations import Project
 from cofio.system.windows_names import is_plain
 from cofio.values.records import Kind, Scope
-from cofio.vault.layout import LONGEST_NAME, Layout, skill_name
+from cofio.vault.layout import LONGEST_NAME, Layout, make_skill_name
 
 from .conftest import DOG, OSLO, Kept, opened
 
@@ -33,7 +33,7 @@ def test_folders_are_safe_and_two_owners_never_share_one(
 ) -> None:
     layout = Layout(folded=folded)
     homes = [Project(app=app, name=project).owner("user", owner) for app, project, owner in (one, other)]
-    paths = [layout.under(home) for home in homes]
+    paths = [layout.find_folder(home) for home in homes]
     for path in paths:
         for name in path:
             assert name
@@ -48,7 +48,7 @@ def test_folders_are_safe_and_two_owners_never_share_one(
 @given(names, names)
 def test_a_path_leads_back_to_its_owner(app: str, owner: str) -> None:
     home = Project(app=app, name="p").owner("user", owner)
-    path = LAYOUT.daily(home, Kind.EPISODE, "ep_20260528_00000001")
+    path = LAYOUT.get_day_path(home, Kind.EPISODE, "ep_20260528_00000001")
     located = LAYOUT.locate(path)
     if any("%" in name and len(name) > LONGEST_NAME - 4 for name in path):
         assert located is None or located.home == home
@@ -59,7 +59,7 @@ def test_a_path_leads_back_to_its_owner(app: str, owner: str) -> None:
 
 @given(st.text(max_size=100))
 def test_a_skills_name_is_a_safe_one(name: str) -> None:
-    safe = skill_name(name)
+    safe = make_skill_name(name)
     assert safe
     assert not safe.startswith(".")
     assert not set(safe) & set("/\\\0\n")
@@ -69,7 +69,7 @@ def test_a_skills_name_is_a_safe_one(name: str) -> None:
 @given(st.lists(st.text(max_size=60), min_size=2, max_size=6))
 def test_skills_of_one_agent_never_share_a_folder(titles: list[str]) -> None:
     named = {f"sk_20260528_{number:08d}": title for number, title in enumerate(titles)}
-    paths = LAYOUT.skills(Scope("rest", "a", "p", "agent", "x"), named)
+    paths = LAYOUT.get_skill_paths(Scope("rest", "a", "p", "agent", "x"), named)
     assert len({path[-2].casefold() for path in paths.values()}) == len(titles)
 
 
@@ -85,7 +85,7 @@ def test_a_hostile_skill_stays_in_its_folder(kept: Kept, tmp_path: Path, name: s
 
     kept.conversations.apply([Edit(id=skill.id, fields={"title": name})])
     folders = [path.name for path in kept.file("agents", "fixer", "skills").iterdir()]
-    assert folders == [f"skill_{skill_name(name)}"]
+    assert folders == [f"skill_{make_skill_name(name)}"]
     assert {path for path in tmp_path.rglob("*") if "store" not in path.parts} == before
     assert kept.sync().problems == 0
 
@@ -118,7 +118,7 @@ class Registry:
     def __init__(self) -> None:
         self.paths: dict[str, str] = {}
 
-    def folder(self, home: str) -> str | None:
+    def find_folder(self, home: str) -> str | None:
         return self.paths.get(home)
 
     def is_free(self, path: str) -> bool:
@@ -135,10 +135,10 @@ alike = st.from_regex(r"[aAbBkK_.%1äÄ]{1,5}", fullmatch=True)
 def test_no_two_folders_differ_in_capitals_alone(owners: list[tuple[str, str]], folded: bool) -> None:
     layout = Layout(folded=folded, folders=Registry())
     homes = {owner: Project(app=owner[0]).owner("user", owner[1]) for owner in owners}
-    paths = {owner: layout.under(home) for owner, home in homes.items()}
+    paths = {owner: layout.find_folder(home) for owner, home in homes.items()}
     assert len({tuple(name.casefold() for name in path) for path in paths.values()}) == len(paths)
     for owner, home in homes.items():
-        assert layout.under(home) == paths[owner]
+        assert layout.find_folder(home) == paths[owner]
         assert all(len(name.encode()) <= 255 for name in paths[owner])
         located = layout.locate((*paths[owner], "user.md"))
         if not any("%" in name and len(name) > LONGEST_NAME - 4 for name in paths[owner]):
@@ -190,7 +190,7 @@ def test_folders_that_are_there_keep_their_names(tmp_path: Path, state: str) -> 
     with opened(store) as kept:
         assert kept.vault.detachment == ""
         done = kept.sync()
-        assert (done.problems, done.written, done.deleted) == (0, [], [])
+        assert (done.problems, done.rewritten, done.deleted) == (0, [], [])
         assert kept.tree() == before
         kept.say(OSLO, user="CARL", session="CARL")
         assert folders(kept) == ["%43arl", "Alice", "Bob", "CARL", "alice"]

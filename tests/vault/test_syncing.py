@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.conversations.stretches import profile_put
+from cofio.conversations.stretches import make_profile_put
 from cofio.importers.markdown_entries import find_entries, unescape_controls
 from cofio.values.changes import Edit
 from cofio.values.records import Kind
@@ -27,7 +27,7 @@ def without(file: Path, key: str) -> None:
 def quiet(kept: Kept) -> bool:
     """Whether another look finds nothing to do."""
     done = kept.sync()
-    return (done.edited, done.deleted, done.written, done.problems) == ([], [], [], 0)
+    return (done.edited, done.deleted, done.rewritten, done.problems) == ([], [], [], 0)
 
 
 def test_an_edited_text_becomes_the_records(kept: Kept) -> None:
@@ -44,17 +44,17 @@ def test_an_edited_text_becomes_the_records(kept: Kept) -> None:
     assert kept.records(Kind.FACT)[1].text == "Alice's dog is called Max."
     assert done.problems == 0
     assert quiet(kept)
-    assert kept.vault.conflicts() == []
+    assert kept.vault.list_conflicts() == []
 
 
 def test_a_file_is_as_it_was_left_once_an_edit_was_taken_in(kept: Kept) -> None:
     kept.say(OSLO, DOG)
     kept.facts.write_text(kept.facts.read_text().replace("Rex.", "Max."))
-    assert len(kept.syncing.look().edited) == 1
-    assert kept.vault.journal.files() == kept.vault.stamps()
+    assert len(kept.syncing.sync_files().edited) == 1
+    assert kept.vault.journal.list_files() == kept.vault.list_stamps()
     kept.facts.write_text(kept.facts.read_text().replace("**session_id**: s\n", "**session_id**: t\n"))
-    assert len(kept.sync().written) == 2
-    assert kept.vault.journal.files() == kept.vault.stamps()
+    assert len(kept.sync().rewritten) == 2
+    assert kept.vault.journal.list_files() == kept.vault.list_stamps()
 
 
 EVIL = "\x1b]0;OWNED\x07\x1b[2J red\u202eevil \x9b31m\u2066x and &#x1B; too"
@@ -72,7 +72,7 @@ def test_control_characters_do_nothing_in_a_file_and_survive_an_edit(kept: Kept,
     content = {**skill.data, "content": f"Redeploy {EVIL}."}
     texts = [Edit(id=kept.records(kind)[0].id, fields={"text": f"Oslo {EVIL}."}) for kind in (Kind.EPISODE, Kind.FACT)]
     kept.conversations.apply(
-        [profile_put(profile.scope, said, profile.version), Edit(id=skill.id, fields={"data": content}), *texts]
+        [make_profile_put(profile.scope, said, profile.version), Edit(id=skill.id, fields={"data": content}), *texts]
     )
     raw = [name for name, text in kept.tree().items() if {*"\x1b\x07\x9b\u202e\u2066"} & {*text.decode()}]
     assert raw == []
@@ -182,12 +182,12 @@ def test_what_both_sides_changed_is_kept_beside_and_told(kept: Kept) -> None:
     fact = kept.records(Kind.FACT)[1]
     kept.conversations.apply([Edit(id=fact.id, fields={"text": "Alice's dog is called Bo."})])
     assert "Alice's dog is called Bo." in kept.facts.read_text()
-    (conflict,) = kept.vault.conflicts()
+    (conflict,) = kept.vault.list_conflicts()
     assert "Alice's dog is called Max." in (kept.vault.folder / conflict).read_text()
     assert kept.records(Kind.FACT)[1].text == "Alice's dog is called Bo."
     assert quiet(kept)
     (kept.vault.folder / conflict).unlink()
-    assert kept.vault.conflicts() == []
+    assert kept.vault.list_conflicts() == []
 
 
 def test_a_conflict_is_also_found_when_the_database_changed_behind_the_vault(kept: Kept) -> None:
@@ -200,7 +200,7 @@ def test_a_conflict_is_also_found_when_the_database_changed_behind_the_vault(kep
     done = kept.sync()
     assert len(done.conflicts) == 2
     assert "Another text." in kept.episodes.read_text()
-    assert len(kept.vault.conflicts()) == 1
+    assert len(kept.vault.list_conflicts()) == 1
     assert quiet(kept)
 
 
@@ -209,9 +209,9 @@ def test_another_entrys_edit_waits_in_a_file_that_is_written(kept: Kept) -> None
     kept.episodes.write_text(kept.episodes.read_text().replace("Oslo", "Bergen"))
     kept.say(DOG, session="t", at=T + timedelta(hours=6))
     assert "Bergen" in kept.episodes.read_text()
-    assert len(kept.syncing.look().edited) == 1
+    assert len(kept.syncing.sync_files().edited) == 1
     assert "Bergen" in kept.records(Kind.EPISODE)[0].text
-    assert kept.vault.conflicts() == []
+    assert kept.vault.list_conflicts() == []
     assert quiet(kept)
 
 
@@ -263,7 +263,7 @@ def test_what_nobody_can_change_is_put_right_and_told(kept: Kept) -> None:
     before = kept.tree()
     kept.episodes.write_text(kept.episodes.read_text().replace("**session_id**: s\n", "**session_id**: t\n"))
     done = kept.sync()
-    assert [said.text for said in done.written] == ["only the texts of an entry can be changed"]
+    assert [said.text for said in done.rewritten] == ["only the texts of an entry can be changed"]
     assert kept.tree() == before
     kept.facts.write_text(re.sub("### Fact\n.*\n", "### Fact\n\n", kept.facts.read_text()))
     assert "is empty" in kept.sync().unreadable[0].text

@@ -85,7 +85,7 @@ def test_what_was_changed_while_it_was_away_is_an_edit(filled: Kept) -> None:
     done = filled.sync()
     assert [said.entry for said in done.edited] == ["ep_20260528_00000001"]
     assert "Bergen" in filled.records(Kind.EPISODE)[0].text
-    assert filled.vault.conflicts() == []
+    assert filled.vault.list_conflicts() == []
     assert done.problems == 0
 
 

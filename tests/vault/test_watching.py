@@ -81,8 +81,8 @@ def test_an_edit_by_another_program_is_taken_in(watched: Watched, script: str) -
     assert [said.entry for said in done.edited] == ["ep_20260528_00000001"]
     assert (done.deleted, done.problems) == ([], 0)
     assert "Bergen" in kept.records(Kind.EPISODE)[0].text
-    assert kept.vault.conflicts() == []
-    assert kept.vault.journal.files() == kept.vault.stamps()  # `cofio vault status` has nothing to look at
+    assert kept.vault.list_conflicts() == []
+    assert kept.vault.journal.list_files() == kept.vault.list_stamps()  # `cofio vault status` has nothing to look at
 
 
 def test_a_removal_by_another_program_is_taken_in_after_a_minute(watched: Watched) -> None:
@@ -143,7 +143,7 @@ def test_what_the_server_writes_itself_is_not_looked_at(watched: Watched) -> Non
     run(RENAMED, kept.profile, "Lives in Oslo", "Lives in Bergen")
     done = watched.next()
     assert [said.entry for said in done.edited] == ["profile"]
-    assert (done.written, done.deleted, done.problems) == ([], [], 0)
+    assert (done.rewritten, done.deleted, done.problems) == ([], [], 0)
 
 
 def test_what_was_done_while_nobody_watched_is_taken_in_at_first(kept: Kept) -> None:

@@ -158,7 +158,7 @@ def test_many_writers_leave_what_the_database_holds(store: StoreAddress) -> None
         made = tree(store.home / "vault")
         kept = Kept(engine, vaults[0], Conversations(engine, mirror=vaults[0]), Project())
         done = kept.sync()
-        assert (done.written, done.edited, done.deleted, done.problems) == ([], [], [], 0)
+        assert (done.rewritten, done.edited, done.deleted, done.problems) == ([], [], [], 0)
         assert kept.tree() == made
         assert not vaults[0].stale
 
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_written_fails_no_call_and_is_told(kept: Kept, tmp
     kept.say(OSLO)
     assert len(kept.records(Kind.EPISODE)) == 1
     assert [*outside.iterdir()] == []
-    assert any("alice" in name for name in kept.vault.journal.faults())
+    assert any("alice" in name for name in kept.vault.journal.list_faults())
     kept.file("users", "alice").unlink()
     assert kept.vault.complete() == 1
     assert kept.episodes.exists()
@@ -182,7 +182,7 @@ def test_a_vault_that_was_off_is_caught_up(tmp_path: Path) -> None:
         kept.say(OSLO)
         Kept(kept.engine, kept.vault, Conversations(kept.engine), kept.place).say(DOG, session="t")
         assert kept.vault.stale
-        assert len(kept.sync().written) > 0
+        assert len(kept.sync().rewritten) > 0
         assert not kept.vault.stale
         assert kept.episodes.read_text().count("<!-- entry:") == 2
 
@@ -206,7 +206,7 @@ def test_a_journal_that_cannot_be_used_fails_no_change(
         with closing(apsw.Connection(str(kept.vault.folder / ".state" / "state.db"))) as other:
             if when == "before":
                 other.execute("BEGIN IMMEDIATE")
-            with kept.vault.changing([]):
+            with kept.vault.track_change([]):
                 if when == "after":
                     other.execute("BEGIN IMMEDIATE")
         assert [record.getMessage() for record in caplog.records] == ["the vault cannot be written: database is locked"]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..text.tokenizer import embed_text, record_words
+from ..text.tokenizer import build_embed_text, split_record
 from ..values.changes import EDITABLE, Change, Delete, Drop, Edit, Extend, Put, Vacant
 from ..values.errors import Conflict, NotFound
 from ..values.records import NOT_SEARCHABLE, Draft, Record, Similar, encode_json, new_id
@@ -36,7 +36,7 @@ def prepare_draft(draft: Draft) -> PreparedText:
     """Take a draft's text apart."""
     words = []
     if draft.kind not in NOT_SEARCHABLE:
-        words = record_words(
+        words = split_record(
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
         )
     data = encode_json(draft.data)
@@ -244,7 +244,7 @@ def _store_vectors(transaction: Transaction, changes: Sequence[Change]) -> None:
 
 def _join_text(of: Record | Draft) -> str:
     """What a vector is made of."""
-    return embed_text(title=of.title, text=of.text, tags=of.tags, data=of.data)
+    return build_embed_text(title=of.title, text=of.text, tags=of.tags, data=of.data)
 
 
 def _hash(text: str) -> bytes:

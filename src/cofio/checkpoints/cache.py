@@ -48,12 +48,13 @@ class SizedCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Cache a value, in place of what the key had."""
-        self.drop([key])
-        if self._measure(value) > self._most // 2:
-            return
+        size = self._measure(value)
         with self._lock:
+            self._drop(key)
+            if size > self._most // 2:
+                return
             self._values[key] = value
-            self.size += self._measure(value)
+            self.size += size
             while self.size > self._most or len(self._values) > self._items:
                 self.size -= self._measure(self._values.popitem(last=False)[1])
 
@@ -61,8 +62,11 @@ class SizedCache(Generic[K, V]):
         """Take keys out of the cache."""
         with self._lock:
             for key in keys:
-                value = self._values.pop(key, None)
-                self.size -= self._measure(value) if value is not None else 0
+                self._drop(key)
+
+    def _drop(self, key: K) -> None:
+        value = self._values.pop(key, None)
+        self.size -= self._measure(value) if value is not None else 0
 
     def clear(self) -> None:
         """Take out everything."""

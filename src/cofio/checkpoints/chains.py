@@ -137,16 +137,17 @@ def delete_and_rebase(rows: CheckpointRows, thread: ThreadKey, doomed: Sequence[
     """
     if not doomed:
         return
+    going = set(doomed)
     promoted: tuple[int, State] | None = None
     for child in rows.children(thread, doomed):
-        if child.row in doomed:
+        if child.row in going:
             continue
         links = rows.chain(child.row)
         try:
             state, _ = build_state(links)
         except Unavailable:
             continue  # it cannot be read, with or without what it was a change of; `check` reports it
-        stays = next((at for at, link in enumerate(links) if at and link.row not in doomed), None)
+        stays = next((at for at, link in enumerate(links) if at and link.row not in going), None)
         change: list[Any] = [VALUE, state]
         if stays is not None:
             change = find_change(build_state(links[stays:])[0], state)

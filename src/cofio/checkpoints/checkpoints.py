@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, NewCheckpoint, PendingWrite, ThreadKey
 from ..backends.interface import Backend
-from ..text.tokenizer import query_words
+from ..text.tokenizer import split_query
 from ..values.changes import normalize_ttl
 from ..values.errors import Invalid, Unavailable
 from ..values.query import MAX_QUERY
@@ -270,7 +270,7 @@ class Checkpoints:
         """
         check_int("limit", limit, 0, 10_000)
         check_text("query", query.replace("\0", " ") if isinstance(query, str) else query, MAX_QUERY)
-        words = query_words(query)
+        words = split_query(query)
         if not words or not limit:
             return []
         while self._index_words(space):

@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 from ..backends.checkpoint_interface import Link
-from ..text.tokenizer import words
+from ..text.tokenizer import split_words
 from ..values.records import json_words
 from .deltas import KEYS, PARTS, VALUE
 from .packing import decode_body
@@ -24,7 +24,7 @@ def find_link_words(link: Link) -> str:
 
 def find_new_words(change: list[Any], metadata: str) -> str:
     """The words that a change and its metadata bring, in the form that they are searched in."""
-    return " ".join(words("\n".join(json_words([_collect_new(change), json.loads(metadata)]))))
+    return " ".join(split_words("\n".join(json_words([_collect_new(change), json.loads(metadata)]))))
 
 
 def _collect_new(change: list[Any]) -> Any:

@@ -24,7 +24,7 @@ class _Unclear(ValueError):
     """This is no index that we understand."""
 
 
-def tracks(folder: Path, names: Iterable[str]) -> bool | None:
+def is_tracked(folder: Path, names: Iterable[str]) -> bool | None:
     """Whether the repository whose `.git` is in `folder` keeps any of these paths in it, or anything under one.
 
     Capitals do not matter: to some disks they do not. None when it cannot be told.
@@ -45,17 +45,17 @@ def _fold(name: str) -> str:
 
 
 def _find_git_folder(folder: Path) -> Path:
-    """Where the repository keeps its own files: in a worktree or a submodule, `.git` is a file that names the place."""
+    """The folder of the repository's own files; in a worktree or a submodule, `.git` is a file that names it."""
     git = folder / ".git"
     if git.is_dir():
         return git
-    said = (read_file(git, limit=_POINTER, follow=True) or b"").removesuffix(b"\n").removesuffix(b"\r")
-    if not said.startswith(b"gitdir: "):
+    pointer = (read_file(git, limit=_POINTER, follow=True) or b"").removesuffix(b"\n").removesuffix(b"\r")
+    if not pointer.startswith(b"gitdir: "):
         raise _Unclear
-    place = folder / os.fsdecode(said.removeprefix(b"gitdir: "))
-    if not (place / "HEAD").exists():  # such as a worktree whose repository was moved
+    git_folder = folder / os.fsdecode(pointer.removeprefix(b"gitdir: "))
+    if not (git_folder / "HEAD").exists():  # such as a worktree whose repository was moved
         raise _Unclear
-    return place
+    return git_folder
 
 
 def _read_names(index: bytes) -> Iterator[bytes]:
@@ -68,14 +68,14 @@ def _read_names(index: bytes) -> Iterator[bytes]:
     for _ in range(count):
         start, at = at, at + _STATUS + length
         at += 4 if index[at] << 8 & _EXTENDED else 2
-        kept = 0
+        prefix = 0
         if version == 4:  # only what differs from the name before
             stripped, at = _read_number(index, at)
-            kept = len(name) - stripped
+            prefix = len(name) - stripped
         end = index.index(b"\0", at)
-        if kept < 0 or (end == at and not kept):  # a name of nothing: the rest of it is in another file
+        if prefix < 0 or (end == at and not prefix):  # a name of nothing: the rest of it is in another file
             raise _Unclear
-        name = name[:kept] + index[at:end]
+        name = name[:prefix] + index[at:end]
         yield name
         at = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
     while at < len(index) - length:

@@ -1,6 +1,6 @@
 """How this copy of cofio was installed, and so: how an extra is added to it, and which command starts it again.
 
-The one place that decides what users are told to type for either. Importing it is cheap; asking it reads a few files.
+The one module that decides what users are told to type for either. Importing it is cheap; asking it reads a few files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 INDEX_NAME: str | None = None
-"""The name under which the package index has cofio: "cofio" once it is published. Until then whoever takes that name
-there would be given our users, so that no text names it."""
+"""The name under which the package index has cofio: "cofio" once it is published. Until then somebody else could
+take that name there, and with it our users, so that no text names it."""
 
 _REQUIREMENT = re.compile(r"""(?P<needed>(?P<name>[A-Za-z0-9._-]+)[^;]*?)\s*;\s*extra == ["'](?P<extra>[\w-]+)["']""")
 """What an extra needs on every system; what it needs on some has more behind the semicolon."""
@@ -67,22 +67,22 @@ class Installation:
 
     def install_command(self, *extras: str) -> str:
         """What to type to have these extras as well."""
-        source = self._source_with(*extras)
+        source = self._resolve_source(*extras)
         needed = [each for extra in extras for each in self.requirements.get(extra, ())]
         if source is None and needed:
             return self._add_packages(needed)
         wanted = [source or _UNKNOWN]
         match self.installer:
             case Installer.UV_TOOL:
-                words = ["uv", "tool", "install", *self._editable(), *wanted]
+                words = ["uv", "tool", "install", *self._list_editable_option(), *wanted]
             case Installer.UVX:
                 words = ["uvx", "--from", *wanted, "cofio"]
             case Installer.PIPX:
-                words = ["pipx", "install", "--force", *self._editable(), *wanted]
+                words = ["pipx", "install", "--force", *self._list_editable_option(), *wanted]
             case Installer.PIPX_RUN:
                 words = ["pipx", "run", "--spec", *wanted, "cofio"]
             case Installer.PIP | Installer.UV:
-                words = [*self._pip_command(), *self._editable(), *wanted]
+                words = [*self._build_pip_command(), *self._list_editable_option(), *wanted]
         return join_words(words)
 
     def start_command(self) -> list[str]:
@@ -92,7 +92,7 @@ class Installation:
             Unavailable: it runs from a cache, and what it was made from is not known or no longer there.
         """
         if self.installer in (Installer.UVX, Installer.PIPX_RUN):
-            source = self._source_with()
+            source = self._resolve_source()
             if source is None:
                 raise Unavailable(
                     f"cofio runs from a cache here ({self.prefix}), which may be emptied at any time, and what it was"
@@ -110,23 +110,23 @@ class Installation:
 
     def shell_command(self) -> list[str]:
         """The words by which its user starts it in a shell."""
-        source = self._source_with()
+        source = self._resolve_source()
         if source and self.installer is Installer.UVX:
             return ["uvx", "--from", source, "cofio"]
         if source and self.installer is Installer.PIPX_RUN:
             return ["pipx", "run", "--spec", source, "cofio"]
         return ["cofio"]
 
-    def _editable(self) -> list[str]:
+    def _list_editable_option(self) -> list[str]:
         return ["-e"] if self.checkout else []
 
-    def _source_with(self, *more: str) -> str | None:
+    def _resolve_source(self, *more: str) -> str | None:
         """The source with the extras that there are and these; None if it is unknown, or a file that is gone."""
         if self.source is None or (os.path.isabs(self.source) and not os.path.exists(self.source)):
             return None
-        # An environment that is its user's keeps what is in it; the others are made anew.
-        kept = () if self.installer in (Installer.PIP, Installer.UV) else self.extras
-        extras = sorted({*kept, *more})
+        # An environment that is its user's keeps what is in it; the others are made again.
+        present = () if self.installer in (Installer.PIP, Installer.UV) else self.extras
+        extras = sorted({*present, *more})
         source = "." if self._is_here() else self.source
         if not extras:
             return source
@@ -143,16 +143,16 @@ class Installation:
         except FileNotFoundError:  # it has been deleted
             return False
 
-    def _pip_command(self) -> list[str]:
+    def _build_pip_command(self) -> list[str]:
         """The words before what is to be installed into an environment that is its user's."""
         active = os.environ.get("VIRTUAL_ENV") == str(self.prefix)
         if self.installer is Installer.UV:
-            return ["uv", "pip", "install", *([] if active else ["--python", self._relative(self.prefix)])]
+            return ["uv", "pip", "install", *([] if active else ["--python", self._shorten_path(self.prefix)])]
         if active:
             return ["pip", "install"]
-        return [self._relative(self.python), "-m", "pip", "install"]
+        return [self._shorten_path(self.python), "-m", "pip", "install"]
 
-    def _relative(self, path: Path) -> str:
+    def _shorten_path(self, path: Path) -> str:
         return str(path.relative_to(self.source or "") if self._is_here() else path)
 
     def _add_packages(self, needed: list[str]) -> str:
@@ -166,7 +166,7 @@ class Installation:
             case Installer.UV_TOOL | Installer.UV:
                 words = ["uv", "pip", "install", "--python", str(self.prefix), *needed]
             case Installer.PIP:
-                words = [*self._pip_command(), *needed]
+                words = [*self._build_pip_command(), *needed]
         return join_words(words)
 
 
@@ -190,7 +190,7 @@ def find_installation() -> Installation:
     prefix = Path(sys.prefix)
     root = Path(__file__).resolve().parents[3]
     checkout = Path(__file__).resolve().parents[2].name == "src" and (root / "pyproject.toml").is_file()
-    requirements = _requirements((found.requires or ()) if found else ())
+    requirements = _parse_requirements((found.requires or ()) if found else ())
     return Installation(
         installer=_find_installer(prefix),
         prefix=prefix,
@@ -253,7 +253,7 @@ def _find_source(found: Distribution | None) -> str | None:
     return str(Path(path.removeprefix("/"))) if _WINDOWS else path
 
 
-def _requirements(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _parse_requirements(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """What each extra of a user needs, from the metadata of the package."""
     needed: dict[str, tuple[str, ...]] = {}
     for line in lines:
@@ -276,10 +276,10 @@ def _find_program(name: str) -> str:
 
 
 def _find_link(script: Path, prefix: Path) -> str | None:
-    """The command outside of the environment that its installer has made, and that stays when it is made anew."""
+    """The command outside of the environment that its installer has made, and that outlives the environment."""
     folders = [os.environ.get("PIPX_BIN_DIR", ""), os.environ.get("UV_TOOL_BIN_DIR", "")]
     folders += [os.environ.get("XDG_BIN_HOME", ""), os.path.expanduser("~/.local/bin")]
-    links = [*_noted_links(prefix), *(Path(folder, script.name) for folder in folders if folder)]
+    links = [*_list_noted_links(prefix), *(Path(folder, script.name) for folder in folders if folder)]
     links += [Path(folder, script.name) for folder in os.get_exec_path() if os.path.isabs(folder)]
     for link in links:
         if link != script and link.exists() and (link.resolve() == script.resolve() or _is_copy(link, script)):
@@ -292,7 +292,7 @@ def _is_copy(link: Path, script: Path) -> bool:
     return _WINDOWS and link.read_bytes() == script.read_bytes()
 
 
-def _noted_links(prefix: Path) -> list[Path]:
+def _list_noted_links(prefix: Path) -> list[Path]:
     """Where uv has noted that it put the command."""
     receipt = prefix / "uv-receipt.toml"
     if not receipt.is_file():

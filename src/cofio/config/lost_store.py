@@ -39,7 +39,7 @@ def find_remains(store: Path) -> list[str]:
 
 
 def note_loss(store: Path) -> None:
-    """Leave a mark in a store whose memory.db is about to be made anew though there was one, until it is seen to."""
+    """Leave a mark in a store whose memory.db was lost and is about to be created again, until the loss is settled."""
     parts = find_remains(store)
     if parts:
         with suppress(OSError), (store / MARK).open("x", encoding="utf-8", newline="\n") as file:
@@ -47,7 +47,7 @@ def note_loss(store: Path) -> None:
 
 
 def follow_up_loss(store: Path, id: str) -> None:
-    """Keep in the mark, if there is one, which database was begun anew; take it away when that is not the one there."""
+    """Write into the mark, if there is one, which database was created; remove it when another database is there."""
     with suppress(OSError, Unavailable):
         text = (read_file(store / MARK, limit=_LONGEST) or b"").decode(errors="replace")
         if text and _BEGUN not in text:
@@ -62,7 +62,7 @@ def find_loss(store: Path) -> str:
     mark = store / MARK
     try:
         noted = datetime.fromtimestamp(mark.lstat().st_mtime, UTC)
-    except OSError:  # not there, or in no folder that can be used, which whoever opens the store is told
+    except OSError:  # not there, or in a folder that cannot be used, which is reported when the store is opened
         return ""
     vault, restore = store / "vault", ""
     if vault.is_dir():

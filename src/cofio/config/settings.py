@@ -68,7 +68,7 @@ class Settings:
     structured: bool = False
     """Whether answers over MCP carry their data, too, with schemas: for programs. Some agents then see no text."""
     quiet_after: float = 30.0
-    """Minutes after its last message in which `cofio serve` carves a session that nobody flushes; 0 for never."""
+    """Minutes after its last message in which `cofio serve` carves a session that no client flushes; 0 for never."""
     vault: bool = True
     """Whether what is remembered of conversations is kept as Markdown files, too, under `vault/` in the store."""
     llm_base_url: str = ""
@@ -81,9 +81,9 @@ class Settings:
     """What content items may point at: off, or a list of hosts and folders with commas between."""
 
     def __post_init__(self) -> None:
-        _one_of("embedder", self.embedder, "minilm", "remote", "hashed", "none")
-        _one_of("sync", self.sync, "full", "normal")
-        _one_of("fusion", self.fusion, "convex", "rrf")
+        _check_choice("embedder", self.embedder, "minilm", "remote", "hashed", "none")
+        _check_choice("sync", self.sync, "full", "normal")
+        _check_choice("fusion", self.fusion, "convex", "rrf")
         if not 0 <= self.floor <= 1:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
         if not 0 <= self.port <= 65535:
@@ -131,12 +131,12 @@ class Settings:
         for sentence in found.notes:
             warn_once(sentence)
         kinds = {each.name: str(each.type) for each in fields(cls)}
-        with _naming_origin(found.origins):
-            return cls(**{name: convert(name, value, kinds[name]) for name, value in found.given.items()})  # type: ignore[arg-type]  # convert has checked each against its field
+        with _name_origin(found.origins):
+            return cls(**{name: convert(name, value, kinds[name]) for name, value in found.values.items()})  # type: ignore[arg-type]  # convert has checked each against its field
 
 
 @contextmanager
-def _naming_origin(origins: Mapping[str, str | Path]) -> Iterator[None]:
+def _name_origin(origins: Mapping[str, str | Path]) -> Iterator[None]:
     """Say of a value that is refused where it stands: in which file, or in which variable."""
     try:
         yield
@@ -148,76 +148,76 @@ def _naming_origin(origins: Mapping[str, str | Path]) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
+class RawSettings:
     """What is set for a store, before it is checked, and by what."""
 
-    given: dict[str, object]
+    values: dict[str, object]
     origins: dict[str, str | Path]
     """What each comes from: the name of a variable, or a file."""
     ignored: dict[str, str]
     """What is set and does not count, by name, each with the reason."""
     notes: list[str]
-    """What whoever runs this is to be told."""
+    """Sentences to show to the user who runs this."""
 
 
-def gather(store: Path, environ: Mapping[str, str] | None = None) -> Gathered:
+def gather(store: Path, environ: Mapping[str, str] | None = None) -> RawSettings:
     """What the variables and the files set for a store; raises Invalid for a file that cannot be read."""
     environ = os.environ if environ is None else environ
     kinds = {each.name: str(each.type) for each in fields(Settings)}
-    given: dict[str, object] = {}
+    values: dict[str, object] = {}
     origins: dict[str, str | Path] = {}
     notes: list[str] = []
-    counted, ignored, told = _read_store(store, kinds)
-    # Of a link that is not followed nobody knows what it sets.
-    left_out = {} if (store / FILE).is_symlink() else dict.fromkeys(ignored, told)
-    for path, values in (_read_own(kinds), (store / FILE, counted)):
-        given |= values
-        origins |= dict.fromkeys(values, path)
+    counted, ignored, notice = _read_store(store, kinds)
+    # What a link sets is unknown as long as it is not followed.
+    left_out = {} if (store / FILE).is_symlink() else dict.fromkeys(ignored, notice)
+    for path, settings in (_read_own(kinds), (store / FILE, counted)):
+        values |= settings
+        origins |= dict.fromkeys(settings, path)
     for name in kinds:
         for variable in (f"COFIO_{name.upper()}", OTHERS.get(name, "")):
             if variable in environ:
-                given[name], origins[name] = environ[variable], variable
+                values[name], origins[name] = environ[variable], variable
                 break
-    if told:
-        halves = _drop_halves(given, ignored)
+    if notice:
+        halves = _drop_halves(values, ignored)
         without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
-        left_out |= dict.fromkeys(halves, told)
-        notes.append(told + without)
+        left_out |= dict.fromkeys(halves, notice)
+        notes.append(notice + without)
     for key, address in _KEYS.items():
-        there, place = origins.get(address), origins.get(key)
-        is_from_file = isinstance(place, Path)
+        there, origin = origins.get(address), origins.get(key)
+        is_from_file = isinstance(origin, Path)
         # A variable's key keeps to a variable's address, and the user's own file's to what is not a store's.
         if (
-            given.get(key)
+            values.get(key)
             and isinstance(there, Path)
-            and there != place
+            and there != origin
             and (not is_from_file or there == store / FILE)
         ):
-            del given[key]
-            whose = f"the {key} of {place}" if is_from_file else f"COFIO_{key.upper()}"
+            del values[key]
+            whose = f"the {key} of {origin}" if is_from_file else f"COFIO_{key.upper()}"
             instead = f"write {address} beside it" if is_from_file else f"set COFIO_{address.upper()}"
             left_out[key] = f"{whose} is not sent to the {address} of {there}: {instead}, or write {key} there, too"
             notes.append(left_out[key])
-    return Gathered(
-        given=given, origins={name: origins[name] for name in given}, ignored=left_out, notes=notes
+    return RawSettings(
+        values=values, origins={name: origins[name] for name in values}, ignored=left_out, notes=notes
     )  # fmt: skip
 
 
-def read_claims(store: Path, *, asked: bool = False) -> Claims:
+def read_claims(store: Path, *, follow: bool = False) -> Claims:
     """What the store's own files ask for that counts only if the store is trusted.
 
-    `asked` is for a user who wants to know: what a link leads to is read then though nobody has vouched for it yet.
+    `follow` is for a user who wants to see them: then the target of a link is read although it is not trusted yet.
     """
-    given, problem = _read_file(store, {each.name: str(each.type) for each in fields(Settings)}, asked=asked)
-    if problem is not None and asked:
+    values, problem = _read_file(store, {each.name: str(each.type) for each in fields(Settings)}, follow=follow)
+    if problem is not None and follow:
         raise problem
-    return Claims.read(store, _find_restricted(store, given))
+    return Claims.read(store, _find_restricted(store, values))
 
 
-def _find_restricted(store: Path, given: Mapping[str, object]) -> dict[str, object]:
+def _find_restricted(store: Path, values: Mapping[str, object]) -> dict[str, object]:
     """What the store's file may set only where it is trusted."""
-    with _naming_origin(dict.fromkeys(given, store / FILE)):
-        return {name: value for name, value in given.items() if _is_restricted(name, value)}
+    with _name_origin(dict.fromkeys(values, store / FILE)):
+        return {name: value for name, value in values.items() if _is_restricted(name, value)}
 
 
 def _is_restricted(name: str, value: object) -> bool:
@@ -234,13 +234,13 @@ def _read_own(kinds: Mapping[str, str]) -> tuple[Path, dict[str, object]]:
 
 
 def _read_file(
-    store: Path, kinds: Mapping[str, str], *, asked: bool = False
+    store: Path, kinds: Mapping[str, str], *, follow: bool = False
 ) -> tuple[dict[str, object], Invalid | None]:
     """What the store's file sets, and what is wrong with a file that it is a link to."""
     path = store / FILE
     if not path.is_symlink():
         return read_settings(path, kinds), None
-    if not (asked or is_marked(store)):  # nothing is opened behind the links of strangers
+    if not (follow or is_marked(store)):  # nothing is opened behind the links of strangers
         return {}, None
     try:
         return read_settings(path, kinds, follow=True), None
@@ -251,28 +251,28 @@ def _read_file(
 def _read_store(store: Path, kinds: Mapping[str, str]) -> tuple[dict[str, object], Iterable[str], str]:
     """What the store's file sets, as far as it may; the names that it may not set; and what to tell of that."""
     path = store / FILE
-    given, problem = _read_file(store, kinds)
-    restricted = _find_restricted(store, given)
+    values, problem = _read_file(store, kinds)
+    restricted = _find_restricted(store, values)
     is_link = path.is_symlink()
     doubt = find_doubt(store, Claims.read(store, restricted)) if restricted or is_link else None
     if doubt is not None:
         lets = f"({doubt}: `cofio trust` lets it count)"
         if is_link:
             return {}, kinds, f"ignored {path}, which is a link {lets}"
-        counted = {name: value for name, value in given.items() if name not in restricted}
+        counted = {name: value for name, value in values.items() if name not in restricted}
         return counted, restricted, f"ignored from {path}: {', '.join(restricted)} {lets}"
     if problem is not None:
         raise problem
-    return given, (), ""
+    return values, (), ""
 
 
-def _drop_halves(given: dict[str, object], ignored: Iterable[str]) -> list[str]:
+def _drop_halves(values: dict[str, object], ignored: Iterable[str]) -> list[str]:
     """Take out what is of no use without something that was ignored; its names."""
     dropped: list[str] = []
     for names in _TOGETHER:
-        is_asked = "embedder" not in names or given.get("embedder") == "remote"
-        if is_asked and any(name in ignored and not given.get(name) for name in names):
-            dropped += [name for name in names if given.pop(name, None)]
+        is_needed = "embedder" not in names or values.get("embedder") == "remote"
+        if is_needed and any(name in ignored and not values.get(name) for name in names):
+            dropped += [name for name in names if values.pop(name, None)]
     return dropped
 
 
@@ -304,7 +304,7 @@ def _read_variable() -> str:
 def _find_folder(here: Path) -> Path:
     """The nearest .cofio from a folder upwards within its project; the folder's own if there is none."""
     for folder in (here, *here.parents):
-        if folder == _home() and folder != here:
+        if folder == _find_home() and folder != here:
             break
         if leads_elsewhere(folder / STORE_FOLDER):
             _check_link(folder)
@@ -318,7 +318,7 @@ def _find_folder(here: Path) -> Path:
 def _check_link(folder: Path) -> None:
     """Raise Invalid if the store's link in this folder leads nowhere, or is not, or perhaps not, the user's own."""
     link = folder / STORE_FOLDER
-    versioned = False if folder == _home() else is_versioned(folder, (STORE_FOLDER,))
+    versioned = False if folder == _find_home() else is_versioned(folder, (STORE_FOLDER,))
     if versioned is not False:
         why = "which came with the project" if versioned else "and could not see whether version control brings it"
         raise Invalid("store", f"{link} is a link, {why}: give the folder that it leads to with --store or COFIO_STORE")
@@ -326,13 +326,13 @@ def _check_link(folder: Path) -> None:
         raise Invalid("store", f"{link} is a link that leads nowhere: make the folder that it leads to, or remove it")
 
 
-def _home() -> Path | None:
+def _find_home() -> Path | None:
     try:
         return Path.home()
     except RuntimeError:  # a user without one
         return None
 
 
-def _one_of(name: str, value: str, *choices: str) -> None:
+def _check_choice(name: str, value: str, *choices: str) -> None:
     if value not in choices:
         raise Invalid(name, f"{value!r} is not one of {', '.join(choices)}")

@@ -23,7 +23,7 @@ _TRUTHS = {
     "no": False,
     "off": False,
 }
-_PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
+_POSITION = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 _BARE = re.compile(r"\s*([A-Za-z0-9_]+)\s*=\s*([A-Za-z][A-Za-z0-9_./-]{0,39})\s*(?:#.*)?")
 _QUOTES = 'texts stand in quotes, as in `embedder = "none"`, and switches are `true` or `false`'
 
@@ -56,17 +56,17 @@ def read_settings(path: Path, kinds: Mapping[str, str], *, follow: bool = False)
     import tomllib  # 10 ms that a store without a file need not pay
 
     try:
-        given = tomllib.loads(text)
+        values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidFile(_explain(path, text, kinds, str(error))) from error
-    for name in given:
+    for name in values:
         if name not in kinds:
             from .suggestions import suggest  # not before it is needed
 
             meant = suggest(name, kinds)
             there = f"did you mean {meant}?" if meant else f"{FILE} takes {', '.join(kinds)}"
             raise Invalid(sanitize(name), f"is not a setting; {there} ({path})")
-    return given
+    return values
 
 
 def convert(name: str, value: object, kind: str) -> object:
@@ -91,17 +91,17 @@ def convert(name: str, value: object, kind: str) -> object:
     if kind == "bool" and str(value).lower() in _TRUTHS:
         return _TRUTHS[str(value).lower()]
     meant = {"str": "a text, which stands in quotes", "bool": "true or false", "int": "a whole number"}
-    shown = "what is set" if name.endswith("_key") else repr(value)
-    raise Invalid(name, f"{shown} is not {meant.get(kind, 'a number')}")
+    quoted = "what is set" if name.endswith("_key") else repr(value)
+    raise Invalid(name, f"{quoted} is not {meant.get(kind, 'a number')}")
 
 
 def _explain(path: Path, text: str, kinds: Mapping[str, str], problem: str) -> str:
     """Which line of the file is wrong, and what to write there."""
     lines = text.rstrip("\n").split("\n")
-    place = _PLACE.search(problem)
-    number = min(int(place[1]), len(lines)) if place and place[1] else len(lines)
-    where = f"{path}, line {number}" if place else str(path)
-    bare = _BARE.fullmatch(lines[number - 1]) if place else None
+    match = _POSITION.search(problem)
+    number = min(int(match[1]), len(lines)) if match and match[1] else len(lines)
+    where = f"{path}, line {number}" if match else str(path)
+    bare = _BARE.fullmatch(lines[number - 1]) if match else None
     name, word = (bare[1], bare[2]) if bare else ("", "")
     kind = kinds.get(name, "").removesuffix(" | None")
     if name.endswith("_key"):  # which is not shown
@@ -113,5 +113,5 @@ def _explain(path: Path, text: str, kinds: Mapping[str, str], problem: str) -> s
     elif kind == "bool":
         write = f"`{name} = true` or `{name} = false`"
     else:
-        return f"{where} is not TOML ({_PLACE.sub('', problem)}): {_QUOTES}"
+        return f"{where} is not TOML ({_POSITION.sub('', problem)}): {_QUOTES}"
     return f"{where}: `{name} = {word}` is not TOML; write {write}"

@@ -24,7 +24,7 @@ from ..values.errors import Unavailable
 MARK = "trusted"
 """The file of a store that holds the marks."""
 PROMPTS = "prompts"
-"""The folder of a store whose files take the place of the prompts of the same names."""
+"""The folder of a store whose files replace the prompts of the same names."""
 VAULT = "vault"
 """The folder of a store that holds its Markdown files; it may be a link where the store is trusted."""
 
@@ -122,7 +122,7 @@ def find_doubt(store: Path, claims: Claims) -> str | None:
 
 
 def is_marked(store: Path) -> bool:
-    """Whether the store has any mark of this user: that it was made, or trusted with something, in some place."""
+    """Whether the store has any mark of this user: that it was made, or trusted with something, at any path."""
     key = _read_key()
     return key is not None and bool(_read_marks(store, key))
 
@@ -187,9 +187,9 @@ def is_versioned(store: Path, names: tuple[str, ...]) -> bool | None:
     for folder in (real, *real.parents):
         has_git = os.path.lexists(folder / ".git")
         if has_git:
-            from .git_index import tracks  # only needed in a repository
+            from .git_index import is_tracked  # only needed in a repository
 
-            tracked = tracks(folder, [(real.relative_to(folder) / name).as_posix() for name in names])
+            tracked = is_tracked(folder, [(real.relative_to(folder) / name).as_posix() for name in names])
             if tracked:
                 return True
             unsure |= tracked is None
@@ -233,7 +233,7 @@ def _read_marks(store: Path, key: bytes) -> set[str]:
 
 
 def _write_marks(store: Path, key: bytes, marks: set[str]) -> None:
-    """Put these in the place of the marks of that key; those of others stay."""
+    """Replace the marks of that key by these; those of others stay."""
     own = _identify(key)
     others = [line for line in _read_lines(store) if line[0] != own][-_MOST_OTHERS:]
     lines = others + [(own, mark) for mark in sorted(marks)]
@@ -276,5 +276,5 @@ def _make_key() -> bytes:
 def _read_prompt(path: Path) -> bytes:
     try:
         return read_file(path, limit=_MOST, follow=True) or b""
-    except (OSError, Unavailable):  # whoever wants to use it says so
+    except (OSError, Unavailable):  # reported when the prompt is used
         return b""

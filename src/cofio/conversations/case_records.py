@@ -8,7 +8,7 @@ from ..extract.extractor import Case, Step
 from ..values.records import Json, Record
 from .stored_fields import INSIGHT, INTENT, QUALITY
 
-STEPS, LONGEST = 200, 500  # what is kept of a long run: so many steps, and so much of each
+STEPS, LONGEST = 200, 500  # what is kept of a long run: the number of steps, and the length of each
 
 
 def encode_case(case: Case) -> dict[str, Json]:

@@ -17,7 +17,7 @@ from ..values.errors import Conflict
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record
 from .deletion import MemoryDeleter
-from .message_records import decode_message, digest_message, distinct, draft, message_id, turn_id
+from .message_records import decode_message, digest_message, distinct, make_draft, make_message_id, make_turn_id
 from .mirror import Mirror, apply_mirrored
 from .projects import Project, Track, public_id
 from .refinement import Reader, Refiner
@@ -27,7 +27,7 @@ __all__ = ["Conversations", "Project", "decode_message", "distinct", "public_id"
 
 BUSY = "too many are writing to this session at once; try again"
 TURNS = 64  # users whose sessions can be carved at once
-UNASKED = 500  # so many messages are kept before a session in which no user has spoken is carved at all
+UNASKED = 500  # messages that are kept before a session in which no user has spoken is carved at all
 
 
 class Conversations:
@@ -69,7 +69,7 @@ class Conversations:
     ) -> int:
         """Keep messages, all or none, each once however often it is sent; how many were new.
 
-        A message without an id is known by its time and its place in the request. What is to be changed `also` is
+        A message without an id is known by its time and its position in the request. What is to be changed `also` is
         changed in the same transaction.
 
         Raises:
@@ -104,7 +104,7 @@ class Conversations:
         """
         waiting = self.list_waiting(project, session)
         role = "user" if track == "user" else "assistant"
-        spoke = any((message.sender, message.role) == (owner, role) for message in _messages(waiting))
+        spoke = any((message.sender, message.role) == (owner, role) for message in _decode_messages(waiting))
         if not waiting or spoke:
             return waiting
         carved = Where("data.session_id", "=", session)
@@ -126,7 +126,7 @@ class Conversations:
         def carve_all() -> None:
             nonlocal carved
             for stretch in self._cut(find_turns(), whole):
-                self._carver.store(project, session, Stretch(turns=stretch, messages=_messages(stretch)))
+                self._carver.store(project, session, Stretch(turns=stretch, messages=_decode_messages(stretch)))
                 carved += 1
 
         waiting = find_turns()
@@ -138,7 +138,7 @@ class Conversations:
 
     def _find_lock(self, project: Project, waiting: Sequence[Record]) -> threading.Lock:
         """The lock of a user's carves in this process, which without it would only end in conflicts."""
-        speakers = [message.sender for message in _messages(waiting) if message.role == "user"]
+        speakers = [message.sender for message in _decode_messages(waiting) if message.role == "user"]
         return self._locks[hash((project, speakers[0] if speakers else "")) % len(self._locks)]
 
     def refine(self, project: Project, task: Mapping[str, Json]) -> bool:
@@ -151,7 +151,7 @@ class Conversations:
         return self._refiner is not None and self._refiner.refine(project, task)
 
     def _cut(self, turns: Sequence[Record], whole: bool) -> list[Sequence[Record]]:
-        messages = _messages(turns)
+        messages = _decode_messages(turns)
         if not whole and len(messages) < UNASKED and all(message.role != "user" for message in messages):
             return []
         ends = self._extractor.find_boundaries(messages, self._zone) if messages else []
@@ -163,7 +163,7 @@ class Conversations:
         """Those of the messages that are not stored yet."""
         names: list[tuple[str, str]] = []
         for index, message in enumerate(messages):
-            name = message.id or message_id(session, message, index)
+            name = message.id or make_message_id(session, message, index)
             names.append((name, f"{name}_{digest_message(message)}"))
         stored = self._load(project, session, [name for name, _ in names])
         count = Counter(name for name, _ in names)
@@ -180,20 +180,20 @@ class Conversations:
                     break
                 if message.id:
                     raise Conflict(f"the message {message.id} is there already, with something else in it")
-        return [draft(project, session, message) for message in fresh.values()]
+        return [make_draft(project, session, message) for message in fresh.values()]
 
     def _load(self, project: Project, session: str, names: Sequence[str]) -> dict[str, Message]:
         """Those of the messages that are stored, by their ids, wherever they are now."""
-        found = self.engine.read_many(turn_id(project, session, name) for name in names)
+        found = self.engine.read_many(make_turn_id(project, session, name) for name in names)
         return {name: decode_message(turn) for name, turn in zip(names, found, strict=True) if turn is not None}
 
 
-def _is_masked(message: Message, kept: Message) -> bool:
+def _is_masked(message: Message, stored: Message) -> bool:
     """Whether a message is what is kept, but for secrets that one of them has masked, and the other has not."""
-    return message in admit_messages("rest", [kept], allow=False) or kept in admit_messages(
+    return message in admit_messages("rest", [stored], allow=False) or stored in admit_messages(
         "rest", [message], allow=False
     )
 
 
-def _messages(turns: Sequence[Record]) -> list[Message]:
+def _decode_messages(turns: Sequence[Record]) -> list[Message]:
     return [decode_message(turn) for turn in turns]

@@ -20,7 +20,7 @@ from .message_records import fields
 from .mirror import Mirror, apply_mirrored, change_mirrored
 from .projects import Project, Track, parse_public_id, public_id
 from .stored_fields import STRETCH_ID
-from .stretches import CASES, PROFILE, list_source_cases, merge_sources, profile_put, select_cases, skill_edit
+from .stretches import CASES, PROFILE, list_source_cases, make_profile_put, make_skill_edit, merge_sources, select_cases
 
 Deletions: TypeAlias = tuple[list[Change], Counter[Kind]]
 Spare: TypeAlias = Callable[[list[Record]], None]
@@ -60,7 +60,7 @@ class MemoryDeleter:
         return self._delete(lambda: self._find_by_id(project, public), spare)
 
     def delete_session(self, project: Project, session: str) -> Counter[Kind]:
-        """Forget all that was said in a session, and all that was made of it, whoever it belongs to."""
+        """Forget all that was said in a session, and all that was made of it, of every owner."""
         quoted = json.dumps(session)
         self._discard(project, lambda stored: quoted in json.dumps(stored.data))
         of_it = Where("data.session_id", "=", session)
@@ -85,18 +85,18 @@ class MemoryDeleter:
         if kinds:
             made_of = (Kind.FACT, Kind.TURN) if Kind.EPISODE in kinds else ()
             return self._delete(lambda: self._plan(self._list_all(home, (*kinds, *made_of), None)), spare)
-        said = AllOf(
+        sent = AllOf(
             Where("data.sender_id", "=", name), Where("data.role", "=", "user" if track == "user" else "assistant")
         )
 
-        def changes() -> Deletions:
-            waiting = self._list_all(project.scope / "session", (Kind.TURN,), said)
+        def find_deletions() -> Deletions:
+            waiting = self._list_all(project.scope / "session", (Kind.TURN,), sent)
             with_them = Where(("data", "senders", name), "=", True)
             learned = self._list_all(project.scope / "agent", (Kind.CASE,), with_them) if track == "user" else []
-            made, counts = self._plan([*learned, *waiting])
-            return [Drop(scope=home), *made], counts + self._count_kinds(home)
+            changes, counts = self._plan([*learned, *waiting])
+            return [Drop(scope=home), *changes], counts + self._count_kinds(home)
 
-        return self._delete(changes)
+        return self._delete(find_deletions)
 
     def delete_project(self, project: Project) -> Counter[Kind]:
         """Forget an app's project."""
@@ -134,12 +134,12 @@ class MemoryDeleter:
                 with suppress(NotFound):  # as the change will say
                     touched.append(self._engine.read(change.id))
             elif isinstance(change, Put):
-                held = self._engine.get(change.draft.scope, change.draft.key or "", kind=change.draft.kind)
-                touched += [held] if held is not None else []
+                stored = self._engine.get(change.draft.scope, change.draft.key or "", kind=change.draft.kind)
+                touched += [stored] if stored is not None else []
         if len(touched) == 1:
             return touched
-        said = _messages(touched)
-        return [_reduce(each, said.get(each.scope, ())) if each.kind is Kind.PROFILE else each for each in touched]
+        messages = _collect_messages(touched)
+        return [_reduce(each, messages.get(each.scope, ())) if each.kind is Kind.PROFILE else each for each in touched]
 
     def _find_by_id(self, project: Project, public: str) -> Deletions:
         name = parse_public_id(public)
@@ -172,7 +172,7 @@ class MemoryDeleter:
         turns = [fields(record) for record in records if record.kind is Kind.TURN]
         counts[Kind.TURN] = len({(turn["session_id"], turn["message_id"]) for turn in turns})
         gone = {record.id for record in records}
-        for home, messages in _messages(records).items():
+        for home, messages in _collect_messages(records).items():
             profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
             if profile is None or profile.id in gone:
                 continue
@@ -182,7 +182,7 @@ class MemoryDeleter:
                 changes.append(Delete(id=profile.id, if_version=profile.version))
                 counts[Kind.PROFILE] += 1
             elif after != before:
-                changes.append(profile_put(home, after, profile.version))
+                changes.append(make_profile_put(home, after, profile.version))
         for home in {record.scope for record in records if record.kind is Kind.CASE}:
             cases = {public_id(record) for record in records if record.scope == home and record.kind is Kind.CASE}
             for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
@@ -198,7 +198,7 @@ class MemoryDeleter:
         if len(remaining) < 2:
             counts[Kind.SKILL] += 1
             return Delete(id=skill.id, if_version=skill.version)
-        edit = skill_edit(skill, self._extractor.build_skill(select_cases(known, left)), left)
+        edit = make_skill_edit(skill, self._extractor.build_skill(select_cases(known, left)), left)
         data = {**cast("dict[str, Json]", edit.fields["data"]), **merge_sources([*map(fields, reversed(remaining))])}
         return Edit(id=edit.id, fields={**edit.fields, "data": data}, if_version=edit.if_version)
 
@@ -238,14 +238,14 @@ def forget(engine: Engine, mirror: Mirror | None, change: Delete | Drop) -> int:
 def _reduce(profile: Record, messages: Collection[tuple[str, str]]) -> Record:
     """A profile with nothing but what it has from some messages."""
     data = restore_messages({}, fields(profile), messages)
-    return replace(profile, data=data, text=profile_put(profile.scope, data, 0).draft.text)
+    return replace(profile, data=data, text=make_profile_put(profile.scope, data, 0).draft.text)
 
 
 def _get_data(stored: Draft) -> Mapping[str, Json]:
     return stored.data if isinstance(stored.data, dict) else {}
 
 
-def _messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:
+def _collect_messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:
     """The messages, by session and id, that the records are, or were taken from, by whose they are."""
     found: dict[Scope, set[tuple[str, str]]] = {}
     for record in records:
@@ -253,6 +253,6 @@ def _messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, str]]]:
         if record.kind is Kind.TURN and record.parent is not None:
             found.setdefault(record.scope, set()).add((str(data["session_id"]), cast(str, data["message_id"])))
         elif record.kind is Kind.FACT:
-            said = cast("list[str]", data["messages"])
-            found.setdefault(record.scope, set()).update((str(data["session_id"]), message) for message in said)
+            ids = cast("list[str]", data["messages"])
+            found.setdefault(record.scope, set()).update((str(data["session_id"]), message) for message in ids)
     return found

@@ -1,4 +1,4 @@
-"""Which sessions have fallen silent: nobody has flushed them, and nothing has come to them for a while."""
+"""Which sessions have fallen silent: they were not flushed, and nothing has come to them for a while."""
 
 from __future__ import annotations
 

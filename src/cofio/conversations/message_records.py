@@ -16,23 +16,23 @@ SOURCE = "rest"
 ROOM = 65_536  # for what a carve adds to a message, which must be able to take in whatever was accepted
 
 
-def message_id(session: str, message: Message, index: int) -> str:
-    """The id of a message that came without one, by its place in the request that it came in."""
-    return f"m_{session}_{milliseconds(message)}_{index:03d}"
+def make_message_id(session: str, message: Message, index: int) -> str:
+    """The id of a message that came without one, by its position in the request that it came in."""
+    return f"m_{session}_{get_millis(message)}_{index:03d}"
 
 
 def digest_message(message: Message) -> str:
     """What is added to the id of a message, when another message of its moment has that id."""
-    said = "\0".join((message.sender, message.role, message.text, repr(message.calls), repr(message.content)))
-    return hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    content = "\0".join((message.sender, message.role, message.text, repr(message.calls), repr(message.content)))
+    return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
-def milliseconds(message: Message) -> int:
+def get_millis(message: Message) -> int:
     """When a message was sent, since 1970."""
     return round(message.at.timestamp() * 1000)
 
 
-def turn_id(project: Project, session: str, message: str) -> str:
+def make_turn_id(project: Project, session: str, message: str) -> str:
     """The id of a message's record: the same however often, and by whichever process, the message is taken in."""
     named = "\0".join((project.app, project.name, session, message))
     return f"turn-{hashlib.blake2b(named.encode(), digest_size=20).hexdigest()}"
@@ -43,14 +43,14 @@ def is_turn(id: str) -> bool:
     return id.startswith("turn-")
 
 
-def draft(project: Project, session: str, message: Message) -> Draft:
+def make_draft(project: Project, session: str, message: Message) -> Draft:
     """The record that keeps a message."""
     data: dict[str, Json] = {
         "message_id": message.id,
         "session_id": session,
         "sender_id": message.sender,
         "role": message.role,
-        "at": milliseconds(message),
+        "at": get_millis(message),
         "senders": {message.sender: True},
     }
     if message.name is not None:
@@ -63,7 +63,7 @@ def draft(project: Project, session: str, message: Message) -> Draft:
         data["answers"] = message.answers
     if len(encode_json(data)) > MAX_DATA - ROOM:
         raise LimitExceeded("messages", MAX_DATA - ROOM, "characters of JSON in one message, its tool calls included")
-    identity = turn_id(project, session, message.id)
+    identity = make_turn_id(project, session, message.id)
     return Draft(
         scope=project.session(session), kind=Kind.TURN, id=identity, text=message.text, data=data,
         key=None if message.text.strip() else identity,  # a record without a key needs a text

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from ..engine.engine import Answers, Engine
 from ..engine.retries import BUSY, retry_changes
 from ..values.changes import Change, Delete, Drop, Edit, Put
-from ..values.records import Draft, Kind, Scope
+from ..values.records import Draft, Kind, Record, Scope
 from .message_records import is_turn
 
 VISIBLE_KINDS = frozenset({Kind.EPISODE, Kind.FACT, Kind.PROFILE, Kind.CASE, Kind.SKILL})
@@ -22,11 +22,16 @@ class VisibleRecord(NamedTuple):
     kind: Kind | None
     key: str
 
+    @classmethod
+    def from_record(cls, record: Record | Draft) -> VisibleRecord:
+        """What people see of a record."""
+        return cls(record.scope, record.kind, record.key or "")
+
 
 class Mirror(Protocol):
     """Shows what is remembered somewhere else."""
 
-    def changing(self, seen: Sequence[VisibleRecord]) -> AbstractContextManager[Answers]:
+    def track_change(self, visible: Sequence[VisibleRecord]) -> AbstractContextManager[Answers]:
         """Around a change of what is seen: it has followed when this ends, and if it is cut off, it follows later.
 
         What the change came to is to be added to the list that this gives.
@@ -38,10 +43,10 @@ class Mirror(Protocol):
 
 def apply_mirrored(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
     """Make changes, as `Engine.apply` does, and have the mirror follow."""
-    seen = [] if mirror is None else [*_find_visible(engine, changes)]
-    if mirror is None or not seen:
+    visible = [] if mirror is None else [*_find_visible(engine, changes)]
+    if mirror is None or not visible:
         return engine.apply(changes)
-    with mirror.changing(seen) as answers:
+    with mirror.track_change(visible) as answers:
         answers += engine.apply(changes)
     return answers
 
@@ -57,11 +62,11 @@ def _find_visible(engine: Engine, changes: Iterable[Change]) -> Iterator[Visible
     ids: list[str] = []
     for change in changes:
         if isinstance(change, Put) and change.draft.kind in VISIBLE_KINDS:
-            yield VisibleRecord(change.draft.scope, change.draft.kind, change.draft.key or "")
+            yield VisibleRecord.from_record(change.draft)
         elif isinstance(change, Drop):
             yield VisibleRecord(change.scope, None, "")
         elif isinstance(change, Edit | Delete) and not is_turn(change.id):  # a carve moves many of those
             ids.append(change.id)
     for record in engine.read_many(ids) if ids else ():  # one that is not there the change itself reports
         if record is not None and record.kind in VISIBLE_KINDS:
-            yield VisibleRecord(record.scope, record.kind, record.key or "")
+            yield VisibleRecord.from_record(record)

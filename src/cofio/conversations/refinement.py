@@ -28,7 +28,7 @@ from .stretches import (
     IdSequence,
     encode_skill,
     list_source_cases,
-    profile_put,
+    make_profile_put,
     render_skill_text,
     select_cases,
 )
@@ -46,7 +46,7 @@ class Reader(Protocol):
     ) -> Extraction:
         """What a stretch holds, better told than by the rules."""
 
-    def skill(self, known: Sequence[Case], current_: Skill | None, *, found: Skill) -> Skill:
+    def skill(self, known: Sequence[Case], current: Skill | None, *, found: Skill) -> Skill:
         """What cases have in common, better told than the rules `found`; `current_` is how it is told now."""
 
 
@@ -69,20 +69,20 @@ class Refiner:
             Unavailable: the model could not be asked, or made no sense; nothing was changed.
             Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
         """
-        episodes = [self._record(project, each) for each in _owned(task["episodes"])]
+        episodes = [self._find_record(project, each) for each in _parse_owned(task["episodes"])]
         mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
         if not mine:
             return False
-        messages = [decode_message(turn) for turn in self._under(mine[0], Kind.TURN)]
+        messages = [decode_message(turn) for turn in self._list_children(mine[0], Kind.TURN)]
         messages.sort(key=lambda message: message.at)
         if not messages:
             return False
-        said = {(str(task["session_id"]), message.id) for message in messages}
+        ids = {(str(task["session_id"]), message.id) for message in messages}
         profiles = {
             record.scope.names[-1]: self._engine.get(record.scope, PROFILE, kind=Kind.PROFILE) for record in mine
         }
         before = {
-            user: remove_messages(dict(fields(profile)), said) or {}
+            user: remove_messages(dict(fields(profile)), ids) or {}
             for user, profile in profiles.items()
             if profile is not None
         }
@@ -92,46 +92,46 @@ class Refiner:
         changes: list[Change] = []
         for record in mine:
             user = record.scope.names[-1]
-            changes += self._episode(record, better)
-            changes += self._facts(record, better.facts, names)
+            changes += self._refine_episode(record, better)
+            changes += self._refine_facts(record, better.facts, names)
             entries = better.profiles.get(user, ())
             profile = profiles[user]
             if entries or profile is not None:
                 after = merge_entries(before.get(user), entries, session=str(task["session_id"]))
                 if profile is None or after != fields(profile):
-                    changes.append(profile_put(record.scope, after, 0 if profile is None else profile.version))
+                    changes.append(make_profile_put(record.scope, after, 0 if profile is None else profile.version))
         changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
-        owned = _owned(task["cases"])
+        owned = _parse_owned(task["cases"])
         for track, owner in dict.fromkeys(each[:2] for each in owned):
             keys = [key for *whose, key in owned if whose == [track, owner]]
-            told = {key: case for key, case in zip(keys, changed, strict=False) if case is not None}
-            changes += self._cases(project.owner(track, owner), told)
+            cases = {key: case for key, case in zip(keys, changed, strict=False) if case is not None}
+            changes += self._refine_cases(project.owner(track, owner), cases)
         apply_mirrored(self._engine, self._mirror, changes)
         return True
 
-    def _record(self, project: Project, owned: tuple[Track, str, str]) -> Record | None:
+    def _find_record(self, project: Project, owned: tuple[Track, str, str]) -> Record | None:
         track, owner, known = owned
         found = self._engine.list(project.owner(track, owner), exact=True, filter=Where("id", "=", known), limit=1)
         return found[0] if found else None
 
-    def _under(self, episode: Record, kind: Kind) -> list[Record]:
+    def _list_children(self, episode: Record, kind: Kind) -> list[Record]:
         below = Where("parent", "=", episode.id)
         return self._engine.list(episode.scope, exact=True, kinds=(kind,), filter=below, limit=MAX_LIST, newest=False)
 
-    def _episode(self, record: Record, better: Extraction) -> list[Change]:
+    def _refine_episode(self, record: Record, better: Extraction) -> list[Change]:
         if better.episode is None:
             return []
         data = {**fields(record), "summary": better.episode.summary, "extractor": self._reader.name}
         title, text = better.episode.subject[:MAX_TITLE], better.episode.text[:LONGEST]
         return [Edit(id=record.id, fields={"title": title, "text": text, "data": data}, if_version=record.version)]
 
-    def _facts(self, episode: Record, facts: Sequence[Fact], names: Mapping[str, str]) -> list[Change]:
+    def _refine_facts(self, episode: Record, facts: Sequence[Fact], names: Mapping[str, str]) -> list[Change]:
         """Facts under the ids that there are; more get new ones, and what is left over goes."""
-        there = self._under(episode, Kind.FACT)
-        kept = [record for record in there if fields(record).get("edited")]
+        there = self._list_children(episode, Kind.FACT)
+        edited = [record for record in there if fields(record).get("edited")]
         free = [record for record in there if not fields(record).get("edited")]
-        told = {" ".join(record.text.split()) for record in kept}
-        fresh = [fact for fact in facts if " ".join(fact.text.split()) not in told]
+        texts = {" ".join(record.text.split()) for record in edited}
+        fresh = [fact for fact in facts if " ".join(fact.text.split()) not in texts]
         changes: list[Change] = []
         for record, fact in zip(free, fresh, strict=False):
             data = {**fields(record), "messages": list(fact.messages), "extractor": self._reader.name}
@@ -143,52 +143,52 @@ class Refiner:
             context = {name: fields(episode)[name] for name in CONTEXT}
             numbers = IdSequence(self._engine, episode.scope, str(episode.key).split("_")[1])
             for fact in fresh[len(free) :]:
-                made = Draft(
+                draft = Draft(
                     scope=episode.scope, kind=Kind.FACT, key=numbers.next(PREFIXES[Kind.FACT]),
                     text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker), parent=episode.id,
                     data={**context, "messages": list(fact.messages), "extractor": self._reader.name}, source=SOURCE,
                     created_at=fact.at,
                 )  # fmt: skip
-                changes.append(Put(draft=made, how="key", if_version=0))
+                changes.append(Put(draft=draft, how="key", if_version=0))
             changes.append(numbers.change())
         return changes
 
-    def _cases(self, home: Scope, told: Mapping[str, Case]) -> list[Change]:
+    def _refine_cases(self, home: Scope, cases: Mapping[str, Case]) -> list[Change]:
         """An agent's cases by their keys, and each skill that they are part of."""
-        found = {key: self._engine.get(home, key, kind=Kind.CASE) for key in told}
+        found = {key: self._engine.get(home, key, kind=Kind.CASE) for key in cases}
         mine = {
-            public_id(record): (record, told[key])
+            public_id(record): (record, cases[key])
             for key, record in found.items()
             if record is not None and not fields(record).get("edited")
-            and fields(record)["messages"] == list(told[key].messages)  # else it was cut in another way
+            and fields(record)["messages"] == list(cases[key].messages)  # else it was cut in another way
         }  # fmt: skip
-        changes: list[Change] = [self._case(record, case) for record, case in mine.values()]
+        changes: list[Change] = [self._refine_case(record, case) for record, case in mine.values()]
         known = self._engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         others = [each for each in known if public_id(each) not in mine]
         for skill in self._engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES):
             better = [case for known_as, (_, case) in mine.items() if known_as in list_source_cases(skill)]
             if better and not fields(skill).get("edited"):
-                changes.append(self._skill(skill, [*select_cases(others, list_source_cases(skill)), *better]))
+                changes.append(self._refine_skill(skill, [*select_cases(others, list_source_cases(skill)), *better]))
         return changes
 
-    def _case(self, record: Record, case: Case) -> Edit:
+    def _refine_case(self, record: Record, case: Case) -> Edit:
         before = fields(record)
         data = {**before, **encode_case(case), "request": before["request"], "extractor": self._reader.name}
         text = "\n".join(part for part in (case.approach, case.insight) if part)[:LONGEST]
         changed = {"title": case.intent[:MAX_TITLE], "text": text, "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)
 
-    def _skill(self, record: Record, cases: Sequence[Case]) -> Edit:
+    def _refine_skill(self, record: Record, cases: Sequence[Case]) -> Edit:
         before = fields(record)
         now = Skill(
             name=record.title, description=str(before["description"]), content=str(before["content"]),
             confidence=cast(float, before["confidence"]), maturity=cast(float, before["maturity"]),
         )  # fmt: skip
-        told = self._reader.skill(cases, now, found=self._extractor.build_skill(cases))
-        data = {**fields(record), **encode_skill(told), "extractor": self._reader.name}
-        changed = {"title": told.name[:MAX_TITLE], "text": render_skill_text(data)[:LONGEST], "data": data}
+        skill = self._reader.skill(cases, now, found=self._extractor.build_skill(cases))
+        data = {**fields(record), **encode_skill(skill), "extractor": self._reader.name}
+        changed = {"title": skill.name[:MAX_TITLE], "text": render_skill_text(data)[:LONGEST], "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)
 
 
-def _owned(listed: Json) -> list[tuple[Track, str, str]]:
-    return [(cast(Track, track), owner, known) for track, owner, known in cast("list[list[str]]", listed)]
+def _parse_owned(rows: Json) -> list[tuple[Track, str, str]]:
+    return [(cast(Track, track), owner, known) for track, owner, known in cast("list[list[str]]", rows)]

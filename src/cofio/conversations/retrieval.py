@@ -11,7 +11,7 @@ from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Wher
 from ..values.records import Kind, Record, Scope
 from .projects import Project
 
-EACH = 6  # of the facts and of the messages that an episode is found by, so many of each count
+EACH = 6  # how many of the facts, and of the messages, that an episode is found by count
 FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
 AT_ONCE = 150  # sessions that are named in one filter
@@ -44,15 +44,15 @@ class MemoryHit:
 class Answer:
     """What was found, best first, and why it may be incomplete."""
 
-    found: list[MemoryHit]
+    hits: list[MemoryHit]
     degraded: str | None
     is_near: bool = False
     """Whether nothing was found although something came near: a floor of 0 would give it."""
 
 
-def search_episodes(engine: Engine, home: Scope, asked: MemoryQuery) -> Answer:
+def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
-    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), asked, each=EACH)
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=EACH)
     groups: dict[str, list[Hit]] = {}
     for hit in page:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
@@ -61,16 +61,16 @@ def search_episodes(engine: Engine, home: Scope, asked: MemoryQuery) -> Answer:
     found: list[MemoryHit] = []
     least = min(FACT_FLOOR, engine.settings.floor)
     for episode, hits in groups.items():
-        if _is_near(hits, asked.radius) and (record := _load_episode(engine, episode, hits)) is not None:
+        if _is_near(hits, query.radius) and (record := _load_episode(engine, episode, hits)) is not None:
             facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
             found.append(MemoryHit(record, score(hits[0]), facts))
     return Answer(found, page.degraded, bool(page.near))
 
 
-def search_agent(engine: Engine, home: Scope, kind: Kind, asked: MemoryQuery) -> Answer:
+def search_agent(engine: Engine, home: Scope, kind: Kind, query: MemoryQuery) -> Answer:
     """An agent's cases, or its skills."""
-    page = _search(engine, home, (kind,), asked)
-    found = [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], asked.radius)]
+    page = _search(engine, home, (kind,), query)
+    found = [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], query.radius)]
     return Answer(found, page.degraded, bool(page.near))
 
 
@@ -79,7 +79,7 @@ def is_waiting(engine: Engine, project: Project, user: str) -> bool:
     return bool(engine.headings(project.scope / "session", kinds=(Kind.TURN,), filter=_match_sender(user), limit=1))
 
 
-def search_waiting(engine: Engine, project: Project, user: str, asked: MemoryQuery) -> Answer:
+def search_waiting(engine: Engine, project: Project, user: str, query: MemoryQuery) -> Answer:
     """Messages that have not been carved yet, of the sessions in which the user has a part."""
     sessions = project.scope / "session"
     there = engine.list(sessions, kinds=(Kind.TURN,), filter=_match_sender(user), limit=MAX_LIST)
@@ -89,13 +89,13 @@ def search_waiting(engine: Engine, project: Project, user: str, asked: MemoryQue
         some = Where("scope", "in", tuple(mine[start : start + AT_ONCE]))
         page = engine.search(
             Query(
-                asked.text, scope=sessions, kinds=(Kind.TURN,), mode=asked.mode, limit=asked.limit, floor=asked.floor,
-                filter=some if asked.filter is None else AllOf(some, asked.filter),
+                query.text, scope=sessions, kinds=(Kind.TURN,), mode=query.mode, limit=query.limit, floor=query.floor,
+                filter=some if query.filter is None else AllOf(some, query.filter),
             )
         )  # fmt: skip
-        found += [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], asked.radius)]
+        found += [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], query.radius)]
         degraded, is_near = degraded or page.degraded, is_near or bool(page.near)
-    best = sorted(found, key=lambda each: -each.score)[: asked.limit]
+    best = sorted(found, key=lambda each: -each.score)[: query.limit]
     return Answer(best, degraded, is_near and not best)
 
 
@@ -108,11 +108,11 @@ def score(hit: Hit) -> float:
     return min(1.0, FULL * hit.score)
 
 
-def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], asked: MemoryQuery, each: int | None = None) -> Page:
+def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], query: MemoryQuery, each: int | None = None) -> Page:
     return engine.search(
         Query(
-            asked.text, scope=home, exact=True, kinds=kinds, filter=asked.filter, mode=asked.mode, limit=asked.limit,
-            each=each, floor=asked.floor,
+            query.text, scope=home, exact=True, kinds=kinds, filter=query.filter, mode=query.mode, limit=query.limit,
+            each=each, floor=query.floor,
         )
     )  # fmt: skip
 

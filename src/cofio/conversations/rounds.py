@@ -1,4 +1,4 @@
-"""A question in several rounds: what the first answers name is looked for too, and all that is found ranked anew."""
+"""A question in several rounds: what the first answers name is looked for too, and all hits are ranked again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import accumulate
 from typing import Protocol
 
 from ..engine.ranking import RRF_K
-from ..text.tokenizer import query_words, words
+from ..text.tokenizer import split_query, split_words
 from ..values.errors import Unavailable
 from .retrieval import Answer, MemoryHit, MemoryQuery
 
@@ -30,82 +30,84 @@ Search = Callable[[MemoryQuery], Answer]
 class Advisor(Protocol):
     """A model that judges what was found."""
 
-    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge_sufficiency(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether the texts answer the question, and what is missing."""
 
-    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def propose_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """What else to look for."""
 
-    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+    def rank(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
         """How well each item answers, from 0 to 1, by its id."""
 
 
-def search_in_rounds(search: Search, asked: MemoryQuery, advisor: Advisor | None = None) -> tuple[Answer, str]:
+def search_in_rounds(search: Search, query: MemoryQuery, advisor: Advisor | None = None) -> tuple[Answer, str]:
     """What answers a question, and how it was found, in words that follow "was answered"."""
     if advisor is not None:
         try:
-            return _ask_advisor(search, asked, advisor)
+            return _ask_advisor(search, query, advisor)
         except Unavailable as error:
-            answer, how = _follow_leads(search, asked)
+            answer, how = _follow_leads(search, query)
             return answer, f"{how}; the model could not be asked: {error}"
-    return _follow_leads(search, asked)
+    return _follow_leads(search, query)
 
 
-def _follow_leads(search: Search, asked: MemoryQuery) -> tuple[Answer, str]:
+def _follow_leads(search: Search, query: MemoryQuery) -> tuple[Answer, str]:
     """Without a model: the names and days that the best answers hold are looked for beside the question itself."""
-    answers, searched = [search(asked)], {asked.text}
-    rounds = ROUNDS if asked.radius is None else 0  # a radius is drawn around the question itself, and no other
+    answers, searched = [search(query)], {query.text}
+    rounds = ROUNDS if query.radius is None else 0  # a radius is drawn around the question itself, and no other
     for _ in range(rounds):
-        further = [query for query in _find_leads(asked.text, _fuse(answers, asked.limit)) if query not in searched]
+        further = [
+            question for question in _find_leads(query.text, _fuse(answers, query.limit)) if question not in searched
+        ]
         if not further:
             break
         searched.update(further[:QUERIES])
-        answers += [search(replace(asked, text=query)) for query in further[:QUERIES]]
-    found = _fuse(answers, asked.limit)
+        answers += [search(replace(query, text=question)) for question in further[:QUERIES]]
+    found = _fuse(answers, query.limit)
     how = f"without a model, by {len(answers)} searches that follow names and days"
-    return replace(answers[0], found=found), how
+    return replace(answers[0], hits=found), how
 
 
-def _ask_advisor(search: Search, asked: MemoryQuery, advisor: Advisor) -> tuple[Answer, str]:
-    answers = [search(asked)]
-    found = answers[0].found
+def _ask_advisor(search: Search, query: MemoryQuery, advisor: Advisor) -> tuple[Answer, str]:
+    answers = [search(query)]
+    found = answers[0].hits
     for _ in range(ROUNDS):
-        texts = [_text(each) for each in found[:LOOKED_AT]]
-        enough, missing = advisor.sufficient(asked.text, texts)
+        texts = [_render_hit(each) for each in found[:LOOKED_AT]]
+        enough, missing = advisor.judge_sufficiency(query.text, texts)
         if enough:
             break
-        further = advisor.queries(asked.text, texts, missing)[:QUERIES]
+        further = advisor.propose_queries(query.text, texts, missing)[:QUERIES]
         if not further:
             break
-        answers += [search(replace(asked, text=query)) for query in further]
-        found = _fuse(answers, max(asked.limit, 2 * LOOKED_AT))
+        answers += [search(replace(query, text=question)) for question in further]
+        found = _fuse(answers, max(query.limit, 2 * LOOKED_AT))
     if len(found) > 1:
-        found = rerank(found, asked.text, advisor)
+        found = rerank(found, query.text, advisor)
     how = f"with the model, by {len(answers)} searches"
-    return replace(answers[0], found=found[: asked.limit]), how
+    return replace(answers[0], hits=found[: query.limit]), how
 
 
-def rerank(found: Sequence[MemoryHit], query: str, advisor: Advisor) -> list[MemoryHit]:
+def rerank(found: Sequence[MemoryHit], question: str, advisor: Advisor) -> list[MemoryHit]:
     """What was found in the order in which a model finds that it answers; what it does not judge comes last.
 
     Raises:
         Unavailable: the model could not be asked, or made no sense.
     """
-    scores = advisor.ranked(query, [(each.record.id, _text(each)) for each in found])
+    scores = advisor.rank(question, [(each.record.id, _render_hit(each)) for each in found])
     judged = [replace(each, score=scores.get(each.record.id, 0.0)) for each in found]
     return sorted(judged, key=lambda each: -each.score)
 
 
 def _find_leads(question: str, found: Sequence[MemoryHit]) -> list[str]:
     """Further questions: the names, then the days, that the best answers hold and the question does not."""
-    asked = set(words(question))
-    core = " ".join(query_words(question))
+    vocabulary = set(split_words(question))
+    core = " ".join(split_query(question))
     names: Counter[str] = Counter()
     days: Counter[str] = Counter()
     for each in found[:LOOKED_AT]:
-        told = _text(each)
-        names.update({name for name in _NAME.findall(told) if not asked.issuperset(words(name))})
-        days.update(set(_DAY.findall(told)))
+        text = _render_hit(each)
+        names.update({name for name in _NAME.findall(text) if not vocabulary.issuperset(split_words(name))})
+        days.update(set(_DAY.findall(text)))
     ordered = [name for name, _ in sorted(names.items(), key=lambda pair: (-pair[1], pair[0]))][:QUERIES]
     ordered += [day for day, _ in sorted(days.items(), key=lambda pair: (-pair[1], pair[0]))][:1]
     return [f"{core} {lead}" for lead in ordered]
@@ -121,7 +123,7 @@ def _fuse(answers: Sequence[Answer], limit: int) -> list[MemoryHit]:
     best: dict[str, MemoryHit] = {}
     for number, answer in enumerate(answers):
         weight = 1.0 if number == 0 else 1.0 / (len(answers) - 1)
-        for rank, each in enumerate(answer.found, 1):
+        for rank, each in enumerate(answer.hits, 1):
             total[each.record.id] = total.get(each.record.id, 0.0) + weight / (RRF_K + rank)
             best.setdefault(each.record.id, each)
     order = sorted(total, key=lambda known: (-total[known], known))[:limit]
@@ -129,7 +131,7 @@ def _fuse(answers: Sequence[Answer], limit: int) -> list[MemoryHit]:
     return [replace(best[known], score=score) for known, score in zip(order, scores, strict=True)]
 
 
-def _text(found: MemoryHit) -> str:
+def _render_hit(found: MemoryHit) -> str:
     """An answer as it is read: what it was found by, then its own text."""
     facts = " ".join(hit.record.text for hit in found.facts)
     return f"{found.record.title}\n{facts}\n{found.record.text}"[:SHOWN]

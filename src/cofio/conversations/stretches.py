@@ -19,7 +19,7 @@ from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
-from .message_records import SOURCE, copy, distinct, fields, milliseconds
+from .message_records import SOURCE, copy, distinct, fields, get_millis
 from .mirror import Mirror, apply_mirrored
 from .projects import PREFIXES, Project, public_id
 from .stored_fields import PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
@@ -67,14 +67,14 @@ class Carver:
         users, agents = stretch.senders("user"), stretch.senders("assistant")
         homes = [project.owner("user", user) for user in users]
 
-        known = {told for home in homes[:EVERYTHING] for told in self._list_profile_sentences(home)}
+        profile = {each for home in homes[:EVERYTHING] for each in self._list_profile_sentences(home)}
 
-        def recalled(sentence: str) -> bool:
-            if sentence in known:
+        def is_recalled(sentence: str) -> bool:
+            if sentence in profile:
                 return True
             return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes[:EVERYTHING])
 
-        found = self._extractor.extract(stretch.messages, self._zone, recalled)
+        found = self._extractor.extract(stretch.messages, self._zone, is_recalled)
         writer = _StretchWriter(self._engine, self._extractor, self._zone, session, stretch)
         parents = [writer.add_user(home, found, user) for user, home in zip(users, homes, strict=True)]
         cases = {
@@ -83,8 +83,8 @@ class Carver:
         }
         if self._refined and users:
             owned = [("user", user, parent) for user, parent in zip(users, parents, strict=True)]
-            told = [("agent", agent, key) for agent in agents for key in cases[agent]]
-            writer.changes.append(_make_job(project, session, len(stretch.messages), owned, told))
+            learned = [("agent", agent, key) for agent in agents for key in cases[agent]]
+            writer.changes.append(_make_job(project, session, len(stretch.messages), owned, learned))
         if not homes:
             speaker = (agents or [stretch.messages[0].sender])[0]
             homes, parents = [project.owner("agent", speaker)], [writer.stretch_id]
@@ -137,13 +137,13 @@ class _StretchWriter:
             "session_id": self.session,
             STRETCH_TYPE: STRETCH,
             STRETCH_ID: self.stretch_id,
-            "at": milliseconds(self.stretch.messages[-1]),
+            "at": get_millis(self.stretch.messages[-1]),
             "senders": dict.fromkeys(senders, True),
         }
 
     def add_user(self, home: Scope, found: Extraction, user: str) -> str:
         """One user's episode, facts and profile; what the user's messages are to hang under."""
-        numbers = IdSequence(self.engine, home, self._day())
+        numbers = IdSequence(self.engine, home, self._get_day())
         context = {**self.context, "extractor": self.extractor.name}
         parent = self.stretch_id
         if found.episode is not None:
@@ -180,15 +180,15 @@ class _StretchWriter:
         before = None if old is None else dict(fields(old))
         after = merge_entries(before, entries, session=self.session)
         if after != before:
-            self.changes.append(profile_put(home, after, 0 if old is None else old.version))
+            self.changes.append(make_profile_put(home, after, 0 if old is None else old.version))
 
     def add_cases(self, home: Scope, cases: Sequence[Case]) -> list[str]:
         """One agent's cases, and the skills that they are part of; the cases' keys."""
-        numbers = IdSequence(self.engine, home, self._day())
+        numbers = IdSequence(self.engine, home, self._get_day())
         fresh: list[tuple[str, Case]] = []
         for case in cases:
             key = self._put(
-                home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_case_text(case)[:LONGEST],
+                home, Kind.CASE, numbers, title=case.intent[:MAX_TITLE], text=_render_case(case)[:LONGEST],
                 data={**self.context, "extractor": self.extractor.name, **encode_case(case)},
                 created_at=self._find_end(case),
             )  # fmt: skip
@@ -226,7 +226,7 @@ class _StretchWriter:
             if group.skill is not None:
                 together = [*list_source_cases(group.skill), *group.fresh]
                 grown = self.extractor.build_skill([*select_cases(known, together), *group.fresh.values()])
-                self.changes.append(skill_edit(group.skill, grown, together, self.context))
+                self.changes.append(make_skill_edit(group.skill, grown, together, self.context))
             elif len(group.before) + len(group.fresh) > 1:
                 self._add_skill(home, group, numbers)
 
@@ -236,7 +236,7 @@ class _StretchWriter:
         self._put(
             home, Kind.SKILL, numbers, title=grown.name[:MAX_TITLE], text=render_skill_text(encode_skill(grown)),
             data={
-                **encode_skill(grown), "extractor": self.extractor.name, "at": milliseconds(self.stretch.messages[-1]),
+                **encode_skill(grown), "extractor": self.extractor.name, "at": get_millis(self.stretch.messages[-1]),
                 SOURCE_CASES: [*map(public_id, before), *group.fresh],
                 **merge_sources([*map(fields, before), self.context]),
             },
@@ -261,7 +261,7 @@ class _StretchWriter:
                 if fields(turn)["sender_id"] == home.names[-1] or not self._keeps_only_own_words(home.names[-1]):
                     self.changes.append(Put(draft=copy(turn, home, {**moved, "parent": parent})))
 
-    def _day(self) -> str:
+    def _get_day(self) -> str:
         return self.stretch.messages[-1].at.astimezone(self.zone).strftime("%Y%m%d")
 
     def _put(
@@ -269,16 +269,16 @@ class _StretchWriter:
         title: str = "", author: str = "", parent: str | None = None, id: str | None = None,
     ) -> str:  # fmt: skip
         key = numbers.next(PREFIXES[kind])
-        made = Draft(
+        draft = Draft(
             scope=home, kind=kind, key=key, id=id, title=title, text=text, data=data, author=author, parent=parent,
             source=SOURCE, created_at=created_at,
         )  # fmt: skip
-        self.changes.append(Put(draft=made, how="key", if_version=0))
+        self.changes.append(Put(draft=draft, how="key", if_version=0))
         return key
 
 
 class IdSequence:
-    """The numbers that an owner's records of one day have been given. None is given twice, whatever is deleted.
+    """The numbers of an owner's records of one day. None is given out twice, whatever is deleted.
 
     They are kept beside the owners, under a digest of the owner's name: who is forgotten leaves no more than numbers.
     """
@@ -287,27 +287,27 @@ class IdSequence:
         self._ledger = Scope(*home.names[:3], LEDGER)
         self._day = day
         self._key = f"{hashlib.blake2b(home.path, digest_size=16).hexdigest()}/{day}"
-        self._kept = engine.get(self._ledger, self._key, kind=Kind.LEDGER)
-        given = fields(self._kept) if self._kept is not None else {}
-        self._given: dict[str, int] = {prefix: cast(int, number) for prefix, number in given.items()}
+        self._record = engine.get(self._ledger, self._key, kind=Kind.LEDGER)
+        stored = fields(self._record) if self._record is not None else {}
+        self._last: dict[str, int] = {prefix: cast(int, number) for prefix, number in stored.items()}
 
     def next(self, prefix: str) -> str:
         """The key of one more record."""
-        self._given[prefix] = self._given.get(prefix, 0) + 1
-        return f"{prefix}_{self._day}_{self._given[prefix]:08d}"
+        self._last[prefix] = self._last.get(prefix, 0) + 1
+        return f"{prefix}_{self._day}_{self._last[prefix]:08d}"
 
     def skip(self, key: str) -> None:
         """Do not give out the number of a key that came with its record, nor any before it."""
         prefix, _, number = key.split("_")
-        self._given[prefix] = max(self._given.get(prefix, 0), int(number))
+        self._last[prefix] = max(self._last.get(prefix, 0), int(number))
 
     def change(self) -> Put:
         """Keeps the numbers; fails when another process has given some out meanwhile."""
-        made = Draft(
-            scope=self._ledger, kind=Kind.LEDGER, key=self._key, data=cast("dict[str, Json]", self._given),
+        draft = Draft(
+            scope=self._ledger, kind=Kind.LEDGER, key=self._key, data=cast("dict[str, Json]", self._last),
             source=SOURCE,
         )  # fmt: skip
-        return Put(draft=made, how="key", if_version=0 if self._kept is None else self._kept.version)
+        return Put(draft=draft, how="key", if_version=0 if self._record is None else self._record.version)
 
 
 def _make_job(project: Project, session: str, count: int, episodes: Sequence[Owned], cases: Sequence[Owned]) -> Put:
@@ -317,22 +317,24 @@ def _make_job(project: Project, session: str, count: int, episodes: Sequence[Own
         "error": None, "attempts": 0, "episodes": [list(each) for each in episodes],
         "cases": [list(each) for each in cases],
     }  # fmt: skip
-    made = Draft(
+    draft = Draft(
         scope=project.scope / "job", kind=Kind.LEDGER, key=f"job_{secrets.token_hex(12)}", data=data, source=SOURCE
     )
-    return Put(draft=made, how="key", if_version=0)
+    return Put(draft=draft, how="key", if_version=0)
 
 
-def profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
-    """The change that keeps a profile in place of the one at that version."""
+def make_profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:
+    """Make the change that replaces the profile of that version."""
     items = profile.get(PROFILE_ITEMS)  # a person may have written anything
     known = items if isinstance(items, list) else []
     text = "\n".join(str(item.get("description", "")) for item in known if isinstance(item, dict))
-    made = Draft(scope=home, kind=Kind.PROFILE, key=PROFILE, text=text[:LONGEST], data=dict(profile), source=SOURCE)
-    return Put(draft=made, how="key", if_version=version)
+    draft = Draft(scope=home, kind=Kind.PROFILE, key=PROFILE, text=text[:LONGEST], data=dict(profile), source=SOURCE)
+    return Put(draft=draft, how="key", if_version=version)
 
 
-def skill_edit(old: Record, grown: Skill, together: Sequence[str], context: Mapping[str, Json] | None = None) -> Edit:
+def make_skill_edit(
+    old: Record, grown: Skill, together: Sequence[str], context: Mapping[str, Json] | None = None
+) -> Edit:
     """The change that makes a skill of these cases, the newest with this `context`; what a person has written stays."""
     before = fields(old)
     named: list[Json] = [*together[-NAMED:]]
@@ -386,5 +388,5 @@ def render_skill_text(data: Mapping[str, Json]) -> str:
     return f"{data['description']}\n\n{data['content']}"
 
 
-def _case_text(case: Case) -> str:
+def _render_case(case: Case) -> str:
     return "\n".join(part for part in (case.approach, case.insight) if part)

@@ -11,15 +11,15 @@ from typing import cast
 from ..engine.engine import Engine
 from ..llm import Budget, Usage, get_day
 from ..values.changes import Change, Put
-from ..values.records import Draft, Json, Kind
+from ..values.records import Draft, Json, Kind, Record
 from ..values.scopes import MODEL_USAGE
 from .message_records import fields
 
 
-class _Mine(threading.local):
+class _ThreadUsage(threading.local):
     """What one thread has spent."""
 
-    spent = Usage()
+    usage = Usage()
 
 
 class ModelUsage:
@@ -31,7 +31,7 @@ class ModelUsage:
         self._engine = engine
         self._budget = budget
         self._clock = clock
-        self._mine = _Mine()
+        self._mine = _ThreadUsage()
         self._lock = threading.Lock()
         self.total = Usage()
         """What this process has spent since it began."""
@@ -42,34 +42,36 @@ class ModelUsage:
 
     def today(self) -> Usage:
         """What today has cost so far, in all processes."""
-        kept = self._engine().get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
-        return Usage() if kept is None else _spent(cast("dict[str, int]", fields(kept)))
+        return _parse_usage(self._engine().get(MODEL_USAGE, self._get_day(), kind=Kind.LEDGER))
 
     def spend(self, calls: int, tokens: int) -> None:
         """Take note of what was just spent."""
         with self._lock:
             self.total = self.total.plus(calls, tokens)
-        self._mine.spent = self._mine.spent.plus(calls, tokens)
+        self._mine.usage = self._mine.usage.plus(calls, tokens)
         engine = self._engine()
 
         def add() -> list[Change]:
-            stored = engine.get(MODEL_USAGE, self._day(), kind=Kind.LEDGER)
-            now = (Usage() if stored is None else _spent(cast("dict[str, int]", fields(stored)))).plus(calls, tokens)
+            stored = engine.get(MODEL_USAGE, self._get_day(), kind=Kind.LEDGER)
+            now = _parse_usage(stored).plus(calls, tokens)
             data: dict[str, Json] = {"calls": now.calls, "tokens": now.tokens}
-            draft = Draft(scope=MODEL_USAGE, key=self._day(), kind=Kind.LEDGER, data=data)
+            draft = Draft(scope=MODEL_USAGE, key=self._get_day(), kind=Kind.LEDGER, data=data)
             return [Put(draft=draft, how="key", if_version=0 if stored is None else stored.version)]
 
         engine.change(add)
 
     @contextmanager
-    def counting(self) -> Iterator[Callable[[], Usage]]:
+    def count_usage(self) -> Iterator[Callable[[], Usage]]:
         """What this thread spends in here."""
-        self._mine.spent = Usage()
-        yield lambda: self._mine.spent
+        self._mine.usage = Usage()
+        yield lambda: self._mine.usage
 
-    def _day(self) -> str:
+    def _get_day(self) -> str:
         return get_day(self._clock()).isoformat()
 
 
-def _spent(kept: dict[str, int]) -> Usage:
-    return Usage(calls=kept["calls"], tokens=kept["tokens"])
+def _parse_usage(record: Record | None) -> Usage:
+    if record is None:
+        return Usage()
+    data = cast("dict[str, int]", fields(record))
+    return Usage(calls=data["calls"], tokens=data["tokens"])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-_UNSEEN = (
+_INVISIBLE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for tabs and line breaks
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings, overrides and isolates of direction
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"  # no width
@@ -18,12 +18,12 @@ _UNSEEN = (
 _VARIANTS = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _EMOJI = "\u2190-\u2bff\U0001f000-\U0001faff"
 # Scripts whose letters join: Arabic to Tibetan, Burmese, Khmer, Mongolian, and others of India and its neighbours.
-_JOINING = (
+_JOINING_SCRIPTS = (
     "\u0600-\u0e00\u0f00-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc"
     "\U00010a00-\U00011fff\U0001e900-\U0001e95f"
 )
-_NEEDED = (
-    f"(?<=[{_JOINING}])[\u180e\u200c\u200d]"  # how Persian and Hindi are spelled
+_LEGITIMATE = (
+    f"(?<=[{_JOINING_SCRIPTS}])[\u180e\u200c\u200d]"  # how Persian and Hindi are spelled
     f"|(?<=[{_EMOJI}\ufe0f])\u200d(?=[{_EMOJI}])"  # a family, a flag with a rainbow
     "|\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f"  # the flag of Scotland
 )
@@ -47,16 +47,16 @@ def escape_json(document: str) -> str:
     return _replace(document, _escape)
 
 
-def _replace(text: str, harmless: Callable[[str], str]) -> str:
+def _replace(text: str, make_harmless: Callable[[str], str]) -> str:
     if text.isascii() and text.isprintable():
         return text
-    return _harmful().sub(lambda found: found[1] or harmless(found[0]), text)
+    return _compile_pattern().sub(lambda match: match[1] or make_harmless(match[0]), text)
 
 
 @cache
-def _harmful() -> re.Pattern[str]:
+def _compile_pattern() -> re.Pattern[str]:
     # Not before it is needed: to compile it takes longer than a server takes to load much else.
-    return re.compile(f"({_NEEDED})|[{_UNSEEN}]|(?<=[{_VARIANTS}])[{_VARIANTS}]")
+    return re.compile(f"({_LEGITIMATE})|[{_INVISIBLE}]|(?<=[{_VARIANTS}])[{_VARIANTS}]")
 
 
 def _escape(character: str) -> str:

@@ -40,7 +40,7 @@ SLOW = 0.01  # seconds after which another thread goes on reading
 QUIET = 1.0  # seconds without a call after which slow ones are not watched for
 BUSY = 64  # slow calls at once; more are refused for the moment
 GRACE = 0.5  # seconds that calls have to end after the client has gone
-CLOSING = 0.4  # seconds that closing may take; with GRACE, less than a second from the client's end to ours
+CLOSE_SECONDS = 0.4  # seconds that closing may take; with GRACE, less than a second from the client's end to ours
 
 _ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*[,}]')
 _ID_LAST = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[\w.-]{1,100}")\s*\}\s*$')
@@ -101,7 +101,7 @@ class _Call:
     after: threading.Event | None
     """Set once the changes that were asked for before this are made."""
     done: threading.Event = field(default_factory=threading.Event)
-    cancelled: bool = False
+    is_cancelled: bool = False
 
 
 class Connection:
@@ -130,7 +130,7 @@ class Connection:
         self._grace = grace
         self._reads = reads
         self._writes = writes
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._turn = threading.Lock()
         """Held by the thread that reads, until what it read is known to those after it."""
         self._count = threading.Lock()
@@ -138,8 +138,8 @@ class Connection:
         """Threads that read or are about to; more than one would only wake each other up."""
         self._read = 0
         """How many calls have been read."""
-        self._watched = threading.Event()
-        self._ended = threading.Event()
+        self._activity = threading.Event()
+        self._end_event = threading.Event()
         self._calls: set[_Call] = set()
         self._last_write: threading.Event | None = None
 
@@ -148,7 +148,7 @@ class Connection:
         # All are daemons: a thread that a stuck call holds must not hold up the process's end.
         threading.Thread(target=self._watch, name="cofio-watching", daemon=True).start()
         threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
-        self._ended.wait()
+        self._end_event.wait()
         until = time.monotonic() + (GRACE if self._is_finished() else self._grace)
         return sum(not call.done.wait(max(0.0, until - time.monotonic())) for call in list(self._calls))
 
@@ -163,15 +163,15 @@ class Connection:
     def _answer_all(self) -> None:
         while True:
             with self._turn:
-                calls = [] if self._ended.is_set() else self._read_message()
+                calls = [] if self._end_event.is_set() else self._read_message()
             if not calls:
-                if self._ended.is_set():
+                if self._end_event.is_set():
                     return
                 continue
             with self._count:
                 self._free -= 1
                 self._read += 1
-            self._watched.set()
+            self._activity.set()
             for call in calls:
                 self._run(call)
             with self._count:
@@ -182,10 +182,10 @@ class Connection:
     def _watch(self) -> None:
         """Let another thread read on whenever every one has been at its call for a while."""
         quiet = 0.0
-        while not self._ended.is_set():
-            self._watched.wait()
+        while not self._end_event.is_set():
+            self._activity.wait()
             before = self._read
-            if self._ended.wait(SLOW):
+            if self._end_event.wait(SLOW):
                 return
             with self._count:
                 stuck = not self._free and self._read == before
@@ -193,7 +193,7 @@ class Connection:
                 if stuck:
                     self._free += 1
                 elif quiet >= QUIET:
-                    self._watched.clear()
+                    self._activity.clear()
                     quiet = 0.0
             if stuck:
                 threading.Thread(target=self._serve, name="cofio-reading", daemon=True).start()
@@ -204,18 +204,18 @@ class Connection:
         if not line:
             self._end()
         elif len(line) > MAX_FRAME:
-            known, problem = self._skip_rest(line), f"a message may have {MAX_FRAME:,} bytes, this one has more"
-            if known is None:
+            found_id, problem = self._skip_rest(line), f"a message may have {MAX_FRAME:,} bytes, this one has more"
+            if found_id is None:
                 self._refuse(None, INVALID_REQUEST, problem, self._send)
             else:
-                self._send(_make_error(known, INVALID_REQUEST, problem))
+                self._send(_make_error(found_id, INVALID_REQUEST, problem))
         elif line.strip():
             return self._receive(line)
         return []
 
     def _end(self) -> None:
-        self._ended.set()
-        self._watched.set()
+        self._end_event.set()
+        self._activity.set()
 
     def _skip_rest(self, line: bytes) -> Id | None:
         """Pass over the rest of a message that is too long; its id, if it stands where clients put it."""
@@ -234,9 +234,9 @@ class Connection:
                 line.decode("utf-8-sig"), parse_constant=refuse_constant, parse_float=_parse_float, parse_int=_parse_int
             )
         except (TooComplex, _TooLarge) as error:
-            known = _find_id(line[:200], line[-200:])
-            if known is not None:
-                self._send(_make_error(known, INVALID_PARAMS, str(error)))
+            found_id = _find_id(line[:200], line[-200:])
+            if found_id is not None:
+                self._send(_make_error(found_id, INVALID_PARAMS, str(error)))
                 return calls
             self._refuse(None, PARSE_ERROR, f"Parse error: {error}", self._send)
             return calls
@@ -257,10 +257,10 @@ class Connection:
                 self._handle(each, batch.answer, calls)
         return calls
 
-    def _refuse(self, known: Id | None, code: int, problem: str, answer: Callable[[Json], None]) -> None:
+    def _refuse(self, request_id: Id | None, code: int, problem: str, answer: Callable[[Json], None]) -> None:
         """Answer what is no message with an error, or drop it where that is the custom."""
         if self._on_malformed is None:
-            answer(_make_error(known, code, problem))
+            answer(_make_error(request_id, code, problem))
         else:
             self._on_malformed(problem)
             answer(None)
@@ -277,18 +277,18 @@ class Connection:
         if method is None and ("result" in message or "error" in message):
             answer(None)  # it answers a question that was never asked
             return
-        lenient, known = self._on_malformed is not None, parse_id(request_id)
+        lenient, valid_id = self._on_malformed is not None, parse_id(request_id)
         params = {} if lenient and params is None else params
         if message.get("jsonrpc") != "2.0":
-            self._refuse(known, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', answer)
+            self._refuse(valid_id, INVALID_REQUEST, 'a message says "jsonrpc": "2.0"', answer)
         elif not isinstance(method, str) or (lenient and not method):
-            self._refuse(known, INVALID_REQUEST, "a message names its method", answer)
+            self._refuse(valid_id, INVALID_REQUEST, "a message names its method", answer)
         elif "id" not in message:
             # What wants no answer gets none, however wrong it is.
             if isinstance(params, dict):
                 self._notify(method, params)
             answer(None)
-        elif known is None and not lenient:
+        elif valid_id is None and not lenient:
             answer(_make_error(None, INVALID_REQUEST, "an id is a string or a whole number"))
         elif not isinstance(params, dict):
             answer(_make_error(request_id, INVALID_PARAMS, "params is an object"))
@@ -312,13 +312,13 @@ class Connection:
         cancelled_id = self._server.receive_notification(method, params)
         if cancelled_id is not None:
             for call in list(self._calls):
-                call.cancelled |= call.id == cancelled_id
+                call.is_cancelled |= call.id == cancelled_id
 
     def _run(self, call: _Call) -> None:
         if call.after is not None:
             call.after.wait()
-        answer = None if call.cancelled else self._run_request(call.id, call.method, call.params)
-        call.answer(None if call.cancelled else answer)
+        answer = None if call.is_cancelled else self._run_request(call.id, call.method, call.params)
+        call.answer(None if call.is_cancelled else answer)
         self._calls.discard(call)
         call.done.set()
 
@@ -339,7 +339,7 @@ class Connection:
             frame = _encode_ascii(message).encode() + b"\n"
         # Numbers that JSON does not have cannot get here: none comes in, and the engine refuses to store them.
         try:
-            with self._writing:
+            with self._write_lock:
                 self._writes.write(frame)
                 self._writes.flush()
         except (OSError, ValueError):  # the client has closed its end (for which Windows has several codes), or we ours
@@ -388,10 +388,10 @@ def shut_down(writes: BinaryIO, close: Callable[[], None], left: int) -> int:
         with suppress(OSError):  # the client has gone, perhaps in the middle of an answer
             writes.close()
 
-    closing = threading.Thread(target=end, daemon=True)
-    closing.start()
-    closing.join(CLOSING)
-    if left or closing.is_alive():
+    closer = threading.Thread(target=end, daemon=True)
+    closer.start()
+    closer.join(CLOSE_SECONDS)
+    if left or closer.is_alive():
         # Whatever still runs, be it a model that loads or an endpoint that does not answer, must not hold up the end.
         # Nothing is lost with it: what was acknowledged is on the disk.
         os._exit(1 if left else 0)
@@ -407,20 +407,20 @@ class _TooLarge(ValueError):
     """A number that could be read, perhaps, but never be written again."""
 
 
-def _parse_float(written: str) -> float:
-    number = float(written)
+def _parse_float(text: str) -> float:
+    number = float(text)
     if not math.isfinite(number):
-        raise _TooLarge(f"{written[:30]} is too large a number")
+        raise _TooLarge(f"{text[:30]} is too large a number")
     return number
 
 
-def _parse_int(written: str) -> int:
-    if len(written) > MAX_DIGITS:
-        raise _TooLarge(f"{written[:30]}… has more than {MAX_DIGITS:,} digits")
-    return int(written)
+def _parse_int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise _TooLarge(f"{text[:30]}… has more than {MAX_DIGITS:,} digits")
+    return int(text)
 
 
 def _find_id(start: bytes, end: bytes) -> Id | None:
     """The id of a message that cannot be read as a whole, if it stands where clients put it."""
-    found = _ID_FIRST.match(start) or _ID_LAST.search(end)
-    return parse_id(json.loads(found[1])) if found else None
+    match = _ID_FIRST.match(start) or _ID_LAST.search(end)
+    return parse_id(json.loads(match[1])) if match else None

@@ -31,10 +31,10 @@ class Memory:
         self._say = say
         self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._taking: threading.Thread | None = None
+        self._takeover: threading.Thread | None = None
         self._patience = 0.0
-        self._preparing: threading.Thread | None = None
-        self._closed = False
+        self._preparation: threading.Thread | None = None
+        self._is_closed = False
 
     @property
     def engine(self) -> Engine:
@@ -44,20 +44,20 @@ class Memory:
             Unavailable: the folder cannot be used; the next call tries again.
         """
         with self._lock:
-            if self._closed:
+            if self._is_closed:
                 raise Unavailable("the server is closing")
             if self._engine is None:
                 self._engine = self._open()
-            engine, taking = self._engine, self._taking
-        if taking is not None:
+            engine, takeover = self._engine, self._takeover
+        if takeover is not None:
             # Else an agent would find the memory empty, and begin one of its own.
-            taking.join(max(0.0, self._patience - time.monotonic()))
+            takeover.join(max(0.0, self._patience - time.monotonic()))
         return engine
 
     @property
     def incomplete(self) -> str | None:
         """Why not all that will be in the memory is there yet; None when it is."""
-        if self._taking is None or not self._taking.is_alive():
+        if self._takeover is None or not self._takeover.is_alive():
             return None
         return "an older memory is still being taken over: what is not found may be about to come in"
 
@@ -76,29 +76,29 @@ class Memory:
         from ..importers import agent_memory_store
 
         engine = Engine.open(self._address, settings=self._settings)
-        if lost := find_loss(self._address):
-            self._say(lost)
-        self._tell_model()
+        if loss := find_loss(self._address):
+            self._say(loss)
+        self._report_model()
         if not engine.read_only:
-            self._taking = agent_memory_store.take_over(engine, _older_homes(self._say), self._say)
+            self._takeover = agent_memory_store.take_over(engine, _find_older_homes(self._say), self._say)
         self._patience = time.monotonic() + PATIENCE
         return engine
 
-    def _tell_model(self) -> None:
+    def _report_model(self) -> None:
         """Say so if there is no model, unless it is about to be fetched, which is told then."""
         from ..embed.provision import is_switched_off, read_state
 
         if self._settings.embedder == "minilm":
-            state = read_state(self._settings.models_folder)
-            is_coming = state.kind == "missing" and self._settings.fetch_model and not is_switched_off()
-            if state.kind != "ready" and not is_coming:
-                self._say(f"memory is searched by words only: {state}")
+            model_state = read_state(self._settings.models_folder)
+            is_coming = model_state.kind == "missing" and self._settings.fetch_model and not is_switched_off()
+            if model_state.kind != "ready" and not is_coming:
+                self._say(f"memory is searched by words only: {model_state}")
 
     def prepare(self) -> None:
-        """Begin to open the memory, if nobody has."""
-        if self._preparing is None:
-            self._preparing = threading.Thread(target=self._prepare, name="cofio-opening", daemon=True)
-            self._preparing.start()
+        """Begin to open the memory, unless that has begun."""
+        if self._preparation is None:
+            self._preparation = threading.Thread(target=self._prepare, name="cofio-opening", daemon=True)
+            self._preparation.start()
 
     def _prepare(self) -> None:
         try:
@@ -107,27 +107,27 @@ class Memory:
             self._say(str(error))
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store, if it is open."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             if self._engine is not None:
                 self._engine.close()
 
 
-def _older_homes(say: Callable[[str], None]) -> list[Path]:
+def _find_older_homes(say: Callable[[str], None]) -> list[Path]:
     """Where agent-memory-store would keep its memory if it were started here."""
-    named = os.environ.get("AGENT_STORE_PATH")
-    home = Path(named or ".agent-memory-store").expanduser()
-    if not named and _holds_link(home):
+    variable = os.environ.get("AGENT_STORE_PATH")
+    home = Path(variable or ".agent-memory-store").expanduser()
+    if not variable and _holds_link(home):
         say(f"{home} holds a link, so it is not taken over unasked: `cofio import agent-memory-store` does that")
         return []
     return [home]
 
 
 def _holds_link(home: Path) -> bool:
-    """Whether a folder that nobody named is a link or holds one, which a project may have brought along."""
+    """Whether a folder that was not named is a link or holds one, which a project may have brought along."""
     try:
         with os.scandir(home) as entries:
             return leads_elsewhere(home) or any(map(leads_elsewhere, entries))
     except OSError:
-        return False  # there is none, or whoever reads it will say so
+        return False  # there is none, or its reader will report it

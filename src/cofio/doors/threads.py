@@ -84,10 +84,10 @@ class Door:
         await response(scope, receive, send)
 
     def _fail(self, scope: Scope, error: Exception) -> Response:
-        described = describe_failure(error)
-        if described.status >= 500:
+        failure = describe_failure(error)
+        if failure.status >= 500:
             self._faults.report(get_request_id(scope), error)
-        return render_failure(scope, described, self._zone)
+        return render_failure(scope, failure, self._zone)
 
     def _reply(self, request: _ThreadRequest, scope: Scope) -> Response:
         try:
@@ -108,8 +108,8 @@ class Door:
                 removed = checkpoints.delete(SPACE, request.thread, request.id)
                 return (200, {"deleted": removed}) if removed else _raise_absent(request)
         if request.id is None:
-            found = checkpoints.list(SPACE, request.thread, limit=request.limit)
-            return 200, {"checkpoints": [_render_heading(each) for each in found]}
+            headings = checkpoints.list(SPACE, request.thread, limit=request.limit)
+            return 200, {"checkpoints": [_render_heading(each) for each in headings]}
         one = checkpoints.load(SPACE, request.thread, request.id)
         return (
             (200, {**_render_heading(one), "thread_id": one.thread, "state": one.state})
@@ -124,9 +124,9 @@ class Door:
             raise Invalid("state", "expected an object")
         if body.get("thread_id", request.thread) != request.thread:
             raise Invalid("thread_id", "is not the thread of the address")
-        saved = uuid4().hex if name is None or name == "" else name
-        self._engine().checkpoints.save(SPACE, request.thread, saved, state, metadata=metadata, owned=True)
-        return str(saved)
+        checkpoint_id = uuid4().hex if name is None or name == "" else name
+        self._engine().checkpoints.save(SPACE, request.thread, checkpoint_id, state, metadata=metadata, owned=True)
+        return str(checkpoint_id)
 
 
 async def _read_request(scope: Scope, receive: Receive) -> _ThreadRequest:
@@ -171,12 +171,12 @@ def _check_token(token: Token | None, method: str) -> None:
 
 def _parse_limit(query: bytes) -> int:
     try:
-        given = parse_qs(query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict")
+        fields = parse_qs(query.decode("ascii"), keep_blank_values=True, strict_parsing=bool(query), errors="strict")
     except ValueError:
         raise Invalid("query", "is not `limit=NUMBER`") from None
-    if set(given) - {"limit"} or len(given.get("limit", ["1"])) != 1:
+    if set(fields) - {"limit"} or len(fields.get("limit", ["1"])) != 1:
         raise Invalid("query", "takes `limit`, once, and nothing else")
-    text = given.get("limit", [str(DEFAULT_LIMIT)])[0]
+    text = fields.get("limit", [str(DEFAULT_LIMIT)])[0]
     if not (text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= MAX_LIMIT):
         raise Invalid("limit", f"expected a whole number from 0 to {MAX_LIMIT:,}")
     return int(text)

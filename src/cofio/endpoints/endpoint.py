@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ..values.errors import Invalid
-from .failures import Failed, Nonsense, Reason
+from .model_errors import Failed, Nonsense, Reason
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,7 +28,7 @@ FIRST_WAIT = 0.5
 LONGEST_WAIT = 30.0
 LONGEST_REST = 600.0
 _MISFIT = (400, 415, 422, 501)
-_PASSING = (408, 409, 425, 429)
+_TEMPORARY = (408, 409, 425, 429)
 
 Answer = TypeVar("Answer")
 
@@ -39,7 +39,7 @@ class Trouble:
 
     reason: Reason
     problem: str
-    is_passing: bool = False
+    is_temporary: bool = False
     """Whether another try may help."""
     retry_after: float = 0.0
     """How many seconds the endpoint asks to be left alone."""
@@ -148,15 +148,15 @@ class Endpoint:
         self._clock, self._sleep, self._jitter = clock, sleep or self._pause, jitter
         self._lock = Lock()
         self._client: httpx2.Client | None = None
-        self._closed: Future[None] = Future()
+        self._close_signal: Future[None] = Future()
         self._rest_until = float("-inf")
 
     def close(self) -> None:
         """Close the connections, and end at once what waits for an answer; nothing is asked any more."""
         with self._lock:
             client, self._client = self._client, None
-            if not self._closed.done():
-                self._closed.set_result(None)
+            if not self._close_signal.done():
+                self._close_signal.set_result(None)
         if client is not None:
             client.close()
 
@@ -185,15 +185,15 @@ class Endpoint:
                 return outcome
             failures += 1
             pause = self._find_wait(outcome, failures)
-            if not outcome.is_passing or failures >= tries or self._clock() + pause >= deadline:
+            if not outcome.is_temporary or failures >= tries or self._clock() + pause >= deadline:
                 raise self._describe(outcome, failures)
             self._sleep(pause)
 
     def _pause(self, seconds: float) -> None:
-        wait([self._closed], seconds)
+        wait([self._close_signal], seconds)
 
     def _check(self) -> None:
-        if self._closed.done():
+        if self._close_signal.done():
             raise Failed("down", f"{self.name} is asked no more: the program is ending")
         if self._clock() < self._rest_until:
             raise Failed("down", f"{self.name} did not answer a moment ago; it is asked again soon")
@@ -207,7 +207,7 @@ class Endpoint:
     def _describe(self, trouble: Trouble, failures: int) -> Failed:
         if trouble.reason == "nonsense":
             return Nonsense(f"{self.name} {trouble.problem}")
-        if trouble.is_passing and self._policy.rest:
+        if trouble.is_temporary and self._policy.rest:
             self._rest_until = self._clock() + min(max(self._policy.rest, trouble.retry_after), LONGEST_REST)
         times = f", {failures} times" if failures > 1 else ""
         return Failed(trouble.reason, f"{self.name} {trouble.problem}{times}")
@@ -216,19 +216,19 @@ class Endpoint:
         """Post once, in a thread that is left to itself if this is closed: closing a connection ends no read."""
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         ends = self._clock() + longest
-        received: Future[bytes | Trouble] = Future()
+        outcome: Future[bytes | Trouble] = Future()
 
         def work() -> None:
             try:
-                received.set_result(self._receive(content, max(timeout, 0.001), ends))
+                outcome.set_result(self._receive(content, max(timeout, 0.001), ends))
             except BaseException as error:  # it is raised where the answer is waited for
-                received.set_exception(error)
+                outcome.set_exception(error)
 
         Thread(target=work, name="cofio-endpoint", daemon=True).start()
-        either: list[Future[Any]] = [received, self._closed]
+        either: list[Future[Any]] = [outcome, self._close_signal]
         wait(either, return_when=FIRST_COMPLETED)
-        if received.done():
-            return received.result()
+        if outcome.done():
+            return outcome.result()
         return Trouble(reason="down", problem="was left unanswered: the program is ending", was_received=True)
 
     def _receive(self, content: bytes, timeout: float, ends: float) -> bytes | Trouble:
@@ -250,9 +250,9 @@ class Endpoint:
                     response.status_code, answer.decode("utf-8", "replace").lower(), retry_after, self._names
                 )
         except httpx2.TimeoutException:
-            return Trouble(reason="slow", problem="did not answer in time", is_passing=True, was_received=True)
+            return Trouble(reason="slow", problem="did not answer in time", is_temporary=True, was_received=True)
         except httpx2.HTTPError as error:
-            return Trouble(reason="down", problem=f"cannot be reached ({_explain(error)})", is_passing=True)
+            return Trouble(reason="down", problem=f"cannot be reached ({_explain(error)})", is_temporary=True)
         except ImportError:
             problem = "would be asked through a SOCKS proxy, which needs the package socksio"
         except (httpx2.InvalidURL, ValueError, OSError):  # whose words may quote an address with a password
@@ -315,9 +315,9 @@ def _refuse(status: int, complaint: str, retry_after: float, names: SettingNames
     if status == 429 and "insufficient_quota" in complaint:
         return Trouble(reason="refused", problem=f"{problem}: the account has nothing left to spend")
     if status in (429, 503, 529):
-        return Trouble(reason="busy", problem=problem, is_passing=True, retry_after=retry_after)
-    if status in _PASSING or status >= 500:
-        return Trouble(reason="down", problem=problem, is_passing=True, retry_after=retry_after)
+        return Trouble(reason="busy", problem=problem, is_temporary=True, retry_after=retry_after)
+    if status in _TEMPORARY or status >= 500:
+        return Trouble(reason="down", problem=problem, is_temporary=True, retry_after=retry_after)
     hints = {401: f"is {names.key} right?", 403: f"is {names.key} right?", 404: f"are {names.url} and {names.model}?"}
     return Trouble(reason="refused", problem=f"{problem}: {hints[status]}" if status in hints else problem)
 
@@ -332,5 +332,5 @@ def _parse_retry_after(header: str) -> float:
         until = parsedate_to_datetime(header)
     except (ValueError, TypeError):
         return 0.0
-    zoned = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (zoned - datetime.now(UTC)).total_seconds())
+    aware = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (aware - datetime.now(UTC)).total_seconds())

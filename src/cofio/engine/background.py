@@ -137,8 +137,10 @@ class BackgroundWork:
     def _tidy(self) -> None:
         """Do what keeps the store small and rid of what was deleted or has expired."""
         self._tidied = time.monotonic()
+        self._next_tidy = self._tidied + ROUND  # also if this fails
         done = self._backend.upkeep(Tidy())
-        self._next_tidy = time.monotonic() + (ROUND if done.again_in is None else done.again_in)
+        if done.again_in is not None:
+            self._next_tidy = time.monotonic() + done.again_in
         if done.expired_before is not None:
             self._purge_checkpoints(done.expired_before)
         if done.problem:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..config.settings import Settings
 from ..embed import Embedder, open_embedder
-from ..values.changes import PrecomputedVector
+from ..values.changes import Change, PrecomputedVector, Put
 from ..values.errors import Invalid, Unavailable
 from ..values.records import Draft
 
@@ -62,6 +63,23 @@ class EngineEmbedder:
         state = start(models) if self._settings.fetch_model else read_state(models)
         return str(state) if state.kind in ("fetching", "failed", "unreadable") else problem
 
+    def normalize_puts(self, changes: list[Change]) -> list[Change]:
+        """The changes with each vector that came with a draft checked: it must be one that this embedder could make."""
+        return [
+            replace(each, vector=self._normalize_vector(each))
+            if isinstance(each, Put) and each.vector is not None
+            else each
+            for each in changes
+        ]
+
+    def _normalize_vector(self, put: Put) -> PrecomputedVector:
+        vector, embedder = put.vector, self.open()
+        if not isinstance(vector, PrecomputedVector):
+            raise Invalid("vector", f"expected a PrecomputedVector, got {type(vector).__name__}")
+        if embedder is None or vector.embedder != embedder.id:
+            raise Invalid("vector", f"is of {vector.embedder!r}, and not of this store's embedder")
+        return PrecomputedVector(embedder.id, _unit(put.draft.id or "", vector.vector, embedder.dimensions))
+
     def normalize_vectors(
         self, drafts: Sequence[Draft], vectors: Mapping[str, Sequence[float]]
     ) -> dict[str, PrecomputedVector]:
@@ -80,7 +98,7 @@ class EngineEmbedder:
         }
 
 
-def _unit(id: str, vector: Sequence[float], dimensions: int) -> Vector:
+def _unit(id: str, vector: Sequence[float] | Vector, dimensions: int) -> Vector:
     """A record's vector as numbers, of length one; raises Invalid for what has no direction."""
     import numpy as np
 

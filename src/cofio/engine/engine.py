@@ -272,6 +272,7 @@ class Engine(RecordReader):
         if scope is not None:
             fields["scope"] = scope
         if key is not None:
+            check_text("key", key, MAX_KEY)
             fields["key"] = key
         if not fields:
             raise Invalid("scope", "a move needs a new scope or a new key")
@@ -307,7 +308,7 @@ class Engine(RecordReader):
                 raise Invalid(
                     "changes", f"expected Put, Edit, Delete, Drop, Vacant or Extend, got {type(change).__name__}"
                 )
-        return self._apply(batch)
+        return self._apply(self._embedding.normalize_puts(batch))
 
     def change(self, work: Callable[[], Sequence[Change]], *, tries: int = TRIES, busy: str = BUSY) -> Answers:
         """Apply the changes that `work` returns; when others were faster, run it again.
@@ -379,8 +380,10 @@ class Engine(RecordReader):
         return self._backend.identity()
 
     def expiry(self, ttl: float | timedelta) -> datetime:
-        """When something that lasts so long from now, in seconds or as a timedelta, expires."""
-        lifetime = cast(timedelta, normalize_ttl(ttl))
+        """When something expires that lasts this long from now, in seconds or as a timedelta."""
+        lifetime = normalize_ttl(ttl)
+        if lifetime is None:
+            raise Invalid("ttl", "expected seconds or a timedelta, got NoneType")
         with self._backend.snapshot() as snapshot:  # by the store's time, which is what expiry is judged by
             return snapshot.now + lifetime
 

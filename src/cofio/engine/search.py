@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Backlog, Candidate, Candidates, Searcher
 from ..embed import Embedder
-from ..text.tokenizer import match_words, query_words, words
+from ..text.tokenizer import match_words, split_query, split_words
 from ..values.errors import Invalid, Unavailable
 from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
 from ..values.records import Draft, Record, Similar
@@ -71,7 +71,7 @@ def embed_query(query: Query, embedder: Embedder | None, missing: str | None) ->
 
 def search(searcher: Searcher, query: Query, wanted: QueryVector, *, floor: float, fusion: str) -> Page:
     """Answer `query` by a searcher within its bounds."""
-    asked = query_words(query.text)
+    asked = split_query(query.text)
     problems = [wanted.missing] if wanted.missing else []
     try:
         found = _find_candidates(searcher, query, asked, wanted)
@@ -293,7 +293,7 @@ def _make_hits(
 
 @lru_cache(maxsize=4096)
 def _author_names(author: str) -> frozenset[str]:
-    return frozenset(words(author))
+    return frozenset(split_words(author))
 
 
 def like(draft: Draft) -> Bounds:
@@ -309,12 +309,12 @@ def find_records(searcher: Searcher, asked: Sequence[str], limit: int) -> list[R
 
 def find_duplicates(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
     """Return the records that say nearly the same as a draft, the most alike first."""
-    mine = set(words(draft.text))
+    mine = set(split_words(draft.text))
     if not mine:
         return ()
     alike = []
     for record in find_records(searcher, tuple(mine), ALIKE_CANDIDATES):
-        theirs = set(words(record.text))
+        theirs = set(split_words(record.text))
         likeness = len(mine & theirs) / len(mine | theirs)
         if likeness >= ALIKE:
             alike.append(Similar(id=record.id, title=record.title, likeness=likeness))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..backends.search_interface import Searcher
-from ..text.tokenizer import STOP_WORDS, query_words, words
+from ..text.tokenizer import STOP_WORDS, split_query, split_words
 from ..values.records import Draft, Record, Similar
 from .search import find_records
 
@@ -21,11 +21,11 @@ NEAR = 0.4  # the share of words in common from which two records with different
 ALIKE, WITHIN = 0.5, 0.8  # of all their words, or of the shorter one's, makes two records near-duplicates
 FEWEST = 4  # words that a record has to have to be taken for a part of another
 OF_ONE_THING, OF_ONE_TOPIC = 0.6, 0.5  # of a statement's words, makes two statements about one thing
-_STOPS = frozenset(words(" ".join(STOP_WORDS)))
-_NEGATIONS = frozenset(words("no not never none nobody nothing without cannot can't don't doesn't isn't won't"))
-_DAYS = frozenset(words("monday tuesday wednesday thursday friday saturday sunday"))
+_STOPS = frozenset(split_words(" ".join(STOP_WORDS)))
+_NEGATIONS = frozenset(split_words("no not never none nobody nothing without cannot can't don't doesn't isn't won't"))
+_DAYS = frozenset(split_words("monday tuesday wednesday thursday friday saturday sunday"))
 _MONTHS = frozenset(  # "may" is a verb, too
-    words("january february march april june july august september october november december")
+    split_words("january february march april june july august september october november december")
 )
 _END = re.compile(r"[.!?;](?=\s)|\n")
 
@@ -42,7 +42,7 @@ class _Statement:
     @classmethod
     def of(cls, sentence: str) -> _Statement:
         """Return the statement that a sentence makes."""
-        its = frozenset(words(sentence))
+        its = frozenset(split_words(sentence))
         numbers, days, months = frozenset(word for word in its if word.isdigit()), its & _DAYS, its & _MONTHS
         about = its - _STOPS - _NEGATIONS - numbers - days - months
         return cls(about, (numbers, days, months), bool(its & _NEGATIONS))
@@ -79,10 +79,10 @@ class _Gist:
     @classmethod
     def of(cls, record: Draft | Record) -> _Gist:
         """What is compared of this record."""
-        title, text, head = frozenset(words(record.title)), record.text[:READ], record.title
+        title, text, head = frozenset(split_words(record.title)), record.text[:READ], record.title
         for mark in (":", " - ", " – ", " — "):
             head = head.partition(mark)[0]
-        return cls(title, query_words(head), title.union(words(text)) - _STOPS, text)
+        return cls(title, split_query(head), title.union(split_words(text)) - _STOPS, text)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -103,7 +103,7 @@ def find_related(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
 
 def _pick_words(draft: Draft) -> tuple[str, ...]:
     """The words of the topic that tell most: long ones are rare."""
-    topic = query_words(draft.title) or query_words(draft.text[:READ])
+    topic = split_query(draft.title) or split_query(draft.text[:READ])
     return tuple(sorted(topic, key=lambda word: -len(word))[:TOPIC_WORDS])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-from ..text.tokenizer import STOP_WORDS, words
+from ..text.tokenizer import STOP_WORDS, split_words
 from ..values.records import Json
 from .extractor import Entry
 
@@ -23,7 +23,9 @@ LONGEST_SUMMARY = 300
 _SOURCE_FIELDS = ("evidence", "timestamp_ms", "message_id", "session_id")
 
 _TELLING = ("name", "job", "employer", "home", "relationship", "family", "origin", "diet", "allergy", "pet", "favorite")
-_GENERAL = STOP_WORDS | frozenset(words("no longer not live work own like eat job home have has anymore married drive"))
+_GENERAL = STOP_WORDS | frozenset(
+    split_words("no longer not live work own like eat job home have has anymore married drive")
+)
 
 
 @dataclass(slots=True)
@@ -254,7 +256,7 @@ def _ends(ending: Item, item: Item) -> bool:
 
 
 def _find_particulars(description: str) -> set[str]:
-    return set(words(description)) - _GENERAL
+    return set(split_words(description)) - _GENERAL
 
 
 def _is_single(item: Item) -> bool:

@@ -6,7 +6,7 @@ from ..engine.engine import Engine
 from ..values.errors import Invalid, NotFound
 from ..values.records import Scope
 from .commands import Result, dispatch
-from .paths import BadPath, canonical
+from .paths import BadPath, canonicalize
 from .tree import Revision, Tree
 
 
@@ -16,7 +16,7 @@ def log(engine: Engine, scope: Scope, path: str) -> list[Revision]:
     Raises:
         Invalid: the path names nothing in the tree.
     """
-    return Tree(engine, scope).log(_canonical(path))
+    return Tree(engine, scope).log(_canonicalize(path))
 
 
 def restore(
@@ -35,8 +35,8 @@ def restore(
     return dispatch(engine, scope, command, overwrite=True, source=source)
 
 
-def _canonical(path: str) -> str:
+def _canonicalize(path: str) -> str:
     try:
-        return canonical(path)
+        return canonicalize(path)
     except BadPath as bad:
-        raise Invalid("path", bad.words.format(path=path)) from None
+        raise Invalid("path", bad.template.format(path=path)) from None

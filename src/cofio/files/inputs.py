@@ -1,4 +1,4 @@
-"""What a command was given: read and checked here, since nobody has done so before."""
+"""The arguments of a command, parsed and validated."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import cast
 
 from ..values.errors import Invalid
 from ..values.records import MAX_TEXT, check_bool, check_text
-from . import texts as words
-from .paths import BadPath, Spelling, canonical
+from . import texts
+from .paths import BadPath, Spelling, canonicalize
 
 _FIELDS: dict[str, dict[str, type]] = {
     "view": {"path": str},
@@ -32,24 +32,24 @@ _LARGEST = 10**1000
 class Options:
     """How the tool behaves where users want different things. The defaults are those of Anthropic's documentation."""
 
-    strings: words.Strings = "docs"
+    strings: texts.Strings = "docs"
     """Whose sentences it says: those of the documentation, or of Anthropic's Python SDK."""
     overwrite: bool = False
     """Whether `create` replaces a file that is there."""
     paths: Spelling = "any"
     """Which paths it takes: `/memories/a.md`, `a.md`, or any of the two."""
     replace_first: bool = False
-    """Whether `str_replace` takes the first of several places, rather than none."""
+    """Whether `str_replace` takes the first of several occurrences, rather than none."""
 
     def __post_init__(self) -> None:
-        words.wording(self.strings)
+        texts.get_phrases(self.strings)
         check_bool("overwrite", self.overwrite)
         check_bool("replace_first", self.replace_first)
         if self.paths not in ("any", "absolute", "relative"):
             raise Invalid("paths", f"{self.paths!r} is not any, absolute or relative")
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """The command is not carried out; the sentence says why, in full."""
 
 
@@ -59,72 +59,72 @@ class Arguments:
     def __init__(self, command: object, options: Options) -> None:
         """Raises Refused unless the command is known, and the fields that it must have are there and of their type."""
         self._options = options
-        self._said = words.wording(options.strings)
+        self._phrases = texts.get_phrases(options.strings)
         if not isinstance(command, Mapping):
-            raise self.refused(words.NO_OBJECT, got=_type(command))
+            raise self.make_refusal(texts.NO_OBJECT, got=_name_type(command))
         name = command.get("command")
         if name is None:
-            raise self.refused(words.NO_COMMAND)
+            raise self.make_refusal(texts.NO_COMMAND)
         if not isinstance(name, str) or name not in _FIELDS:
-            raise self.refused(words.UNKNOWN, command=_type(name) if _is_huge(name) else str(name)[:100])
+            raise self.make_refusal(texts.UNKNOWN, command=_name_type(name) if _is_huge(name) else str(name)[:100])
         self.name = name
-        self._given = cast(Mapping[str, object], command)
+        self._fields = cast(Mapping[str, object], command)
         for field, expected in _FIELDS[name].items():
             value = command.get(field)
             if value is None:
-                raise self.refused(words.NO_FIELD, field=field, command=name)
+                raise self.make_refusal(texts.NO_FIELD, field=field, command=name)
             self._expect(field, value, expected)
 
-    def text(self, field: str) -> str:
+    def get_text(self, field: str) -> str:
         """A text; empty when it may be left out, and is."""
-        value = self._given.get(field)
+        value = self._fields.get(field)
         if value is None:
             return ""
         self._expect(field, value, str)
         return cast(str, value)
 
-    def number(self, field: str) -> int:
+    def get_number(self, field: str) -> int:
         """A whole number that has to be there."""
-        return cast(int, self._given[field])
+        return cast(int, self._fields[field])
 
-    def range(self) -> Sequence[int] | None:
+    def get_view_range(self) -> Sequence[int] | None:
         """The lines to view, if some are asked for."""
-        asked = self._given.get("view_range")
-        if asked is None:
+        view_range = self._fields.get("view_range")
+        if view_range is None:
             return None
-        if not isinstance(asked, list | tuple):
-            self._expect("view_range", asked, list)
-        for each in cast(Sequence[object], asked):
+        if not isinstance(view_range, list | tuple):
+            self._expect("view_range", view_range, list)
+        for each in cast(Sequence[object], view_range):
             self._expect("view_range", each, int)
-        return cast(Sequence[int], asked)
+        return cast(Sequence[int], view_range)
 
-    def path(self, field: str = "path") -> tuple[str, str]:
+    def parse_path(self, field: str = "path") -> tuple[str, str]:
         """A path as it was written, and in its canonical form."""
-        written = self.text(field)
+        written = self.get_text(field)
         try:
-            return written, canonical(written, self._options.paths)
+            return written, canonicalize(written, self._options.paths)
         except BadPath as bad:
-            raise self.refused(bad.words, path=written) from None
+            raise self.make_refusal(bad.template, path=written) from None
 
-    def content(self, text: str, written: str) -> str:
+    def check_content(self, text: str, written: str) -> str:
         """A text that the file at a path can hold."""
         if len(text) > MAX_TEXT:
-            raise self.refused(words.TOO_LARGE, path=written)
+            raise self.make_refusal(texts.TOO_LARGE, path=written)
         try:
             check_text("text", text, MAX_TEXT)
         except Invalid:
-            raise self.refused(words.NOT_TEXT, path=written) from None
+            raise self.make_refusal(texts.NOT_TEXT, path=written) from None
         return text
 
-    def refused(self, sentence: str, **values: object) -> Refused:
+    def make_refusal(self, sentence: str, **values: object) -> Refusal:
         """An error in the words of the options."""
-        return Refused(self._said.error(sentence, **values))
+        return Refusal(self._phrases.render_error(sentence, **values))
 
     def _expect(self, field: str, value: object, expected: type) -> None:
         if not isinstance(value, expected) or isinstance(value, bool):
-            raise self.refused(words.WRONG_TYPE, field=field, expected=_TYPES[expected], got=_type(value))
+            raise self.make_refusal(texts.WRONG_TYPE, field=field, expected=_TYPES[expected], got=_name_type(value))
         if _is_huge(value):
-            raise self.refused(words.WRONG_TYPE, field=field, expected=_TYPES[expected], got="a larger number")
+            raise self.make_refusal(texts.WRONG_TYPE, field=field, expected=_TYPES[expected], got="a larger number")
 
 
 def _is_huge(value: object) -> bool:
@@ -132,5 +132,5 @@ def _is_huge(value: object) -> bool:
     return isinstance(value, int) and abs(value) > _LARGEST
 
 
-def _type(value: object) -> str:
+def _name_type(value: object) -> str:
     return _TYPES.get(type(value), type(value).__name__)

@@ -1,4 +1,4 @@
-"""So many calls and no more until the next quest: a limit that holds however many workers call at once."""
+"""A limit to the calls of a quest, which holds however many workers call at once."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ class Limiter:
             return True
 
     def reset_for_new_quest(self) -> None:
-        """Begin to count anew."""
+        """Start the count again."""
         with self._lock:
             self._left = self.calls

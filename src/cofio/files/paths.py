@@ -23,11 +23,11 @@ _SLASHES = "\u2044\u2215\u29f8\ufe68"  # look like one, and no compatibility for
 
 
 class BadPath(Exception):
-    """The path names nothing in the tree; `words` say why, with {path} where the path goes."""
+    """The path names nothing in the tree; `template` says why, with {path} where the path goes."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, template: str) -> None:
+        super().__init__(template)
+        self.template = template
 
 
 OUTSIDE = "Path must start with /memories, got: {path}"
@@ -38,7 +38,7 @@ TOO_LONG = f"Path must not be longer than {MAX_PATH:,} characters"
 UNSAFE = "Path {path} is not valid: it holds "
 
 
-def canonical(path: str, spelling: Spelling = "any") -> str:
+def canonicalize(path: str, spelling: Spelling = "any") -> str:
     """The one form of a path: `/memories`, or `/memories/` and the names that lead to a file or directory.
 
     Raises:
@@ -51,7 +51,7 @@ def canonical(path: str, spelling: Spelling = "any") -> str:
     _refuse_strange(path)
     # Twins in NFC and NFD look the same, so they name the same file.
     normal = unicodedata.normalize("NFC", path)
-    inner = _inner(normal, spelling)
+    inner = _strip_root(normal, spelling)
     names: list[str] = []
     for name in inner.split("/"):
         _refuse_alike(name)
@@ -67,7 +67,7 @@ def canonical(path: str, spelling: Spelling = "any") -> str:
     return found
 
 
-def _inner(path: str, spelling: Spelling) -> str:
+def _strip_root(path: str, spelling: Spelling) -> str:
     """The part of a path that is within the tree."""
     if not path.startswith("/"):
         if spelling == "absolute":
@@ -104,17 +104,17 @@ def _refuse_alike(name: str) -> None:
         raise BadPath(f"{UNSAFE}what looks like a dot or a slash and is none")
 
 
-def parents(path: str) -> list[str]:
+def list_parents(path: str) -> list[str]:
     """The directories that a canonical path is in, below the root."""
     names = path.split("/")
     return ["/".join(names[:end]) for end in range(3, len(names))]
 
 
-def within(path: str) -> tuple[str, str]:
+def make_range_under(path: str) -> tuple[str, str]:
     """The range of the canonical paths under a directory: from the first up to, and without, the second."""
     return f"{path}/", f"{path}0"  # "0" comes right after "/"
 
 
-def just(path: str) -> tuple[str, str]:
+def make_exact_range(path: str) -> tuple[str, str]:
     """The range that is this canonical path alone."""
     return path, f"{path}\1"  # no path holds a control character

@@ -1,4 +1,4 @@
-"""The tool as heptagent-memory-tool-backend has it: relative paths, the first of several places, so many calls."""
+"""The tool as heptagent-memory-tool-backend has it: relative paths, the first of several occurrences, limited calls."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ class Quest:
         )  # fmt: skip
 
     def reset_for_new_quest(self) -> None:
-        """Begin to count the calls anew."""
+        """Start the count of the calls again."""
         self._limiter.reset_for_new_quest()

@@ -19,7 +19,7 @@ MAX_LINES = 999_999
 WIDTH = len(str(MAX_LINES))
 AROUND = 2  # lines that a snippet shows before and after the changed one
 SHOWN = 16_000  # characters of a file that are shown when no range is asked for
-MAX_PLACES = 1000  # line numbers that are named when a text stands in many places
+MAX_OCCURRENCES = 1000  # line numbers that are named when a text occurs often
 
 CREATED = "File created successfully at: {path}"
 EDITED = "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
@@ -29,18 +29,18 @@ RENAMED = "Successfully renamed {path} to {target}"
 FILE_HEADER = "Here's the content of {path} with line numbers:\n"
 NOT_THERE = "The path {path} does not exist. Please provide a valid path."
 TOO_MANY_LINES = "File {path} exceeds maximum line limit of 999,999 lines."
-NOT_FOUND = "No replacement was performed, old_str `{sought}` did not appear verbatim in {path}."
+NOT_FOUND = "No replacement was performed, old_str `{old_text}` did not appear verbatim in {path}."
 SEVERAL = (
-    "No replacement was performed. Multiple occurrences of old_str `{sought}` in lines: {lines}. "
+    "No replacement was performed. Multiple occurrences of old_str `{old_text}` in lines: {lines}. "
     "Please ensure it is unique"
 )
-NOTHING_SOUGHT = "No replacement was performed, old_str must not be empty."
+EMPTY_OLD_TEXT = "No replacement was performed, old_str must not be empty."
 RATE_LIMITED = "rate limit exceeded"
 NOT_KEPT = "{problem}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class Phrases:
     """The sentences in which the documentation and the SDK differ."""
 
     strings: Strings
@@ -51,18 +51,18 @@ class Wording:
     insert_missing: str
     insert_directory: str
     bad_line: str
-    hidden: frozenset[str]
+    hidden_names: frozenset[str]
     """Names that a directory's listing leaves out, besides those that begin with a dot."""
 
-    def error(self, words: str, **values: object) -> str:
+    def render_error(self, template: str, **values: object) -> str:
         """A sentence that has a prefix in the documentation's form alone."""
-        return self.prefix + words.format(**values)
+        return self.prefix + template.format(**values)
 
 
 _DIRECTORY = "Here're the files and directories up to 2 levels deep in {path}, excluding hidden items"
 _BAD_LINE = "Invalid `insert_line` parameter: {line}. It should be within the range"
 
-DOCS = Wording(
+DOCS = Phrases(
     strings="docs",
     prefix="Error: ",
     directory=f"{_DIRECTORY} and node_modules:",
@@ -71,9 +71,9 @@ DOCS = Wording(
     insert_missing="Error: The path {path} does not exist",
     insert_directory="Error: The path {path} does not exist",
     bad_line=f"Error: {_BAD_LINE} of lines of the file: [0, {{last}}]",
-    hidden=frozenset({"node_modules"}),
+    hidden_names=frozenset({"node_modules"}),
 )
-SDK = Wording(
+SDK = Phrases(
     strings="sdk",
     prefix="",
     directory=f"{_DIRECTORY}:",
@@ -82,10 +82,10 @@ SDK = Wording(
     insert_missing=NOT_THERE,
     insert_directory="The path {path} is not a file.",
     bad_line=f"{_BAD_LINE} [0, {{last}}].",
-    hidden=frozenset(),
+    hidden_names=frozenset(),
 )
 
-# These have the prefix in the documentation's form: `Wording.error`.
+# These have the prefix in the documentation's form: `Phrases.render_error`.
 EXISTS = "File {path} already exists"
 MISSING = "The path {path} does not exist"
 TAKEN = "The destination {path} already exists"
@@ -106,41 +106,41 @@ NO_COMMAND = "Missing required parameter `command`"
 NO_OBJECT = "Expected an object with a `command`, got {got}"
 
 
-def wording(strings: str) -> Wording:
+def get_phrases(strings: str) -> Phrases:
     """The words of that name; raises Invalid when there are none."""
     if strings not in ("docs", "sdk"):
         raise Invalid("strings", f"{strings!r} is not docs or sdk")
     return DOCS if strings == "docs" else SDK
 
 
-def numbered(lines: Iterable[str], first: int = 1) -> str:
+def number_lines(lines: Iterable[str], first: int = 1) -> str:
     """Lines with their numbers before them."""
     return "\n".join(f"{number:>{WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
-def snippet(text: str, changed: int) -> str:
+def render_snippet(text: str, changed: int) -> str:
     """The lines around the changed one, which is counted from 0."""
     lines = text.split("\n")
     start = max(0, changed - AROUND)
-    return numbered(lines[start : changed + AROUND + 1], start + 1)
+    return number_lines(lines[start : changed + AROUND + 1], start + 1)
 
 
-def shown(path: str, text: str, asked: Sequence[int] | None) -> str:
+def render_file(path: str, text: str, view_range: Sequence[int] | None) -> str:
     """A file's lines: those asked for, or as many as an agent can well read, and how to see the rest."""
     lines = text.split("\n")
     header = FILE_HEADER.format(path=path)
-    if asked is not None and len(asked) == 2:
-        start = max(1, asked[0]) - 1
-        end = len(lines) if asked[1] == -1 else asked[1]
-        return header + numbered(lines[start:end], start + 1)
-    end = len(lines) if len(text) <= SHOWN else _fitting(lines, 0)
+    if view_range is not None and len(view_range) == 2:
+        start = max(1, view_range[0]) - 1
+        end = len(lines) if view_range[1] == -1 else view_range[1]
+        return header + number_lines(lines[start:end], start + 1)
+    end = len(lines) if len(text) <= SHOWN else _find_end(lines, 0)
     if end == len(lines):
-        return header + numbered(lines)
-    more = f"[{len(lines) - end:,} more lines: view them with view_range [{end + 1}, {_fitting(lines, end)}]]"
-    return f"{header}{numbered(lines[:end])}\n{more}"
+        return header + number_lines(lines)
+    more = f"[{len(lines) - end:,} more lines: view them with view_range [{end + 1}, {_find_end(lines, end)}]]"
+    return f"{header}{number_lines(lines[:end])}\n{more}"
 
 
-def _fitting(lines: Sequence[str], start: int) -> int:
+def _find_end(lines: Sequence[str], start: int) -> int:
     """How far one goes from `start` before more is shown than an agent can well read; one line at least."""
     left = SHOWN
     for end in range(start, len(lines)):
@@ -150,7 +150,7 @@ def _fitting(lines: Sequence[str], start: int) -> int:
     return len(lines)
 
 
-def size(count: int, strings: Strings) -> str:
+def format_size(count: int, strings: Strings) -> str:
     """A number of bytes as a listing shows it: `6B`, `1.5K`; what is even has no decimals in the SDK's form."""
     if count < 1024:
         return f"{count}B"

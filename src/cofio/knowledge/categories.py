@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ..text.tokenizer import words
+from ..text.tokenizer import split_words
 from .topics import Topic
 
 OTHERS = "Others"
@@ -148,8 +148,8 @@ CATEGORIES = (
 
 def choose_category(title: str, topics: Sequence[Topic]) -> str:
     """The category whose words a document has most of; `OTHERS` when few speak for any, or as many for two."""
-    named = set(words("\n".join([title, *(topic.name for topic in topics)])[:READ]))
-    vocabulary = set(words("".join(topic.content for topic in topics[:50])[:READ]))
+    named = set(split_words("\n".join([title, *(topic.name for topic in topics)])[:READ]))
+    vocabulary = set(split_words("".join(topic.content for topic in topics[:50])[:READ]))
     scores = {
         category: NAMED * len(terms & named) + len(terms & (vocabulary - named))
         for category, terms in _build_vocabulary().items()
@@ -162,4 +162,4 @@ def choose_category(title: str, topics: Sequence[Topic]) -> str:
 
 @cache
 def _build_vocabulary() -> dict[str, frozenset[str]]:
-    return {each.id: frozenset(words(each.terms)) for each in CATEGORIES if each.terms}
+    return {each.id: frozenset(split_words(each.terms)) for each in CATEGORIES if each.terms}

@@ -71,7 +71,7 @@ class Documents:
 
     # Changing.
 
-    def add(self, place: Project, upload: Upload) -> StoredDocument:
+    def add(self, project: Project, upload: Upload) -> StoredDocument:
         """Take in a file as a new document: all of it, or nothing.
 
         Raises:
@@ -80,10 +80,10 @@ class Documents:
             Unavailable: it cannot be read or stored at the moment.
         """
         prepared = self._make(upload, upload.category)
-        same = self._same_file(place, prepared.digest)
+        same = self._same_file(project, prepared.digest)
         for _ in range(TRIES):
             known = f"d_{secrets.token_hex(8)}"
-            changes = prepared.changes(place, known, self._admit)
+            changes = prepared.changes(project, known, self._admit)
             try:
                 record = self.engine.apply(changes.all)[0]
             except Conflict:  # the id is taken
@@ -93,7 +93,7 @@ class Documents:
             return StoredDocument(record=record, notes=(*prepared.notes, *changes.notes, *twice))
         raise Unavailable("no id was free for the document; try again")
 
-    def replace(self, place: Project, known: str, upload: Upload) -> StoredDocument:
+    def replace(self, project: Project, known: str, upload: Upload) -> StoredDocument:
         """Put a file in a document's place, under its id: all of it, or the document stays as it was.
 
         A category that was given by hand stays, unless there is another in its place.
@@ -101,28 +101,30 @@ class Documents:
         Raises:
             NotFound: there is no such document.
         """
-        before = self.read(place, known)
+        before = self.read(project, known)
         data = fields(before)
         chosen = cast(str, data["category_id"]) if data.get("category_by") == "hand" else None
         prepared = self._make(upload, upload.category or chosen)
         for _ in range(TRIES):
-            changes = prepared.changes(place, known, self._admit)
+            changes = prepared.changes(project, known, self._admit)
             draft = changes.document
             edit = Edit(
                 id=known, fields={"title": draft.title, "text": draft.text, "data": draft.data},
                 if_version=before.version,
             )  # fmt: skip
             try:
-                _, record, *_ = self.engine.apply([Drop(scope=get_documents_scope(place) / known), edit, *changes.rest])
+                _, record, *_ = self.engine.apply(
+                    [Drop(scope=get_documents_scope(project) / known), edit, *changes.rest]
+                )
             except Conflict:
-                before = self.read(place, known)
+                before = self.read(project, known)
                 continue
             assert isinstance(record, Record)
             return StoredDocument(record=record, notes=(*prepared.notes, *changes.notes))
         raise _make_busy()
 
     def edit(
-        self, place: Project, known: str, *, title: str | None = None, category: str | None = None
+        self, project: Project, known: str, *, title: str | None = None, category: str | None = None
     ) -> tuple[Record, Names]:
         """Give a document another title or category; the document, and what has changed of it.
 
@@ -133,9 +135,9 @@ class Documents:
             check_category(category)
         if title is not None:
             check_title(title)
-        scope = get_documents_scope(place) / known
+        scope = get_documents_scope(project) / known
         for _ in range(TRIES):
-            before = self.read(place, known)
+            before = self.read(project, known)
             changed: Names = []
             data = dict(fields(before))
             draft = replace(_build_draft(before), title=before.title if title is None else title)
@@ -163,13 +165,13 @@ class Documents:
             return record, changed
         raise _make_busy()
 
-    def delete(self, place: Project, known: str) -> int | None:
+    def delete(self, project: Project, known: str) -> int | None:
         """Forget a document with its topics and its file; how many topics it had, None when there was no such one."""
         for _ in range(TRIES):
             try:
-                before = self.read(place, known)
+                before = self.read(project, known)
                 self.engine.apply(
-                    [Delete(id=known, if_version=before.version), Drop(scope=get_documents_scope(place) / known)]
+                    [Delete(id=known, if_version=before.version), Drop(scope=get_documents_scope(project) / known)]
                 )
             except NotFound:
                 return None
@@ -180,50 +182,50 @@ class Documents:
 
     # Reading.
 
-    def read(self, place: Project, known: str) -> Record:
+    def read(self, project: Project, known: str) -> Record:
         """A document's record.
 
         Raises:
             NotFound: there is none with this id in the project.
         """
         found = self.engine.read(known)
-        if found.kind is not Kind.DOCUMENT or found.scope != get_documents_scope(place):
+        if found.kind is not Kind.DOCUMENT or found.scope != get_documents_scope(project):
             raise NotFound(known)
         return found
 
-    def find(self, place: Project, beginning: str, *, limit: int = 10) -> Records:
+    def find(self, project: Project, beginning: str, *, limit: int = 10) -> Records:
         """The project's documents whose ids begin so."""
         within = AllOf(Where("id", ">=", beginning), Where("id", "<", f"{beginning}\uffff"))
         return self.engine.list(
-            get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
+            get_documents_scope(project), exact=True, kinds=(Kind.DOCUMENT,), filter=within, limit=limit, newest=False
         )
 
-    def read_whole(self, place: Project, known: str) -> tuple[Record, Records]:
+    def read_whole(self, project: Project, known: str) -> tuple[Record, Records]:
         """A document's record and its topics, in its order, as of one moment.
 
         Raises:
             NotFound: there is none with this id in the project.
         """
-        record, topics = self._read_with(place, known, Kind.TOPIC)
+        record, topics = self._read_with(project, known, Kind.TOPIC)
         return record, sorted(topics, key=lambda topic: topic.position or 0)
 
-    def read_topic(self, place: Project, known: str) -> tuple[Record, Record]:
+    def read_topic(self, project: Project, known: str) -> tuple[Record, Record]:
         """A topic's record and that of its document.
 
         Raises:
             NotFound: there is none with this id in the project.
         """
         found = self.engine.read(known)
-        if found.kind is not Kind.TOPIC or found.scope.names[:-1] != get_documents_scope(place).names:
+        if found.kind is not Kind.TOPIC or found.scope.names[:-1] != get_documents_scope(project).names:
             raise NotFound(known)
-        return found, self.read(place, found.scope.names[-1])
+        return found, self.read(project, found.scope.names[-1])
 
     def list(
-        self, place: Project, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
+        self, project: Project, *, category: str | None = None, sort: Sort = "created_at", newest: bool = True,
         limit: int = 20, offset: int = 0,
     ) -> tuple[Records, int]:  # fmt: skip
         """A page of the project's documents, and how many there are; by title, `newest` is from Z to A."""
-        scope, wanted = get_documents_scope(place), _filter_category(category)
+        scope, wanted = get_documents_scope(project), _filter_category(category)
         total = self.engine.count(scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted)
         if sort != "title":
             order: Literal["created", "changed"] = "created" if sort == "created_at" else "changed"
@@ -231,36 +233,36 @@ class Documents:
                 scope, exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=limit, offset=offset, newest=newest,
                 order=order,
             ), total  # fmt: skip
-        every = sorted(self._all(place, wanted), key=lambda each: (each.title.casefold(), each.id), reverse=newest)
+        every = sorted(self._all(project, wanted), key=lambda each: (each.title.casefold(), each.id), reverse=newest)
         return every[offset : offset + limit], total
 
-    def count_categories(self, place: Project) -> Counts:
+    def count_categories(self, project: Project) -> Counts:
         """Every category with the number of its documents: those there are from the start, then those made by use."""
-        counts = Counter(str(fields(each)["category_id"]) for each in self._all(place, None))
+        counts = Counter(str(fields(each)["category_id"]) for each in self._all(project, None))
         known = [each.id for each in CATEGORIES]
         own = [Category(name, "", "") for name in sorted(set(counts) - set(known))]
         return [(each, counts[each.id]) for each in (*CATEGORIES, *own)]
 
-    def read_original(self, place: Project, known: str) -> Original:
+    def read_original(self, project: Project, known: str) -> Original:
         """The file that a document was made of.
 
         Raises:
             NotFound: there is no such document, or its file is not kept.
         """
-        record, parts = self._read_with(place, known, Kind.LEDGER)
+        record, parts = self._read_with(project, known, Kind.LEDGER)
         described = fields(record).get("original")
         data = join_original(parts, described) if isinstance(described, dict) else None
         if data is None or not isinstance(described, dict):
             raise NotFound(known)
         return Original(data=data, name=str(fields(record)["source_name"] or known), mime=str(described["mime"]))
 
-    def search(self, place: Project, asked: MemoryQuery) -> Answer:
+    def search(self, project: Project, asked: MemoryQuery) -> Answer:
         """The topics of all documents that answer, best first; one that is nothing but a heading answers nothing."""
         # Left out here, of more than is asked for: a filter on their data would cost a search ten times as much.
         page = self.engine.search(
             Query(
-                asked.text, scope=get_documents_scope(place), kinds=(Kind.TOPIC,), filter=asked.filter, mode=asked.mode,
-                limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
+                asked.text, scope=get_documents_scope(project), kinds=(Kind.TOPIC,), filter=asked.filter,
+                mode=asked.mode, limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
         found = [MemoryHit(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
@@ -269,30 +271,30 @@ class Documents:
 
     # How it is done.
 
-    def _read_with(self, place: Project, known: str, kind: Kind) -> tuple[Record, Records]:
+    def _read_with(self, project: Project, known: str, kind: Kind) -> tuple[Record, Records]:
         """A document's record and what it has of a kind, as of one moment."""
-        record = self.read(place, known)
+        record = self.read(project, known)
         for _ in range(TRIES):
-            found = self.engine.list(get_documents_scope(place) / known, exact=True, kinds=(kind,), limit=MAX_LIST)
-            again = self.read(place, known)
+            found = self.engine.list(get_documents_scope(project) / known, exact=True, kinds=(kind,), limit=MAX_LIST)
+            again = self.read(project, known)
             if again.version == record.version:
                 return record, found
             record = again
         raise _make_busy()
 
-    def _all(self, place: Project, wanted: Filter | None) -> Iterator[Record]:
+    def _all(self, project: Project, wanted: Filter | None) -> Iterator[Record]:
         for start in range(0, 2**53, MAX_LIST):
             page = self.engine.list(
-                get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST,
+                get_documents_scope(project), exact=True, kinds=(Kind.DOCUMENT,), filter=wanted, limit=MAX_LIST,
                 offset=start, order="written",
             )  # fmt: skip
             yield from page
             if len(page) < MAX_LIST:
                 return
 
-    def _same_file(self, place: Project, digest: str) -> Record | None:
+    def _same_file(self, project: Project, digest: str) -> Record | None:
         same = Where(("data", "original", "sha256"), "=", digest)
-        found = self.engine.list(get_documents_scope(place), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
+        found = self.engine.list(get_documents_scope(project), exact=True, kinds=(Kind.DOCUMENT,), filter=same, limit=1)
         return found[0] if found else None
 
     def _admit(self, draft: Draft) -> Draft:

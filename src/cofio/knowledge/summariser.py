@@ -9,7 +9,7 @@ from typing import Any
 from ..llm import Model, Prompts
 from ..llm.answers import DOCUMENT
 from ..llm.prompt_text import render_numbered
-from ..llm.prompts.loader import fenced
+from ..llm.prompts.loader import fence_text
 from ..secrets.scanner import mask_secrets, mask_with_offsets
 from ..values.errors import Unavailable
 from .categories import Category
@@ -71,9 +71,9 @@ class ModelSummariser:
     def _ask(self, title: str, texts: Sequence[str], categories: Sequence[Category]) -> Mapping[str, Any]:
         system, user = self._prompts.fill(
             "document",
-            title=fenced(mask_secrets(title)),
+            title=fence_text(mask_secrets(title)),
             categories="\n".join(f"- {category.id}: {category.description}" for category in categories),
-            topics=fenced(render_numbered(texts, _TOKENS)),
+            topics=fence_text(render_numbered(texts, _TOKENS)),
         )
         return self._model.ask(system, user, schema=DOCUMENT, name="document", hurried=True)
 

@@ -92,16 +92,16 @@ class PreparedDocument:
     """Why the file itself is not to be kept; empty when it is."""
     notes: tuple[str, ...]
 
-    def changes(self, place: Project, known: str, admitted: Admit) -> DocumentChanges:
+    def changes(self, project: Project, known: str, admitted: Admit) -> DocumentChanges:
         """The changes that store it under an id, with secrets handled as the door does."""
-        upload, below = self.upload, get_documents_scope(place) / known
+        upload, below = self.upload, get_documents_scope(project) / known
         drafts = [self._build_topic(below, known, topic) for topic in self.topics]
         drafts_admitted = [admitted(draft) for draft in drafts]
         masked = any(draft is not before for draft, before in zip(drafts_admitted, drafts, strict=True))
         unkept = self.omission or (UNSAFE_FILE if masked else "")
         original = None if unkept else describe_original(upload.data, upload.mime or "application/octet-stream")
         document = Draft(
-            scope=get_documents_scope(place), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
+            scope=get_documents_scope(project), kind=Kind.DOCUMENT, id=known, title=upload.title, source=SOURCE,
             text=self.by_model.summary or summarise_document(self.topics) or upload.title,
             data={
                 "category_id": self.category, "category_by": self.category_by, "source_name": upload.name or None,
@@ -168,9 +168,9 @@ def check_category(name: str) -> None:
         raise Invalid("category_id", "is blank, or holds characters that cannot be printed")
 
 
-def get_documents_scope(place: Project) -> Scope:
+def get_documents_scope(project: Project) -> Scope:
     """Where the documents of a project are; the topics of each are under it."""
-    return place.scope / "knowledge"
+    return project.scope / "knowledge"
 
 
 def join_topic_title(title: str, path: Iterable[str]) -> str:

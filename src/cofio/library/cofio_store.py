@@ -17,7 +17,7 @@ from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIMIT, MAX_LIST, Hit, Query
 from ..values.records import Json, Kind, Record, Scope, check_int, checked_vector
 from . import items
-from .concurrency import across
+from .concurrency import in_thread
 from .store import (
     BaseStore,
     Namespace,
@@ -108,7 +108,7 @@ class CofioStore(BaseStore):
             Conflict: the key holds another version.
             Invalid: the value is not JSON or too large, or a name is too long; nothing was changed.
         """
-        await across(self._change, [_prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
+        await in_thread(self._change, [_prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
 
     async def put_with_embedding(
         self,
@@ -123,20 +123,20 @@ class CofioStore(BaseStore):
     ) -> None:
         """Store a value with a vector of any size, which stays until the next put."""
         change = _prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version)
-        await across(self._change, [change])
+        await in_thread(self._change, [change])
 
     async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
         """Store all of the (namespace, key, value, metadata) items in one transaction, or none."""
-        await across(self._change, [_prepare_put(*item) for item in check_batch(items)])
+        await in_thread(self._change, [_prepare_put(*item) for item in check_batch(items)])
 
     async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
         """Forget a value; whether there was one."""
-        return bool(await across(self._change, [_prepare_delete(namespace, key)]))
+        return bool(await in_thread(self._change, [_prepare_delete(namespace, key)]))
 
     async def clear_namespace(self, namespace: tuple[str, ...]) -> int:
         """Forget every item of the namespace, and none of those under it; how many there were."""
         check_namespace(namespace)
-        return await across(self._clear, items.make_scope(namespace))
+        return await in_thread(self._clear, items.make_scope(namespace))
 
     def transaction(self) -> StoreTransaction:
         """Changes that are made together at the end of an `async with` block, or not at all if it raises."""
@@ -165,7 +165,7 @@ class CofioStore(BaseStore):
             check_namespace(namespace)
             check_key(key)
         item_keys = [(items.make_scope(namespace), key) for namespace, key in pairs]
-        found = await across(self._engine.get_many, item_keys)
+        found = await in_thread(self._engine.get_many, item_keys)
         records = zip(pairs, found, strict=True)
         return {(name, key): items.get_value(record) for (name, key), record in records if record is not None}
 
@@ -173,14 +173,14 @@ class CofioStore(BaseStore):
         """The keys of the namespace in the order in which they were first put."""
         check_namespace(namespace)
         check_limit(limit)
-        return await across(self._list_keys, items.make_scope(namespace), limit)
+        return await in_thread(self._list_keys, items.make_scope(namespace), limit)
 
     async def list_namespaces(self, prefix: tuple[str, ...] | None = None, limit: int = 100) -> list[tuple[str, ...]]:
         """The namespaces that hold items and begin with the names of `prefix`, sorted."""
         start = () if prefix is None else prefix
         check_namespace(start)
         check_limit(limit)
-        found = await across(self._engine.scopes, items.make_scope(start), kinds=items.KINDS)
+        found = await in_thread(self._engine.scopes, items.make_scope(start), kinds=items.KINDS)
         return sorted(items.get_namespace(scope) for scope in found)[:limit]
 
     async def search(self, namespace: tuple[str, ...], query: str | None = None, limit: int = 10) -> list[StoreItem]:
@@ -195,9 +195,9 @@ class CofioStore(BaseStore):
             return []
         scope = items.make_scope(namespace)
         if not query:
-            return await across(self._list_items, scope, limit)
+            return await in_thread(self._list_items, scope, limit)
         engine_query = Query(make_query(query), scope=scope, exact=True, kinds=items.KINDS, limit=min(limit, MAX_LIMIT))
-        page = await across(search_fresh, self._engine, engine_query)
+        page = await in_thread(search_fresh, self._engine, engine_query)
         return [_build_item(record) for record in items.filter_keyed(hit.record for hit in page)]
 
     async def search_by_meaning(
@@ -218,7 +218,7 @@ class CofioStore(BaseStore):
         engine_query = Query(
             make_query(query), scope=scope, exact=True, kinds=items.KINDS, mode="semantic", limit=most, floor=0.0
         )
-        page = await across(search_fresh, self._engine, engine_query)
+        page = await in_thread(search_fresh, self._engine, engine_query)
         if self._engine.embedder() is None:
             raise Unavailable(page.degraded or "this store has no embedder")
         near = [(hit, hit.why.semantic.score) for hit in page if hit.why.semantic is not None]
@@ -242,12 +242,12 @@ class CofioStore(BaseStore):
         _check_threshold(threshold)
         wanted = items.ItemFilter("metadata", metadata_filter)
         vector = checked_vector("query_embedding", query_embedding)
-        return await across(self._find_nearest, items.make_scope(namespace), vector, limit, threshold or 0.0, wanted)
+        return await in_thread(self._find_nearest, items.make_scope(namespace), vector, limit, threshold or 0.0, wanted)
 
     async def get_embedding(self, namespace: tuple[str, ...], key: str) -> list[float] | None:
         """The vector that came with the item, as float32; None when there is none."""
         record = await self._get_record(namespace, key)
-        given = {} if record is None else await across(self._engine.given, record.id)
+        given = {} if record is None else await in_thread(self._engine.given, record.id)
         parts = [given[items.WHOLE]] if items.WHOLE in given else list(given.values())
         return list(parts[0]) if parts else None
 
@@ -356,7 +356,7 @@ class CofioStore(BaseStore):
     async def _get_record(self, namespace: Namespace, key: str) -> Record | None:
         check_namespace(namespace)
         check_key(key)
-        return await across(self._engine.get, items.make_scope(namespace), key, kind=Kind.ITEM)
+        return await in_thread(self._engine.get, items.make_scope(namespace), key, kind=Kind.ITEM)
 
 
 class StoreTransaction:
@@ -385,7 +385,7 @@ class StoreTransaction:
     ) -> None:
         self._open = False
         if kind is None and self._changes:
-            await across(self._store._change, list(self._changes))
+            await in_thread(self._store._change, list(self._changes))
 
     async def put(
         self,

@@ -10,6 +10,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def across(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `call` returns, run in a thread so that the event loop goes on meanwhile."""
     return await asyncio.to_thread(call, *args, **kwargs)

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from threading import Lock
 from typing import Any
 
-from .concurrency import across
+from .concurrency import in_thread
 from .events import COMPACTOR_COMPLETED, COMPACTOR_TRIGGERED, CONVERSATION_PRUNED, emit
 from .messages import Message, Role
 
@@ -385,7 +385,7 @@ async def call_async(function: Callable[..., Any], *args: Any) -> str:
     Raises:
         TypeError: it returned something else than text.
     """
-    answer = function(*args) if inspect.iscoroutinefunction(function) else await across(function, *args)
+    answer = function(*args) if inspect.iscoroutinefunction(function) else await in_thread(function, *args)
     return _check_text(await answer if isinstance(answer, Awaitable) else answer)
 
 

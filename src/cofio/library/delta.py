@@ -16,7 +16,7 @@ from ..checkpoints.cache import SizedCache
 from ..checkpoints.chains import BaseChoice
 from ..checkpoints.deltas import diff, patch
 from ..values.errors import Invalid, Unavailable
-from .concurrency import across
+from .concurrency import in_thread
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .state import AgentState
 
@@ -348,7 +348,7 @@ class _Inconsistent(Unavailable):
 
 async def _run(large: bool, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `call` returns; where it has much to do, beside the event loop."""
-    return await across(call, *args, **kwargs) if large else call(*args, **kwargs)
+    return await in_thread(call, *args, **kwargs) if large else call(*args, **kwargs)
 
 
 def _pack_next(before: bytes | None, plain: bytes, level: int) -> tuple[bytes, bool]:

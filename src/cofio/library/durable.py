@@ -14,7 +14,7 @@ from ..checkpoints.checkpoints import Checkpoint, Measure, lifetime
 from ..engine.engine import Engine
 from ..values.errors import Invalid
 from .checkpointer import BaseCheckpointer, CheckpointerCapabilities
-from .concurrency import across
+from .concurrency import in_thread
 from .events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .providers.document_checkpointer import check_ids
 from .state import AgentState
@@ -74,13 +74,13 @@ class CofioCheckpointer(BaseCheckpointer):
     ) -> str:
         """Keep the state, durably, and return the id of its checkpoint: the given one, or a new one."""
         saved_id = uuid4().hex if checkpoint_id in (None, "") else checkpoint_id
-        await across(self._save, state, thread_id, saved_id, metadata)
+        await in_thread(self._save, state, thread_id, saved_id, metadata)
         emit(CHECKPOINT_SAVED, run_id=state.run_id, thread_id=thread_id, checkpoint_id=saved_id)
         return saved_id
 
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState | None:
         """Load the state of a checkpoint, or without an id of the newest; None where there is none."""
-        found = await across(self.engine.checkpoints.load, SPACE, thread_id, checkpoint_id)
+        found = await in_thread(self.engine.checkpoints.load, SPACE, thread_id, checkpoint_id)
         if found is None:
             return None
         state = AgentState.from_checkpoint(found.state)
@@ -90,35 +90,35 @@ class CofioCheckpointer(BaseCheckpointer):
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
         """List the ids of a thread's checkpoints, newest first."""
         check_ids(thread_id, None)
-        found = await across(self.engine.checkpoints.list, SPACE, thread_id, ns="", limit=limit)
+        found = await in_thread(self.engine.checkpoints.list, SPACE, thread_id, ns="", limit=limit)
         return [each.id for each in found]
 
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         """Forget a checkpoint, or without an id the whole thread; whether there was something to forget."""
-        return bool(await across(self.engine.checkpoints.delete, SPACE, thread_id, checkpoint_id))
+        return bool(await in_thread(self.engine.checkpoints.delete, SPACE, thread_id, checkpoint_id))
 
     async def exists(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         """Tell whether there is such a checkpoint, or without an id any in the thread; no state is read."""
-        return await across(self.engine.checkpoints.heading, SPACE, thread_id, checkpoint_id) is not None
+        return await in_thread(self.engine.checkpoints.heading, SPACE, thread_id, checkpoint_id) is not None
 
     async def close(self) -> None:
         """Close the memory, if it was opened for this checkpointer."""
         if self._own:
-            await across(self.engine.close)
+            await in_thread(self.engine.close)
 
     async def search(self, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find the checkpoints in which the words of `query` came into a thread, the best first."""
-        found = await across(self.engine.checkpoints.search, SPACE, query, limit=limit)
+        found = await in_thread(self.engine.checkpoints.search, SPACE, query, limit=limit)
         return [{**_encode_metadata(each), "score": score} for each, score in found]
 
     async def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> list[dict[str, Any]]:
         """Find the checkpoints, of all threads, whose metadata has this value under this key; newest first."""
-        found = await across(self.engine.checkpoints.list, SPACE, where={key: value}, limit=limit)
+        found = await in_thread(self.engine.checkpoints.list, SPACE, where={key: value}, limit=limit)
         return [_encode_metadata(each) for each in found]
 
     async def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any] | None:
         """Get the metadata that was saved with a checkpoint (the newest, without an id); None where there is none."""
-        found = await across(self.engine.checkpoints.heading, SPACE, thread_id, checkpoint_id)
+        found = await in_thread(self.engine.checkpoints.heading, SPACE, thread_id, checkpoint_id)
         return None if found is None else found.metadata
 
     async def vacuum(self, older_than_days: int = 30) -> int:
@@ -128,7 +128,7 @@ class CofioCheckpointer(BaseCheckpointer):
             raise Invalid("older_than_days", f"expected a number of days, got {days!r}")
         if days > ALWAYS:
             return 0
-        return await across(self.engine.checkpoints.vacuum, SPACE, timedelta(days=days))
+        return await in_thread(self.engine.checkpoints.vacuum, SPACE, timedelta(days=days))
 
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
         """Save every checkpoint of a thread in another one too, under the same ids and in the same order.
@@ -138,20 +138,20 @@ class CofioCheckpointer(BaseCheckpointer):
         Raises:
             Invalid: there are checkpoints in the destination already.
         """
-        return bool(await across(self.engine.checkpoints.copy, SPACE, source_thread_id, dest_thread_id))
+        return bool(await in_thread(self.engine.checkpoints.copy, SPACE, source_thread_id, dest_thread_id))
 
     async def list_threads(self, limit: int = 100, pattern: str = "*") -> list[str]:
         """List the threads whose ids fit the pattern, the one saved to last first."""
-        return await across(self.engine.checkpoints.threads, SPACE, limit=limit, pattern=pattern)
+        return await in_thread(self.engine.checkpoints.threads, SPACE, limit=limit, pattern=pattern)
 
     async def list_with_metadata(self, limit: int = 100) -> list[dict[str, Any]]:
         """List checkpoints of all threads with their metadata, newest first."""
-        found = await across(self.engine.checkpoints.list, SPACE, limit=limit)
+        found = await in_thread(self.engine.checkpoints.list, SPACE, limit=limit)
         return [_encode_metadata(each) for each in found]
 
     async def get_storage_stats(self, thread_id: str) -> dict[str, int]:
         """How many checkpoints a thread has, how many are whole states and how many changes, and their bytes."""
-        measured: Measure = await across(self.engine.checkpoints.measure, SPACE, thread_id)
+        measured: Measure = await in_thread(self.engine.checkpoints.measure, SPACE, thread_id)
         return {
             "total_checkpoints": measured.checkpoints,
             "full_checkpoints": measured.whole,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .concurrency import across
+from .concurrency import in_thread
 from .memories import Memory, MemoryType
 from .messages import Message, Role
 
@@ -126,15 +126,15 @@ def llm_extractor(
 
     async def extract(messages: list[Message]) -> list[Memory]:
         remembered = list(await known()) if known is not None else []
-        return await across(_ask_model, model, messages, remembered[:_KNOWN])
+        return await in_thread(_ask_model, model, messages, remembered[:_KNOWN])
 
     return extract
 
 
 def _ask_model(model: Model, messages: Sequence[Message], known: Sequence[Memory]) -> list[Memory]:
     from ..extract.rules.lines import clean, cut, mask_line
-    from ..llm.prompts.loader import fenced
-    from ..llm.shapes import one, several, text
+    from ..llm.prompts.loader import fence_text
+    from ..llm.shapes import make_list, make_object, make_text
     from ..llm.slugs import make_slug
     from ..llm.token_counts import fit
 
@@ -146,17 +146,17 @@ def _ask_model(model: Model, messages: Sequence[Message], known: Sequence[Memory
     session = "\n".join(f"{message.role.value}: {body}".replace("\n", "\n  ") for message, body in pairs)
     facts = [" ".join(clean(f"{each.type.value} {each.key}: {each.content}").split()) for each in known]
     listed = "\n".join(cut(fact, _FACT) for fact in facts) or "(nothing)"
-    shape = one(
-        memories=several(
-            one(
+    shape = make_object(
+        memories=make_list(
+            make_object(
                 type={"type": "string", "enum": [each.value for each in MemoryType], "description": "what it is about"},
-                key=text("two to five words with underscores"),
-                content=text("one sentence"),
+                key=make_text("two to five words with underscores"),
+                content=make_text("one sentence"),
             ),
             "what to remember; may be empty",
         )
     )
-    user = f"What is known:\n{fenced(listed)}\n\nThe session:\n{fenced(session)}"
+    user = f"What is known:\n{fence_text(listed)}\n\nThe session:\n{fence_text(session)}"
     answer = model.ask(_TASK, user, schema=shape, name="memories")
     keys = {(each.type.value, each.key) for each in known}
     found = []

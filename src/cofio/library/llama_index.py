@@ -19,7 +19,7 @@ from ..values.errors import Invalid
 from ..values.query import MAX_LIMIT, Query
 from ..values.records import Json, Record, Scope, check_int
 from ..values.scopes import LLAMA_INDEX
-from .concurrency import across
+from .concurrency import in_thread
 from .transcripts import Entry, Item, Transcript, clean, make_query, render_recalled, search_fresh, shorten
 
 try:
@@ -84,13 +84,13 @@ class CofioChatStore(AsyncDBChatStore):
         for name, value in (("limit", limit), ("offset", offset)):
             if value is not None:
                 check_int(name, value, 0, 2**53)
-        items = await across(self._chat(key).items, None, _build_annotations(status))
+        items = await in_thread(self._chat(key).items, None, _build_annotations(status))
         start = offset or 0
         return _parse_messages(items[start : None if limit is None else start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
         """How many messages a chat has."""
-        return len(await across(self._chat(key).read, None, _build_annotations(status)))
+        return len(await in_thread(self._chat(key).read, None, _build_annotations(status)))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add a message at the end of a chat."""
@@ -98,43 +98,43 @@ class CofioChatStore(AsyncDBChatStore):
 
     async def add_messages(self, key: str, messages: Messages, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add messages at the end of a chat: all of them, or none."""
-        await across(self._chat(key).append, _build_entries(messages, status))
+        await in_thread(self._chat(key).append, _build_entries(messages, status))
 
     async def set_messages(self, key: str, messages: Messages, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Put messages in place of all that a chat had, in one step."""
-        await across(self._chat(key).replace, _build_entries(messages, status))
+        await in_thread(self._chat(key).replace, _build_entries(messages, status))
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Forget the active message with this index, counted from 0, and return it; None when there is none."""
         check_int("idx", idx, 0, 2**53)
-        removed = await across(self._chat(key).take, lambda records: _filter_active(records)[idx : idx + 1])
+        removed = await in_thread(self._chat(key).take, lambda records: _filter_active(records)[idx : idx + 1])
         return ChatMessage.model_validate(removed[0]) if removed else None
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Forget the messages of a chat, or those with this status."""
         if status is None:
-            await across(self._chat(key).clear)
+            await in_thread(self._chat(key).clear)
         else:
-            await across(self._chat(key).take, lambda records: _filter_by_status(records, status))
+            await in_thread(self._chat(key).take, lambda records: _filter_by_status(records, status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> Messages:
         """Forget the oldest active messages, and return them."""
         check_int("n", n, 0, 2**53)
-        return _parse_messages(await across(self._chat(key).take, lambda records: _filter_active(records)[:n]))
+        return _parse_messages(await in_thread(self._chat(key).take, lambda records: _filter_active(records)[:n]))
 
     async def archive_oldest_messages(self, key: str, n: int) -> Messages:
         """Mark the oldest active messages as archived, and return them."""
         check_int("n", n, 0, 2**53)
         chosen = self._chat(key).mark
         return _parse_messages(
-            await across(
+            await in_thread(
                 chosen, lambda records: _filter_active(records)[:n], _build_annotations(MessageStatus.ARCHIVED)
             )
         )
 
     async def get_keys(self) -> list[str]:
         """The keys of all chats that have messages."""
-        return await across(_Chats(self.engine, self.scope).list_keys)
+        return await in_thread(_Chats(self.engine, self.scope).list_keys)
 
     def _chat(self, key: str) -> Transcript:
         return _Chats(self.engine, self.scope).open(key)
@@ -220,7 +220,7 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
         seen = {clean(_render_text(message)) for message in messages or []}
         # The chat itself is found by its own words, and is no news to the model.
         query = Query(question, scope=scope, limit=min(MAX_LIMIT, self.limit + len(seen)))
-        page = await across(search_fresh, self.engine, query)
+        page = await in_thread(search_fresh, self.engine, query)
         return render_recalled(page, without=seen, most=self.limit)
 
     async def _aput(self, messages: Messages) -> None:
@@ -230,7 +230,7 @@ class CofioMemoryBlock(BaseMemoryBlock[str]):
             session = copy.additional_kwargs.pop("session_id", None)  # set by the caller
             sessions.setdefault(str(session or "default"), []).append(copy)
         for session, session_messages in sessions.items():
-            await across(self._keep, session, session_messages)
+            await in_thread(self._keep, session, session_messages)
 
     def _keep(self, session: str, messages: Messages) -> None:
         chat = _Chats(self.engine, self.scope).open(session)

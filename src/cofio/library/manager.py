@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .concurrency import across
+from .concurrency import in_thread
 from .conversation import check_at_least
 from .events import MANAGER_EXTRACTED, MANAGER_FAILED, MANAGER_INJECTED, emit
 from .extractors import heuristic_extract
@@ -189,7 +189,7 @@ class LLMMemoryManager(BaseMemoryManager):
         if function is None:
             return heuristic_extract(own_messages)
         found: Any = (
-            function(own_messages) if inspect.iscoroutinefunction(function) else await across(function, own_messages)
+            function(own_messages) if inspect.iscoroutinefunction(function) else await in_thread(function, own_messages)
         )
         if isinstance(found, Awaitable):
             found = await found

@@ -19,7 +19,7 @@ from ..values.errors import Invalid
 from ..values.query import MAX_LIMIT, Page, Query
 from ..values.records import Scope, check_int
 from ..values.scopes import OPENAI_AGENTS
-from .concurrency import across
+from .concurrency import in_thread
 from .transcripts import Entry, Transcript, clean, make_query, render_recalled, search_fresh, shorten
 
 try:
@@ -77,7 +77,7 @@ class CofioSession:
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The items in their order, all or the latest `limit`; without a `limit`, that of the settings holds."""
         last = resolve_session_limit(limit, self.session_settings)
-        return cast("list[TResponseInputItem]", await across(self._transcript.items, last))
+        return cast("list[TResponseInputItem]", await in_thread(self._transcript.items, last))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end: all of them, or none.
@@ -86,20 +86,20 @@ class CofioSession:
             Invalid: an item is not a dict that JSON can hold, or is larger than 64 million characters.
         """
         entries = [_build_entry(index, item) for index, item in enumerate(_check_items(items))]
-        await _finish_change(across(self._transcript.append, entries))
+        await _finish_change(in_thread(self._transcript.append, entries))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the last item away, and return it; None when there is none. No two callers get the same."""
-        removed = await _finish_change(across(self._transcript.take, lambda records: records, last=1))
+        removed = await _finish_change(in_thread(self._transcript.take, lambda records: records, last=1))
         return cast("TResponseInputItem", removed[0]) if removed else None
 
     async def clear_session(self) -> None:
         """Forget the items of this session."""
-        await _finish_change(across(self._transcript.clear))
+        await _finish_change(in_thread(self._transcript.clear))
 
     async def search(self, query: str, *, limit: int = 10) -> Page:
         """What was said in this session that answers the query, best first."""
-        return await across(self._transcript.search, query, limit=limit)
+        return await in_thread(self._transcript.search, query, limit=limit)
 
 
 def recall_tool(engine: Engine, scope: Scope, *, name: str = "recall", limit: int = 5) -> FunctionTool:
@@ -122,7 +122,7 @@ def recall_tool(engine: Engine, scope: Scope, *, name: str = "recall", limit: in
         # The conversation itself is found by its own words, and is no news to the model.
         seen = {clean(_build_entry(index, item).text) for index, item in enumerate(context.turn_input)}
         engine_query = Query(make_query(query), scope=scope, limit=min(MAX_LIMIT, limit + len(seen)))
-        page = await across(search_fresh, engine, engine_query)
+        page = await in_thread(search_fresh, engine, engine_query)
         return render_recalled(page, without=seen, most=limit) or "Nothing else about that is in the memory."
 
     return function_tool(recall, name_override=name)

@@ -16,7 +16,7 @@ from uuid import uuid4
 from ..engine.engine import Engine
 from ..engine.retries import retry_conflicts
 from ..text.fence import tag_lines
-from ..text.tokenizer import snippet
+from ..text.tokenizer import find_snippet
 from ..values.changes import Change, Delete, Edit, Put, Vacant
 from ..values.errors import Invalid, LimitExceeded, NotFound, Unavailable
 from ..values.query import MAX_LIST, MAX_QUERY, AllOf, Filter, Page, Query, Where
@@ -294,7 +294,7 @@ def render_recalled(page: Page, *, without: Container[str] = (), most: int | Non
             "at": record.created_at.strftime("%Y-%m-%d %H:%M UTC"),
             "by": record.author,
             "title": record.title,
-            "text": snippet(text, page.searched.words, SHOWN),
+            "text": find_snippet(text, page.searched.words, SHOWN),
         }
         line = json.dumps({name: value for name, value in shown.items() if value}, ensure_ascii=False)
         lines.setdefault((record.title, text), line)

@@ -1,6 +1,6 @@
 """A model, where one is set up: how it is asked, what it is told, and what is made of what it says."""
 
-from ..endpoints.failures import Failed, Nonsense
+from ..endpoints.model_errors import Failed, Nonsense
 from .budget import Budget, Remainder, Usage, get_day, get_next_day
 from .client import Model
 from .model_extractor import ModelExtractor

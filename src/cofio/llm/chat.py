@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
-from ..endpoints.failures import Failed
+from ..endpoints.model_errors import Failed
 from ..values.errors import Invalid
 from .shapes import Schema, strip_checks
 from .token_counts import count_tokens
@@ -45,7 +45,7 @@ class Dialect:
     needs_words: bool = False
     """Whether the shape has to be described in words, whatever the endpoint claims to support."""
 
-    def simplify(self, complaint: str, *, shaped: bool) -> Dialect | None:
+    def simplify(self, complaint: str, *, has_shape: bool) -> Dialect | None:
         """Return what to try after it refused this with that complaint; None when nothing is left to try."""
         if _TOO_LONG.search(complaint):  # the room for the answer counts as well
             return replace(self, limit="") if self.limit else None
@@ -53,7 +53,7 @@ class Dialect:
             return replace(self, limit=_LIMITS[_LIMITS.index(self.limit) + 1])
         if self.takes_temperature and "temperature" in complaint:
             return replace(self, takes_temperature=False)
-        if shaped and self.form in _SIMPLER:
+        if has_shape and self.form in _SIMPLER:
             return replace(self, form=_SIMPLER[self.form])
         return replace(self, takes_temperature=False) if self.takes_temperature else None
 
@@ -114,7 +114,9 @@ class ChatEndpoint:
                 if isinstance(outcome, Reply):
                     self.dialect = dialect
                     return outcome
-                other = outcome.complaint is not None and dialect.simplify(outcome.complaint, shaped=shape is not None)
+                other = outcome.complaint is not None and dialect.simplify(
+                    outcome.complaint, has_shape=shape is not None
+                )
                 if not other:
                     return outcome
                 dialect = other
@@ -128,7 +130,7 @@ class ChatEndpoint:
         refusal = self._refusal() if self._refusal is not None else None
         if refusal is not None:
             raise Failed("budget", refusal)
-        answer = post(self._body(messages, dialect, max_tokens, shape))
+        answer = post(self._build_body(messages, dialect, max_tokens, shape))
         estimate = sum(count_tokens(_get_words(message)) for message in messages)
         if isinstance(answer, Trouble):
             self._count(estimate if answer.was_received else 0)
@@ -142,7 +144,7 @@ class ChatEndpoint:
         if self._spend is not None:
             self._spend(1, cost)
 
-    def _body(
+    def _build_body(
         self, messages: Sequence[ChatMessage], dialect: Dialect, max_tokens: int, shape: tuple[str, Schema] | None
     ) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "messages": list(messages)}
@@ -182,8 +184,8 @@ def _parse_cost(usage: object) -> int | None:
     if not isinstance(usage, dict):
         return None
     counts = [usage.get(name) for name in ("total_tokens", "prompt_tokens", "completion_tokens")]
-    known = [count for count in counts if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53]
-    return max(known[0], sum(known[1:])) if known else None
+    valid = [count for count in counts if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**53]
+    return max(valid[0], sum(valid[1:])) if valid else None
 
 
 def _get_words(message: ChatMessage) -> str:

@@ -9,11 +9,11 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..endpoints.failures import Failed, Nonsense
+from ..endpoints.model_errors import Failed, Nonsense
 from .chat import ChatEndpoint, ChatMessage, Dialect, Refusal, Reply, Spend
 from .json_answers import find_objects, strip_thoughts
-from .prompts.loader import Prompts, fenced
-from .shapes import Misshapen, Schema, conform, strip_checks
+from .prompts.loader import Prompts, fence_text
+from .shapes import Schema, ShapeError, conform, strip_checks
 from .token_counts import trim
 
 MAX_TOKENS = 8_000
@@ -22,7 +22,7 @@ MAX_MEDIA = 20 * 1024 * 1024
 """Bytes of an image or a recording."""
 MAX_DESCRIPTION = 20_000
 """Characters of a description."""
-_QUOTED = 1_000  # tokens of an answer that the model is shown again
+_MAX_QUOTE = 1_000  # tokens of an answer that the model is shown again
 
 _SOUNDS = {
     "mpeg": "mp3",
@@ -105,7 +105,7 @@ class Model:
         """
         user = _make_sendable(user)
         reply = self._send(system, [{"role": "user", "content": user}], schema, name, MAX_TOKENS, hurried)
-        answer, problem = _find_shaped(reply, schema)
+        answer, problem = _find_answer(reply, schema)
         if answer is None:
             self._endpoint.describe_shapes()
         if answer is None and not hurried and (chances or Chances()).take():
@@ -113,12 +113,12 @@ class Model:
                 {"role": "user", "content": user},
                 {
                     "role": "assistant",
-                    "content": _make_sendable(trim(strip_thoughts(reply.text), _QUOTED)) or "(nothing)",
+                    "content": _make_sendable(trim(strip_thoughts(reply.text), _MAX_QUOTE)) or "(nothing)",
                 },
                 {"role": "user", "content": f"This cannot be used: {problem}. {_describe_shape(schema)}"},
             ]
             reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
-            answer, problem = _find_shaped(reply, schema)
+            answer, problem = _find_answer(reply, schema)
         if answer is None:
             raise Nonsense(f"{self._endpoint.name} answered what cannot be used: {problem}")
         return answer
@@ -135,7 +135,7 @@ class Model:
             raise Failed("refused", f"a model can be shown images and recordings, not {mime[:80]!r}")
         if not media or len(media) > MAX_MEDIA:
             raise Failed("refused", f"a model can be shown 1 to {MAX_MEDIA:,} bytes, not {len(media):,}")
-        about = fenced(trim(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
+        about = fence_text(trim(f"{name or 'a file without a name'}\n{hint}".strip(), 1_000))
         system, user = self._prompts.fill("image" if kind == "image" else "recording", about=_make_sendable(about))
         data = b64encode(media).decode()
         part: dict[str, Any] = {"type": "image_url", "image_url": {"url": f"data:image/{subtype};base64,{data}"}}
@@ -170,16 +170,16 @@ def _make_sendable(text: str) -> str:
 
 def _describe_shape(schema: Schema) -> str:
     """The shape in words, for a model that cannot be held to it."""
-    shown = json.dumps(strip_checks(schema))
-    return f"Answer with one JSON object of this JSON Schema, and with nothing around it:\n{shown}"
+    text = json.dumps(strip_checks(schema))
+    return f"Answer with one JSON object of this JSON Schema, and with nothing around it:\n{text}"
 
 
-def _find_shaped(reply: Reply, schema: Schema) -> tuple[dict[str, Any] | None, str]:
+def _find_answer(reply: Reply, schema: Schema) -> tuple[dict[str, Any] | None, str]:
     """The first object of an answer that has the shape; if there is none, what is wrong."""
     problem = "" if strip_thoughts(reply.text) else "it is empty"
-    for found in find_objects(reply.text):
+    for candidate in find_objects(reply.text):
         try:
-            return cast("dict[str, Any]", conform(found, schema)), ""
-        except Misshapen as error:
+            return cast("dict[str, Any]", conform(candidate, schema)), ""
+        except ShapeError as error:
             problem = problem or str(error)
     return None, (problem or "it is not JSON") + (", and it was cut off" if reply.is_cut else "")

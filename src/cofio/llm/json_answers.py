@@ -77,18 +77,18 @@ def _mend(text: str) -> Iterator[dict[str, Json]]:
     if start < 0:
         return
     body = text[start:]
-    whole = body[: body.rfind("}") + 1]
-    yield from _parse(_drop_trailing_commas(whole))
-    yield from _parse_python(whole)
+    outermost = body[: body.rfind("}") + 1]
+    yield from _parse(_drop_trailing_commas(outermost))
+    yield from _parse_python(outermost)
     yield from _parse(_close(body))
 
 
 def _drop_trailing_commas(text: str) -> str:
     parts: list[str] = []
     end = 0
-    for found in _STRING.finditer(text):
-        parts += [_TRAILING_COMMA.sub("", text[end : found.start()]), found[0]]
-        end = found.end()
+    for match in _STRING.finditer(text):
+        parts += [_TRAILING_COMMA.sub("", text[end : match.start()]), match[0]]
+        end = match.end()
     # A comma and the bracket after it may only have space between them, so that no string can come between.
     return "".join([*parts, _TRAILING_COMMA.sub("", text[end:])])
 
@@ -110,17 +110,17 @@ def _close(text: str) -> str:
     """The object up to the last value that was complete, closed: half a text and half a number are dropped."""
     end, keep, open_ = 0, "", ""
     expects_key = wants_value = False
-    for found in islice(_PIECE.finditer(text), 200_000):
-        piece = found[0]
+    for match in islice(_PIECE.finditer(text), 200_000):
+        piece = match[0]
         if piece in "{[":
             if len(open_) >= _DEEPEST:
                 return ""
             open_ += piece
             expects_key, wants_value = piece == "{", False
-            end, keep = found.end(), open_
+            end, keep = match.end(), open_
         elif piece in "}]":
             open_ = open_[:-1]
-            end, keep = found.end(), open_
+            end, keep = match.end(), open_
             expects_key = wants_value = False
             if not open_:
                 break
@@ -130,15 +130,15 @@ def _close(text: str) -> str:
             wants_value = True
         elif expects_key and not wants_value:
             expects_key = False
-        elif _is_whole(piece, ended=found.end() == len(text)):
+        elif _is_whole(piece, is_last=match.end() == len(text)):
             wants_value = False
-            end, keep = found.end(), open_
+            end, keep = match.end(), open_
         else:
             break
     return _drop_trailing_commas(text[:end] + "".join("}" if each == "{" else "]" for each in reversed(keep)))
 
 
-def _is_whole(piece: str, *, ended: bool) -> bool:
+def _is_whole(piece: str, *, is_last: bool) -> bool:
     if piece.startswith('"'):
         return _STRING.fullmatch(piece) is not None
-    return _LITERAL.fullmatch(piece) is not None and not (ended and piece[-1].isdigit())
+    return _LITERAL.fullmatch(piece) is not None and not (is_last and piece[-1].isdigit())

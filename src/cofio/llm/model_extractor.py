@@ -17,7 +17,7 @@ from .answers import CASE, EPISODE, PROFILE, QUERIES, RERANK, SKILL, SUFFICIENCY
 from .client import Chances, Model
 from .profile_updates import list_items, make_entries, render_items
 from .prompt_text import ConversationText, render_cases, render_conversation, render_numbered, render_run, render_skill
-from .prompts.loader import Prompts, fenced
+from .prompts.loader import Prompts, fence_text
 from .slugs import make_slug
 from .token_counts import trim
 
@@ -33,7 +33,7 @@ LONGEST_INTENT, LONGEST_APPROACH, LONGEST_INSIGHT = 300, 8_000, 600
 LONGEST_NAME, LONGEST_DESCRIPTION, LONGEST_SKILL = 60, 500, 12_000
 _QUESTION = 500  # tokens
 _MEMORIES = 12_000
-_RANKED = 100
+_MAX_ITEMS = 100
 
 
 class ModelExtractor:
@@ -69,18 +69,18 @@ class ModelExtractor:
         chances = Chances()
         talk = render_conversation(messages, zone, recalled)
         if found.episode is None or not talk.sources:
-            return replace(found, cases=self._cases(found.cases, messages, chances, MOST_CASES))
-        prompt = self._prompts.fill("episode", conversation=fenced(talk.text))
+            return replace(found, cases=self._refine_cases(found.cases, messages, chances, MOST_CASES))
+        prompt = self._prompts.fill("episode", conversation=fence_text(talk.text))
         answer = self._model.ask(*prompt, schema=EPISODE, name="episode", chances=chances)
         learned = dict(found.profiles)
         people = _find_people(talk, found)
         for user in people:
-            learned[user] = self._profile(user, talk, profiles.get(user) or {}, chances)
+            learned[user] = self._ask_profile(user, talk, profiles.get(user) or {}, chances)
         return Extraction(
             episode=_make_episode(answer),
             facts=_make_facts(answer["facts"], talk, zone, recalled) or found.facts,
             profiles={user: entries for user, entries in learned.items() if entries},
-            cases=self._cases(found.cases, messages, chances, min(MOST_CASES, MOST_CALLS - 1 - len(people))),
+            cases=self._refine_cases(found.cases, messages, chances, min(MOST_CASES, MOST_CALLS - 1 - len(people))),
         )
 
     def skill(self, known: Sequence[Case], current: Skill | None, *, found: Skill) -> Skill:
@@ -89,7 +89,9 @@ class ModelExtractor:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        prompt = self._prompts.fill("skill", cases=fenced(render_cases(known)), current=fenced(render_skill(current)))
+        prompt = self._prompts.fill(
+            "skill", cases=fence_text(render_cases(known)), current=fence_text(render_skill(current))
+        )
         answer = self._model.ask(*prompt, schema=SKILL, name="skill")
         return Skill(
             name=make_slug(answer["name"], LONGEST_NAME) or found.name,
@@ -99,29 +101,31 @@ class ModelExtractor:
             maturity=found.maturity,
         )
 
-    def sufficient(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
+    def judge_sufficiency(self, query: str, texts: Sequence[str]) -> tuple[bool, str]:
         """Whether what was found answers a question, and if not, what is missing.
 
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        answer = self._search("sufficiency", SUFFICIENCY, query, texts)
+        answer = self._ask_about_memories("sufficiency", SUFFICIENCY, query, texts)
         return answer["sufficient"], "" if answer["sufficient"] else cut(answer["missing"], LONGEST_QUERY)
 
-    def queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
+    def propose_queries(self, query: str, texts: Sequence[str], missing: str) -> list[str]:
         """Up to three other queries that may find what is missing, each different from the question.
 
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        answer = self._search("queries", QUERIES, query, texts, missing=fenced(trim(missing, _QUESTION)))
+        answer = self._ask_about_memories(
+            "queries", QUERIES, query, texts, missing=fence_text(trim(missing, _QUESTION))
+        )
         others = {_join_lines(query).casefold(): ""}
         for each in answer["queries"]:
             other = _join_lines(each)[:LONGEST_QUERY].strip()
             others.setdefault(other.casefold(), other)
         return [other for other in others.values() if other][:MOST_QUERIES]
 
-    def ranked(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
+    def rank(self, query: str, items: Sequence[tuple[str, str]]) -> dict[str, float]:
         """How much each item (an id and a text) helps to answer a question, from 0 to 1, best first.
 
         Only the first 100 items are looked at, and one that the model does not judge has no score.
@@ -129,49 +133,52 @@ class ModelExtractor:
         Raises:
             Unavailable: the model could not be asked, or nothing that it says can be used.
         """
-        judged = items[:_RANKED]
-        if not judged:
+        first = items[:_MAX_ITEMS]
+        if not first:
             return {}
-        answer = self._search("rerank", RERANK, query, [text for _, text in judged])
+        answer = self._ask_about_memories("rerank", RERANK, query, [text for _, text in first])
         most = max((each["score"] for each in answer["ranked"]), default=1.0)
         scale = next(scale for scale in (1.0, 10.0, 100.0, most) if most <= scale)  # some count to 10, or to 100
         scores: dict[str, float] = {}
         for each in answer["ranked"]:
-            if 1 <= each["item"] <= len(judged):
-                scores.setdefault(judged[each["item"] - 1][0], min(1.0, max(0.0, each["score"] / scale)))
-        return dict(sorted(scores.items(), key=lambda scored: -scored[1]))
+            if 1 <= each["item"] <= len(first):
+                scores.setdefault(first[each["item"] - 1][0], min(1.0, max(0.0, each["score"] / scale)))
+        return dict(sorted(scores.items(), key=lambda entry: -entry[1]))
 
-    def _search(
+    def _ask_about_memories(
         self, name: str, shape: dict[str, Any], query: str, texts: Sequence[str], **others: str
     ) -> dict[str, Any]:  # fmt: skip
         prompt = self._prompts.fill(
-            name, question=fenced(trim(query, _QUESTION)), memories=fenced(render_numbered(texts, _MEMORIES)), **others
+            name,
+            question=fence_text(trim(query, _QUESTION)),
+            memories=fence_text(render_numbered(texts, _MEMORIES)),
+            **others,
         )
         return self._model.ask(*prompt, schema=shape, name=name, hurried=True)
 
-    def _profile(
+    def _ask_profile(
         self, user: str, talk: ConversationText, profile: Mapping[str, Json], chances: Chances
     ) -> tuple[Entry, ...]:  # fmt: skip
-        said = [message for message in talk.sources.values() if message.sender == user and message.role == "user"]
-        known = list_items(profile)
+        messages = [message for message in talk.sources.values() if message.sender == user and message.role == "user"]
+        items = list_items(profile)
         prompt = self._prompts.fill(
             "profile",
-            conversation=fenced(talk.text),
-            person=json.dumps(get_name(said[0]), ensure_ascii=False),
-            items=fenced(render_items(known)),
+            conversation=fence_text(talk.text),
+            person=json.dumps(get_name(messages[0]), ensure_ascii=False),
+            items=fence_text(render_items(items)),
         )
         answer = self._model.ask(*prompt, schema=PROFILE, name="profile", chances=chances)
-        return make_entries(answer["operations"], known, said)
+        return make_entries(answer["operations"], items, messages)
 
-    def _cases(
+    def _refine_cases(
         self, found: Sequence[Case], messages: Sequence[Message], chances: Chances, most: int
     ) -> tuple[Case, ...]:
-        return (*(self._case(each, messages, chances) for each in found[:most]), *found[most:])
+        return (*(self._refine_case(each, messages, chances) for each in found[:most]), *found[most:])
 
-    def _case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
+    def _refine_case(self, found: Case, messages: Sequence[Message], chances: Chances) -> Case:
         of_run = set(found.messages)
         answer = self._model.ask(
-            *self._prompts.fill("case", run=fenced(render_run([each for each in messages if each.id in of_run]))),
+            *self._prompts.fill("case", run=fence_text(render_run([each for each in messages if each.id in of_run]))),
             schema=CASE, name="case", chances=chances,
         )  # fmt: skip
         insight = cut(_join_lines(mask_line(answer["insight"] or "")), LONGEST_INSIGHT)
@@ -186,16 +193,16 @@ class ModelExtractor:
 
 def _find_people(talk: ConversationText, found: Extraction) -> list[str]:
     """The users of whom something may be learned, those who said most of it first."""
-    said: dict[str, int] = {}
+    weights: dict[str, int] = {}
     for message in talk.sources.values():
         if message.role == "user":
-            said.setdefault(message.sender, 0)
+            weights.setdefault(message.sender, 0)
     for fact in found.facts:
-        if fact.speaker in said:
-            said[fact.speaker] += 1
-    for user in set(said) & set(found.profiles):
-        said[user] += len(found.profiles[user])
-    return [user for user in sorted(said, key=lambda user: -said[user]) if said[user]][:MOST_PEOPLE]
+        if fact.speaker in weights:
+            weights[fact.speaker] += 1
+    for user in set(weights) & set(found.profiles):
+        weights[user] += len(found.profiles[user])
+    return [user for user in sorted(weights, key=lambda user: -weights[user]) if weights[user]][:MOST_PEOPLE]
 
 
 def _join_lines(text: str) -> str:

@@ -23,37 +23,37 @@ _MARKS = re.compile(r"[\W_]+")
 
 def list_items(profile: Mapping[str, Json]) -> list[dict[str, Json]]:
     """The things that a profile says."""
-    known = profile.get("explicit_info")
-    return [item for item in known if isinstance(item, dict)] if isinstance(known, list) else []
+    items = profile.get("explicit_info")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def render_items(known: Sequence[Mapping[str, Json]]) -> str:
+def render_items(items: Sequence[Mapping[str, Json]]) -> str:
     """The items as the model sees them, each with its number."""
     return render_numbered(
-        [f"{_get_text(item, 'category')}: {_get_text(item, 'description')}" for item in known], most=6_000
+        [f"{_get_text(item, 'category')}: {_get_text(item, 'description')}" for item in items], most=6_000
     )
 
 
 def make_entries(
-    operations: Sequence[Mapping[str, Any]], known: Sequence[Mapping[str, Json]], said: Sequence[Message]
+    operations: Sequence[Mapping[str, Any]], items: Sequence[Mapping[str, Json]], messages: Sequence[Message]
 ) -> tuple[Entry, ...]:
     """The operations as entries: those whose evidence stands in what the person said."""
-    spoken = [(_normalize(message.text), message) for message in said]
+    texts = [(_normalize(message.text), message) for message in messages]
     entries: dict[tuple[str, bool], Entry] = {}
     for each in operations:
-        source = _find_source(each["evidence"], spoken)
+        source = _find_source(each["evidence"], texts)
         if source is None:
             continue
-        entry = _make_entry(each, known, source, {topic for topic, _ in entries})
+        entry = _make_entry(each, items, source, {topic for topic, _ in entries})
         if entry is not None:
             entries[entry.topic, entry.ended] = entry
     return tuple(sorted(entries.values(), key=lambda entry: entry.at))[:MOST]
 
 
 def _make_entry(
-    each: Mapping[str, Any], known: Sequence[Mapping[str, Json]], source: Message, taken: set[str]
+    each: Mapping[str, Any], items: Sequence[Mapping[str, Json]], source: Message, topics: set[str]
 ) -> Entry | None:
-    item = known[each["item"] - 1] if each["item"] is not None and 1 <= each["item"] <= len(known) else None
+    item = items[each["item"] - 1] if each["item"] is not None and 1 <= each["item"] <= len(items) else None
     description = cut(" ".join(each["description"].split()), LONGEST_DESCRIPTION)
     if each["action"] != "add" and item is None:
         return None
@@ -63,7 +63,7 @@ def _make_entry(
     if not description:
         return None
     if each["action"] == "add" or item is None:
-        about = _make_new_topic(each["topic"], description, taken | {_get_topic(one) for one in known})
+        about = _make_new_topic(each["topic"], description, topics | {_get_topic(one) for one in items})
     else:
         about = _get_topic(item)
     category = " ".join(each["category"].split()) or (_get_text(item, "category") if item is not None else "")
@@ -78,18 +78,18 @@ def _make_entry(
     )
 
 
-def _make_new_topic(text: str, description: str, taken: set[str]) -> str:
+def _make_new_topic(text: str, description: str, topics: set[str]) -> str:
     """A topic for something new: it does not take the place of another thing, unless there can be only one."""
     about = make_topic(text, description)
-    if about not in taken or about in SINGLE:
+    if about not in topics or about in SINGLE:
         return about
     return f"{about.partition(':')[0]}:{make_slug(description, 60) or about.partition(':')[2]}"
 
 
-def _find_source(evidence: str, spoken: Sequence[tuple[str, Message]]) -> Message | None:
+def _find_source(evidence: str, texts: Sequence[tuple[str, Message]]) -> Message | None:
     """The message that holds these words, whatever stands between them."""
     words = _normalize(evidence)
-    for text, message in spoken:
+    for text, message in texts:
         # A word or two is in everything: as evidence it must be all that was said, or long enough to tell something.
         if words and (words == text or (words in text and (len(words) >= 3 or not words.isascii()))):
             return message

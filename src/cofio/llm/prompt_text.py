@@ -73,12 +73,12 @@ def render_run(messages: Sequence[Message]) -> str:
     return "\n".join(fit(lines, MOST))
 
 
-def render_cases(known: Sequence[Case]) -> str:
+def render_cases(cases: Sequence[Case]) -> str:
     """Cases, oldest first."""
     texts = [
         f"Case {number}, quality {case.quality:.2f}\nIntent: {case.intent}\nApproach:\n{case.approach}"
         + (f"\nInsight: {case.insight}" if case.insight else "")
-        for number, case in enumerate(known, 1)
+        for number, case in enumerate(cases, 1)
     ]
     return "\n\n".join(fit([trim(_mask(each), _CASE) for each in texts], MOST))
 

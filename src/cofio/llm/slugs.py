@@ -16,8 +16,8 @@ def make_slug(text: str, longest: int) -> str:
 
 def make_topic(text: str, description: str) -> str:
     """What an entry is about, in the form of the rules' topics, such as "home" or "likes:sailing"."""
-    head, _, thing = text.partition(":")
-    parts = [part for part in (make_slug(head, 40), make_slug(thing, 60)) if part]
+    head, _, rest = text.partition(":")
+    parts = [part for part in (make_slug(head, 40), make_slug(rest, 60)) if part]
     if parts:
         return ":".join(parts)
     return f"other:{make_slug(description, 60) or hashlib.sha256(description.encode()).hexdigest()[:8]}"

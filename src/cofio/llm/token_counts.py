@@ -33,8 +33,8 @@ def fit(texts: Sequence[str], most: int) -> list[str]:
     if sum(costs) <= most:
         return list(texts)
     room, cap = most, 0
-    for place, cost in enumerate(sorted(costs)):
-        cap = room // (len(costs) - place)
+    for index, cost in enumerate(sorted(costs)):
+        cap = room // (len(costs) - index)
         if cost > cap:
             break
         room -= cost

@@ -1,7 +1,7 @@
 """Folders that are held open, so that each step into one, and each file, is taken from it and follows no link.
 
 Where the system opens no folders (Windows), a folder is held by its path. Then it is looked, with every step, whether
-that is still the same folder; whoever exchanges it in the very moment after that look is not found out.
+that is still the same folder; an exchange in the very moment after that look is not found out.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class OpenFolder(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of it."""
+        """Close the folder."""
 
 
 class DescriptorFolder(OpenFolder):
@@ -177,13 +177,13 @@ class PathFolder(OpenFolder):
     def __init__(self, path: str | os.PathLike[str], *, follow: bool = False) -> None:
         """It may be a link if it is to `follow` one."""
         self._path = os.path.realpath(path) if follow else os.fspath(path)
-        self._found = os.lstat(self._path)
-        if is_link(self._found):
+        self._stat = os.lstat(self._path)
+        if is_link(self._stat):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), self._path)
-        if not stat.S_ISDIR(self._found.st_mode):
+        if not stat.S_ISDIR(self._stat.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), self._path)
 
-    def _place(self, name: str) -> str:
+    def _locate(self, name: str) -> str:
         """The path of an entry, once it is seen that it is one, and that this is the folder that was opened."""
         if not is_plain(name):  # `..\\x`, `C:x` and `a:b` lead elsewhere, and `nul` nowhere
             raise OSError(errno.EINVAL, "Not a name that this system takes", name)
@@ -192,36 +192,36 @@ class PathFolder(OpenFolder):
 
     def _verify(self) -> None:
         found = os.lstat(self._path)
-        if is_link(found) or not os.path.samestat(found, self._found):
+        if is_link(found) or not os.path.samestat(found, self._stat):
             raise OSError(errno.ELOOP, "The folder was exchanged meanwhile", self._path)
 
     def enter(self, name: str) -> OpenFolder:
-        return PathFolder(self._place(name))
+        return PathFolder(self._locate(name))
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
-        return open_plain(self._place(name), flags, mode)
+        return open_plain(self._locate(name), flags, mode)
 
     def stat(self, name: str) -> os.stat_result:
-        return os.lstat(self._place(name))
+        return os.lstat(self._locate(name))
 
     def make(self, name: str, mode: int = 0o700) -> None:
-        os.mkdir(self._place(name), mode)
+        os.mkdir(self._locate(name), mode)
 
     def remove(self, name: str) -> None:
-        os.unlink(self._place(name))
+        os.unlink(self._locate(name))
 
     def remove_folder(self, name: str) -> None:
-        os.rmdir(self._place(name))
+        os.rmdir(self._locate(name))
 
     def rename(self, old: str, new: str) -> None:
-        os.rename(self._place(old), self._place(new))
+        os.rename(self._locate(old), self._locate(new))
 
     def replace(self, old: str, new: str) -> None:
-        replace(self._place(old), self._place(new))
+        replace(self._locate(old), self._locate(new))
 
     def link(self, old: str, new: str) -> bool:
         try:
-            os.link(self._place(old), self._place(new))
+            os.link(self._locate(old), self._locate(new))
         except OSError as error:
             if error.errno not in _UNABLE:
                 raise

@@ -1,4 +1,4 @@
-"""Locks between processes. The system lets go of one when the process that holds it ends, however it ends.
+"""Locks between processes. The system releases one when the process that holds it ends, however it ends.
 
 On Unix it is `flock`, as it was before there was a library under it: versions of cofio that have the same store open
 keep out of each other's way. Windows has no advisory locks: there, a byte of the file is locked against all.

@@ -23,7 +23,7 @@ _QUERY, _STILL_ACTIVE, _DENIED = 0x1000, 259, 5
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process of that number, whoever's it is."""
+    """Whether there is a process of that number, of any user."""
     if sys.platform == "win32":  # where signal 0 is Ctrl-C
         import ctypes
         from ctypes import wintypes
@@ -36,9 +36,9 @@ def is_running(process: int) -> bool:
         if not handle:
             return ctypes.get_last_error() == _DENIED
         code = wintypes.DWORD()
-        known = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+        succeeded = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
         kernel.CloseHandle(handle)
-        return not known or code.value == _STILL_ACTIVE
+        return not succeeded or code.value == _STILL_ACTIVE
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -59,9 +59,9 @@ def read_boot_id() -> str:
     if sys.platform == "win32":
         import winreg
 
-        place = r"SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
+        key_path = r"SYSTEM\CurrentControlSet\Control\Session Manager\Memory Management\PrefetchParameters"
         try:
-            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, place) as key:
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, key_path) as key:
                 return str(winreg.QueryValueEx(key, "BootId")[0])
         except OSError:
             return ""
@@ -72,7 +72,7 @@ def read_boot_id() -> str:
 
 
 def read_steady_clock() -> float:
-    """Seconds by a clock that nobody sets, and that goes on while the machine sleeps, where there is such a clock."""
+    """Seconds by a clock that cannot be set, and that goes on while the machine sleeps, where there is such a clock."""
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     if sys.platform == "darwin":
@@ -93,13 +93,13 @@ def lower_priority(nice: int) -> None:
 
 
 def lower_process_priority(nice: int) -> None:
-    """Let other processes go before this one. On Windows, whoever starts a process gives it its priority."""
+    """Let other processes go before this one. On Windows, a process gets its priority from the one that starts it."""
     if sys.platform != "win32":
         os.nice(nice)
 
 
 def start_detached(command: Sequence[str], folder: Path) -> None:
-    """Start a process in a folder, on which nobody waits: it goes on when this one ends, and shows and reads nothing.
+    """Start a process in a folder and do not wait for it: it goes on when this one ends, and shows and reads nothing.
 
     Raises:
         OSError: it cannot be started.
@@ -117,7 +117,7 @@ def start_detached(command: Sequence[str], folder: Path) -> None:
         process = subprocess.Popen(
             command, stdin=nowhere, stdout=nowhere, stderr=nowhere, cwd=folder, start_new_session=True
         )
-    # Else it would stay a zombie for as long as this one runs. Nobody waits for the thread.
+    # Else it would stay a zombie for as long as this one runs. The thread is never joined.
     threading.Thread(target=process.wait, name="cofio-detached", daemon=True).start()
 
 
@@ -149,7 +149,7 @@ def measure_peak_memory() -> int:
 def limit_resources(*, seconds: int, memory: int) -> None:
     """Let this process use no more time and memory than that, and write no file, as far as the system has such limits.
 
-    macOS has none for memory, and Windows none that a process sets for itself: there, whoever started it ends it.
+    macOS has none for memory, and Windows none that a process sets for itself: there, its parent ends it.
     """
     if sys.platform == "win32":
         return
@@ -185,7 +185,7 @@ def claim_address(listening: socket) -> None:
     """Let a socket take the address of a server that has just ended, and none that another one has."""
     import socket
 
-    if sys.platform == "win32":  # where SO_REUSEADDR takes an address away from whoever has it
+    if sys.platform == "win32":  # where SO_REUSEADDR takes an address away from its owner
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
     else:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -29,9 +29,9 @@ def check_entries(folder: Path, *, files: Iterable[str] = (), folders: Iterable[
             except (FileNotFoundError, NotADirectoryError):
                 continue
             if is_link(found):
-                raise _linked(folder / name)
+                raise _make_link_error(folder / name)
             if not is_right(found.st_mode):
-                raise _misplaced(folder / name, meant)
+                raise _make_type_error(folder / name, meant)
 
 
 def open_file(path: Path, flags: int, *, follow: bool = False) -> int:
@@ -45,13 +45,13 @@ def open_file(path: Path, flags: int, *, follow: bool = False) -> int:
         opened = os.open(path, flags | SAFE_FLAGS, 0o600) if follow else open_plain(path, flags)
     except OSError as error:
         if not follow and error.errno in (errno.ELOOP, errno.EMLINK) and os.path.lexists(path):
-            raise _linked(path) from error
-        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe that nobody reads, a socket, a folder
-            raise _misplaced(path, "plain file") from error
+            raise _make_link_error(path) from error
+        if error.errno in (errno.ENXIO, errno.EISDIR):  # a pipe without a reader, a socket, a folder
+            raise _make_type_error(path, "plain file") from error
         raise
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         os.close(opened)
-        raise _misplaced(path, "plain file")
+        raise _make_type_error(path, "plain file")
     return opened
 
 
@@ -73,12 +73,12 @@ def read_file(path: Path, *, limit: int, follow: bool = False) -> bytes | None:
     return content
 
 
-def _linked(path: Path) -> Unavailable:
+def _make_link_error(path: Path) -> Unavailable:
     return Unavailable(
         f"{path} is a link; a memory's own files must not be links: remove it, or give the folder that it leads to"
         " with --store"
     )
 
 
-def _misplaced(path: Path, meant: str) -> Unavailable:
+def _make_type_error(path: Path, meant: str) -> Unavailable:
     return Unavailable(f"{path} is not a {meant}, as a memory has it there: move it away")

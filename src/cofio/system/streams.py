@@ -11,7 +11,7 @@ _HANDLER = "cofio-stdout"
 
 
 def prepare_streams() -> None:
-    """Make the streams of this process such; one that whoever started it has closed leads nowhere."""
+    """Make the streams of this process such; one that its parent has closed leads nowhere."""
     # These stay open as long as we run.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

@@ -74,7 +74,7 @@ class _Stems(dict[str, str]):
 _stems = _Stems()
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of `text` as they are indexed, in order, repeats included."""
     plain = _split(text, single=True)
     if _CAMEL.search(text):
@@ -84,22 +84,22 @@ def words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=512)
-def query_words(text: str) -> tuple[str, ...]:
+def split_query(text: str) -> tuple[str, ...]:
     """The distinct words to look for: those of `text` less the stop words, unless it has no others."""
     plain = _split(text, single=False)
     telling = [word for word in plain if word.replace("'", "") not in STOP_WORDS]
     return tuple(dict.fromkeys(_finish(telling or plain)))
 
 
-def record_words(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> list[str]:
+def split_record(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> list[str]:
     """The words a record is found by: its title twice over, text, tags, author, key and, lacking text, data."""
     parts = [title, title, *tags, author, key or "", text]
     if not text:
         parts.extend(json_words(data))
-    return words("\n".join(part for part in parts if part))
+    return split_words("\n".join(part for part in parts if part))
 
 
-def embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str:
+def build_embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str:
     """The text that a record's vector is made of; empty when there is nothing to embed."""
     body = text or " ".join(json_words(data))
     return "\n".join(part for part in (title, " ".join(tags), body[:4000]) if part).strip()
@@ -108,7 +108,7 @@ def embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str
 def match_words(record: Record, queried: tuple[str, ...]) -> tuple[str, ...]:
     """Which of the `queried` words the record holds."""
     present = set(
-        record_words(
+        split_record(
             title=record.title, text=record.text, tags=record.tags,
             author=record.author, key=record.key, data=record.data,
         )
@@ -116,14 +116,14 @@ def match_words(record: Record, queried: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in queried if word in present)
 
 
-def snippet(text: str, queried: tuple[str, ...], width: int = SNIPPET) -> str:
+def find_snippet(text: str, queried: tuple[str, ...], width: int = SNIPPET) -> str:
     """The part of `text`, on one line, that holds most of the `queried` words."""
     flat = " ".join(text[:SEEN].split())
     if len(flat) <= width:
         return flat
-    sought = set(queried)
-    places = [m.start() for m in re.finditer(r"\S+", flat) if sought.intersection(words(m.group()))]
-    best = max(places, key=lambda at: bisect_left(places, at + width) - bisect_left(places, at), default=0)
+    wanted = set(queried)
+    starts = [m.start() for m in re.finditer(r"\S+", flat) if wanted.intersection(split_words(m.group()))]
+    best = max(starts, key=lambda at: bisect_left(starts, at + width) - bisect_left(starts, at), default=0)
     start = max(0, min(best - width // 5, len(flat) - width))
     return ("…" if start else "") + flat[start : start + width].strip() + ("…" if start + width < len(flat) else "")
 

@@ -83,6 +83,7 @@ class Edit:
         for name in self.fields:
             if name not in EDITABLE:
                 raise Invalid(str(name), f"cannot be changed; an edit takes {', '.join(sorted(EDITABLE))}")
+        object.__setattr__(self, "fields", dict(self.fields))  # what was checked, whatever becomes of the caller's
         _check_version(self.if_version)
         _check_ttl(self.ttl, self.fields.get("expires_at"))
 
@@ -146,7 +147,7 @@ Change: TypeAlias = Put | Edit | Delete | Drop | Vacant | Extend
 
 
 def normalize_ttl(ttl: float | timedelta | None) -> timedelta | None:
-    """A lifetime in seconds, or a timedelta, as a timedelta; raises Invalid for one that cannot be."""
+    """A lifetime in seconds, or a timedelta, as a timedelta of a microsecond or more; Invalid for what is none."""
     if ttl is None:
         return None
     if isinstance(ttl, bool) or not isinstance(ttl, int | float | timedelta):
@@ -154,7 +155,7 @@ def normalize_ttl(ttl: float | timedelta | None) -> timedelta | None:
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
     if not 0 < seconds <= _LONGEST_TTL.total_seconds():
         raise Invalid("ttl", "is not within 0 to 1,000 years")
-    return timedelta(seconds=seconds)
+    return max(timedelta(seconds=seconds), timedelta.resolution)
 
 
 def _check_ttl(ttl: timedelta | None, expires_at: object) -> None:

@@ -26,29 +26,28 @@ class Attachment:
         self._journal = journal
         self._folder = folder
         self._home = str(folder.parent.resolve())
-        self._seen = engine.identity()
+        self._identity = engine.identity()
 
     def find_trouble(self) -> str:
         """Why the files are not to be touched, and the ways out, in a sentence or two; empty when they are ours."""
-        facts, self._seen = self._journal.read_about(), self._engine.identity()
+        facts, self._identity = self._journal.read_about(), self._engine.identity()
         store, why = facts.get("store", ""), facts.get("detached", "")
         if self.is_of_another():
             way = "give this memory a vault folder of its own"
             return self._describe(f"it belongs to the memory in {facts['home']}", way)
-        if store and store != self._seen.store:
+        if store and store != self._identity.store:
             why = "memory.db is not the one that its files were written from: it was removed, emptied or replaced"
-        elif not why and self._seen.position < int(facts.get("seq") or 0):
-            why = (
-                f"memory.db is older than its files: it is at change {self._seen.position}, and they at {facts['seq']}"
-            )
-            self._keep(why)  # with a few changes more, the numbers would not tell
+        elif not why and self._identity.position < int(facts.get("seq") or 0):
+            at = self._identity.position
+            why = f"memory.db is older than its files: it is at change {at}, and they at {facts['seq']}"
+            self._store_reason(why)  # with a few changes more, the numbers would not tell
         return self._describe(why, f"`cofio import everos {self._folder}` restores what it holds") if why else ""
 
     def is_level(self) -> bool:
         """Whether this is the store that the files were written from, and as far as they are."""
-        facts, self._seen = self._journal.read_about(), self._engine.identity()
-        is_it = facts.get("store") == self._seen.store and not self.is_of_another()
-        return is_it and self._seen.position >= int(facts.get("seq") or 0)
+        facts, self._identity = self._journal.read_about(), self._engine.identity()
+        is_it = facts.get("store") == self._identity.store and not self.is_of_another()
+        return is_it and self._identity.position >= int(facts.get("seq") or 0)
 
     def is_of_another(self) -> bool:
         """Whether the files are those of a memory elsewhere that is still there; it may be a copy of this one."""
@@ -66,20 +65,20 @@ class Attachment:
             return False
 
     def detach(self, lost: int, entries: int) -> str:
-        """Leave the files alone from now on, because so many of the entries have no record; that, told."""
-        self._keep(f"{lost:,} of its {entries:,} entries have no record in memory.db")
+        """Leave the files alone from now on, because entries have no record; return why, in a sentence."""
+        self._store_reason(f"{lost:,} of its {entries:,} entries have no record in memory.db")
         return self.find_trouble()
 
     def attach(self) -> None:
         """Have the files belong to this store from now on."""
-        self._seen = self._engine.identity()
+        self._identity = self._engine.identity()
         with self._journal.lock():
-            self._journal.set_about(store=self._seen.store, home=self._home, detached="")
+            self._journal.set_about(store=self._identity.store, home=self._home, detached="")
             self.follow()
 
     def follow(self) -> None:
         """Take down how far the store had come when it was last looked for trouble: so far the files are now."""
-        self._journal.set_about(seq=str(self._seen.position))
+        self._journal.set_about(seq=str(self._identity.position))
 
     def note_home(self) -> None:
         """Take down where the store is, which may have been moved with its vault."""
@@ -93,18 +92,18 @@ class Attachment:
         The entries are those that its journal knows or, if it knows none, those of the `files`: each as the path of its
         file and its id.
         """
-        found = {*self._journal.entries()} or {*files}
-        lost = sum(not self._is_kept(layout, path, key) for path, key in found)
-        if is_too_much(lost, len(found)):
-            self.detach(lost, len(found))
+        entries = {*self._journal.list_entries()} or {*files}
+        lost = sum(not self._has_record(layout, path, key) for path, key in entries)
+        if is_too_much(lost, len(entries)):
+            self.detach(lost, len(entries))
         else:
             self.attach()
 
-    def _is_kept(self, layout: Layout, path: str, key: str) -> bool:
+    def _has_record(self, layout: Layout, path: str, key: str) -> bool:
         located = layout.locate(tuple(path.split("/")))
         return located is not None and bool(key) and self._engine.get(located.home, key, kind=located.kind) is not None
 
-    def _keep(self, why: str) -> None:
+    def _store_reason(self, why: str) -> None:
         with self._journal.lock():
             self._journal.set_about(detached=why)
 
@@ -116,5 +115,5 @@ class Attachment:
 
 
 def is_too_much(lost: int, entries: int) -> bool:
-    """Whether so many entries have no record that it is the records that are missing."""
+    """Whether entries have no record in such a number that it is the records that are missing."""
     return lost > FEW or lost > SHARE * entries

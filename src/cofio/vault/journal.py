@@ -73,10 +73,10 @@ class JournalFile:
     """What is known of a file: how we left it, what it holds, and the entries that were asked for."""
 
     path: str
-    no: int | None = None
+    row: int | None = None
     stamp: Stamp | None = None
     extent: Extent = NOTHING
-    known: Mapping[str, WrittenEntry] = field(default_factory=dict)
+    entries: Mapping[str, WrittenEntry] = field(default_factory=dict)
 
 
 class Journal:
@@ -109,7 +109,7 @@ class Journal:
     def _forget_lost_files(self) -> None:
         """After a power cut, a file may be older than what is known of it: then that is no longer known."""
         boot = read_boot_id()
-        if not boot or self.get_about("boot") != boot:  # where nobody can tell, there may have been one
+        if not boot or self.get_about("boot") != boot:  # where the system does not tell, there may have been one
             self._database.execute("DELETE FROM entry WHERE file IN (SELECT no FROM file WHERE NOT forced)")
             self._database.execute("DELETE FROM file WHERE NOT forced")
             self.set_about(boot=boot, complete="")
@@ -117,13 +117,13 @@ class Journal:
             self.set_about(version=VERSION, complete="")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         with self._lock:
             self._database.close()
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the vault: no other thread or process writes it meanwhile. What is told within is kept at the end."""
+        """Hold the vault: no other thread or process writes it meanwhile. What is stored within is one transaction."""
         with self._lock:
             if self._database.in_transaction:
                 yield
@@ -138,62 +138,66 @@ class Journal:
 
     # Entries and files.
 
-    def file(self, path: str, ids: Sequence[str] | None = None) -> JournalFile:
+    def read_file(self, path: str, ids: Sequence[str] | None = None) -> JournalFile:
         """What is known of a file, with all of its entries or some of them."""
-        found = self._all(_FILE, [path])
+        found = self._fetch_all(_FILE, [path])
         if not found:
             return JournalFile(path=path)
-        no, inode, changed, size, entries, latest = found[0]
-        query, values = "SELECT id, hash, at FROM entry WHERE file = ?", [no]
+        row, inode, changed, size, entries, latest = found[0]
+        query, values = "SELECT id, hash, at FROM entry WHERE file = ?", [row]
         if ids is not None and len(ids) <= 100:
             query += f" AND id IN ({', '.join('?' * len(ids))})"
             values += ids
-        known = {each: WrittenEntry(*rest) for each, *rest in self._all(query, values)}
+        written = {each: WrittenEntry(*rest) for each, *rest in self._fetch_all(query, values)}
         return JournalFile(
-            path=path, no=no, stamp=Stamp(inode, changed, size), extent=Extent(entries, latest), known=known
+            path=path, row=row, stamp=Stamp(inode, changed, size), extent=Extent(entries, latest), entries=written
         )
 
     def store_file(
         self, file: JournalFile, written: Mapping[str, WrittenEntry | None], stamp: Stamp, extent: Extent | None = None
     ) -> None:
         """Take down a file as we left it: its entries that were written, None for those that are not there any more."""
-        no = file.no
-        if no is None:
-            ((no,),) = self._all("SELECT ifnull(max(no), 0) + 1 FROM file", [])
-        there = [(no, each, *known) for each, known in written.items() if known is not None]
-        gone = [(no, each) for each, known in written.items() if known is None and each in file.known]
-        if there:
-            self._run_many("REPLACE INTO entry VALUES (?, ?, ?, ?)", there)
-        if gone:
-            self._run_many("DELETE FROM entry WHERE file = ? AND id = ?", gone)
+        row = file.row
+        if row is None:
+            ((row,),) = self._fetch_all("SELECT ifnull(max(no), 0) + 1 FROM file", [])
+        present = [(row, each, *entry) for each, entry in written.items() if entry is not None]
+        removed = [(row, each) for each, entry in written.items() if entry is None and each in file.entries]
+        if present:
+            self._run_many("REPLACE INTO entry VALUES (?, ?, ?, ?)", present)
+        if removed:
+            self._run_many("DELETE FROM entry WHERE file = ? AND id = ?", removed)
         if extent is None:
             counts = "SELECT count(*), ifnull(max(at), 0) FROM entry WHERE file = ?"
-            extent = Extent(*self._all(counts, [no])[0])
-        self._run(_LEFT, (no, file.path, *stamp, *extent))
+            extent = Extent(*self._fetch_all(counts, [row])[0])
+        self._run(_LEFT, (row, file.path, *stamp, *extent))
 
     def drop(self, file: JournalFile) -> None:
         """Know nothing of a file any more."""
-        if file.no is not None:
-            self._run("DELETE FROM entry WHERE file = ?", (file.no,))
-            self._run("DELETE FROM file WHERE no = ?", (file.no,))
+        if file.row is not None:
+            self._run("DELETE FROM entry WHERE file = ?", (file.row,))
+            self._run("DELETE FROM file WHERE no = ?", (file.row,))
 
     def move(self, old: str, new: str) -> None:
         """A file has another path."""
         self._run("UPDATE file SET path = ? WHERE path = ?", (new, old))
 
-    def total(self, prefix: str = "") -> int:
+    def count_entries(self, prefix: str = "") -> int:
         """How many entries there are under a path."""
-        ((count,),) = self._all("SELECT ifnull(sum(entries), 0) FROM file WHERE path >= ? AND path < ?", _range(prefix))
+        ((count,),) = self._fetch_all(
+            "SELECT ifnull(sum(entries), 0) FROM file WHERE path >= ? AND path < ?", _make_range(prefix)
+        )
         return int(count)
 
-    def files(self, prefix: str = "") -> dict[str, Stamp]:
+    def list_files(self, prefix: str = "") -> dict[str, Stamp]:
         """The files under a path that have entries, each as we left it."""
-        found = self._all("SELECT path, inode, changed, size FROM file WHERE path >= ? AND path < ?", _range(prefix))
+        found = self._fetch_all(
+            "SELECT path, inode, changed, size FROM file WHERE path >= ? AND path < ?", _make_range(prefix)
+        )
         return {path: Stamp(*stamp) for path, *stamp in found}
 
     def list_unforced(self) -> dict[str, Stamp]:
         """The files that a power cut could still take."""
-        found = self._all("SELECT path, inode, changed, size FROM file WHERE NOT forced", [])
+        found = self._fetch_all("SELECT path, inode, changed, size FROM file WHERE NOT forced", [])
         return {path: Stamp(*stamp) for path, *stamp in found}
 
     def mark_forced(self, path: str, stamp: Stamp) -> None:
@@ -202,9 +206,9 @@ class Journal:
             "UPDATE file SET forced = 1 WHERE path = ? AND inode = ? AND changed = ? AND size = ?", (path, *stamp)
         )
 
-    def entries(self) -> Iterator[tuple[str, str]]:
+    def list_entries(self) -> Iterator[tuple[str, str]]:
         """Every entry that is known, as its file's path and its id."""
-        yield from self._all("SELECT path, id FROM entry JOIN file ON file.no = entry.file", [])
+        yield from self._fetch_all("SELECT path, id FROM entry JOIN file ON file.no = entry.file", [])
 
     def forget(self) -> None:
         """Know nothing of any file."""
@@ -215,14 +219,14 @@ class Journal:
 
     # The names of folders.
 
-    def folder(self, home: str) -> str | None:
+    def find_folder(self, home: str) -> str | None:
         """The path of an owner's folder; None when it has none yet."""
-        found = self._all("SELECT path FROM folder WHERE home = ?", [home])
+        found = self._fetch_all("SELECT path FROM folder WHERE home = ?", [home])
         return str(found[0][0]) if found else None
 
     def is_free(self, path: str) -> bool:
         """Whether no folder has this path, nor one that differs from it in capitals alone."""
-        return not self._all("SELECT 1 FROM folder WHERE folded = ? LIMIT 1", [path.casefold()])
+        return not self._fetch_all("SELECT 1 FROM folder WHERE folded = ? LIMIT 1", [path.casefold()])
 
     def register(self, home: str, path: str) -> None:
         """Keep the path of an owner's folder, which it has from now on."""
@@ -243,60 +247,62 @@ class Journal:
         """Count that once more."""
         self._run("INSERT INTO about VALUES ('turn', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1")
 
-    def begin(self, seen: Iterable[VisibleRecord]) -> int:
+    def begin(self, visible: Iterable[VisibleRecord]) -> int:
         """Take down what is about to change; the number that ends it."""
-        told = json.dumps([(each.scope.names, each.kind, each.key) for each in seen])
-        ((number,),) = self._all("INSERT INTO pending (process, seen) VALUES (?, ?) RETURNING no", (os.getpid(), told))
+        payload = json.dumps([(each.scope.names, each.kind, each.key) for each in visible])
+        ((number,),) = self._fetch_all(
+            "INSERT INTO pending (process, seen) VALUES (?, ?) RETURNING no", (os.getpid(), payload)
+        )
         return int(number)
 
     def end(self, number: int) -> None:
         """What was under way is done."""
         self._run("DELETE FROM pending WHERE no = ?", (number,))
 
-    def pending(self) -> list[tuple[int, int, list[VisibleRecord]]]:
+    def list_pending(self) -> list[tuple[int, int, list[VisibleRecord]]]:
         """What is under way, or was when a process ended: its number, the process, and what of it can be seen."""
-        rows = self._all("SELECT no, process, seen FROM pending ORDER BY no", [])
+        rows = self._fetch_all("SELECT no, process, seen FROM pending ORDER BY no", [])
         return [
             (
-                no,
+                row,
                 process,
-                [VisibleRecord(Scope(*names), kind and Kind(kind), key) for names, kind, key in json.loads(seen)],
+                [VisibleRecord(Scope(*names), kind and Kind(kind), key) for names, kind, key in json.loads(visible)],
             )
-            for no, process, seen in rows
+            for row, process, visible in rows
         ]
 
     def find_pending(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
-        """Those of the entries that a change under way is of, as it was taken down."""
-        told = {each for _, _, seen in self.pending() for each in seen} if entries else set()
-        scopes = [each.scope for each in told if each.kind is None]
-        return {each for each in entries if each in told or any(each.scope in scope for scope in scopes)}
+        """Return those of the entries that a change under way is of."""
+        pending = {each for _, _, visible in self.list_pending() for each in visible} if entries else set()
+        scopes = [each.scope for each in pending if each.kind is None]
+        return {each for each in entries if each in pending or any(each.scope in scope for scope in scopes)}
 
-    def set_fault(self, path: str, said: str = "") -> None:
+    def set_fault(self, path: str, problem: str = "") -> None:
         """Keep why a file could not be written, or that it could."""
-        if said:
-            self._run("REPLACE INTO fault VALUES (?, ?)", (path, said))
+        if problem:
+            self._run("REPLACE INTO fault VALUES (?, ?)", (path, problem))
         else:
             self._run("DELETE FROM fault WHERE path = ?", (path,))
 
-    def faults(self) -> dict[str, str]:
+    def list_faults(self) -> dict[str, str]:
         """Why files could not be written."""
-        return dict(self._all("SELECT path, said FROM fault", []))
+        return dict(self._fetch_all("SELECT path, said FROM fault", []))
 
     def get_about(self, name: str) -> str:
         """Something about the vault as a whole; empty when nothing is known."""
-        found = self._all("SELECT value FROM about WHERE name = ?", [name])
+        found = self._fetch_all("SELECT value FROM about WHERE name = ?", [name])
         return str(found[0][0]) if found else ""
 
     def read_about(self) -> dict[str, str]:
         """All that is known about the vault as a whole, as of one moment."""
-        return dict(self._all("SELECT name, value FROM about", []))
+        return dict(self._fetch_all("SELECT name, value FROM about", []))
 
     def set_about(self, **values: str) -> None:
         """Keep something about the vault as a whole."""
         for name, value in values.items():
             self._run("REPLACE INTO about VALUES (?, ?)", (name, value))
 
-    def _all(self, query: str, values: Sequence[apsw.SQLiteValue]) -> list[Any]:
+    def _fetch_all(self, query: str, values: Sequence[apsw.SQLiteValue]) -> list[Any]:
         with self._lock:
             return self._database.execute(query, values).fetchall()
 
@@ -314,6 +320,6 @@ def digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def _range(prefix: str) -> tuple[str, str]:
+def _make_range(prefix: str) -> tuple[str, str]:
     """The paths under a folder, as a range of texts; no name begins with the last character there is."""
     return (f"{prefix}/", f"{prefix}0") if prefix else ("", "\U0010ffff")

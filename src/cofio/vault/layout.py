@@ -49,7 +49,7 @@ class Location:
 class Folders(Protocol):
     """Which folder each app, project and owner has."""
 
-    def folder(self, home: str) -> str | None:
+    def find_folder(self, home: str) -> str | None:
         """The path of a folder; None when it has none yet."""
 
     def is_free(self, path: str) -> bool:
@@ -74,22 +74,22 @@ class Layout:
         self._folded = folded
         self._folders = folders
 
-    def under(self, scope: Scope, *, register: bool = True) -> Parts:
+    def find_folder(self, scope: Scope, *, register: bool = True) -> Parts:
         """The folder of an app, a project or an owner, which it has from now on if it is to `register`."""
         names = scope.names[1:5]
         if self._folders is None:
-            return tuple(self._plain(place, name) for place, name in enumerate(names))
-        known = self._folders.folder("\0".join(names))
-        if known is not None:
-            return tuple(known.split("/"))
+            return tuple(self._name_folder(depth, name) for depth, name in enumerate(names))
+        registered = self._folders.find_folder("\0".join(names))
+        if registered is not None:
+            return tuple(registered.split("/"))
         path: Parts = ()
-        for place, name in enumerate(names):
-            home = "\0".join(names[: place + 1])
-            known = self._folders.folder(home)
-            if known is not None:
-                path = tuple(known.split("/"))
+        for depth, name in enumerate(names):
+            home = "\0".join(names[: depth + 1])
+            registered = self._folders.find_folder(home)
+            if registered is not None:
+                path = tuple(registered.split("/"))
                 continue
-            path = (*path, self._plain(place, name))
+            path = (*path, self._name_folder(depth, name))
             if not self._folders.is_free(join_parts(path)):
                 path = (*path[:-1], _make_distinct(path[-1]))
             if register:
@@ -101,39 +101,39 @@ class Layout:
         names = _parse_names(path)
         if self._folders is None or names is None:
             return
-        plain = [Layout()._plain(place, name) for place, name in enumerate(names)]
+        plain = [Layout()._name_folder(depth, name) for depth, name in enumerate(names)]
         # What Windows has reserved was not always written otherwise.
         if all(
             _escape_reserved(found) in (name, _make_distinct(name)) for found, name in zip(path, plain, strict=False)
         ):
-            for place in range(len(names)):
-                self._folders.register("\0".join(names[: place + 1]), join_parts(path[: place + 1]))
+            for depth in range(len(names)):
+                self._folders.register("\0".join(names[: depth + 1]), join_parts(path[: depth + 1]))
 
-    def _plain(self, place: int, name: str) -> str:
-        if place < len(DEFAULTS):
-            return self._default(name, DEFAULTS[place])
-        return TRACKS[name] if place == len(DEFAULTS) else self._segment(name)
+    def _name_folder(self, depth: int, name: str) -> str:
+        if depth < len(DEFAULTS):
+            return self._name_default(name, DEFAULTS[depth])
+        return TRACKS[name] if depth == len(DEFAULTS) else self._escape_name(name)
 
-    def daily(self, home: Scope, kind: Kind, key: str) -> Parts:
+    def get_day_path(self, home: Scope, kind: Kind, key: str) -> Parts:
         """The file of a day's episodes, facts or cases."""
         folder, stem = DAILY[kind]
-        return (*self.under(home), folder, f"{stem}-{day_of(key)}.md")
+        return (*self.find_folder(home), folder, f"{stem}-{parse_day(key)}.md")
 
-    def profile(self, home: Scope) -> Parts:
+    def get_profile_path(self, home: Scope) -> Parts:
         """The file of a user's profile."""
-        return (*self.under(home), PROFILE)
+        return (*self.find_folder(home), PROFILE)
 
-    def skills(self, home: Scope, named: Mapping[str, str]) -> dict[str, Parts]:
+    def get_skill_paths(self, home: Scope, titles: Mapping[str, str]) -> dict[str, Parts]:
         """The files of an agent's skills, given the name of each by key."""
-        taken: set[str] = set()
+        used: set[str] = set()
         found: dict[str, Parts] = {}
-        for key in sorted(named, key=order):
-            name = skill_name(named[key])
+        for key in sorted(titles, key=make_sort_key):
+            name = make_skill_name(titles[key])
             # Also twins in NFC and NFD are the same to some systems.
-            if (folded := normalize("NFC", name).casefold()) in taken:
+            if (folded := normalize("NFC", name).casefold()) in used:
                 name = f"{name}-{hashlib.blake2b(key.encode(), digest_size=4).hexdigest()}"
-            taken.add(folded)
-            found[key] = (*self.under(home), "skills", f"skill_{name}", SKILL)
+            used.add(folded)
+            found[key] = (*self.find_folder(home), "skills", f"skill_{name}", SKILL)
         return found
 
     def locate(self, path: Parts) -> Location | None:
@@ -145,7 +145,7 @@ class Layout:
             home = Scope(*CONVERSATIONS.names, *names)
         except Invalid:  # no text, or too long
             return None
-        if self.under(home, register=False) != path[:4]:  # written otherwise than we would
+        if self.find_folder(home, register=False) != path[:4]:  # written otherwise than we would
             return None
         track, rest = names[2], [*path[4:]]
         if rest == [PROFILE] and track == "user":
@@ -158,12 +158,12 @@ class Layout:
                 return Location(home=home, kind=kind, day=named[2])
         return None
 
-    def _default(self, name: str, default: str) -> str:
+    def _name_default(self, name: str, default: str) -> str:
         if name == "default":
             return default
-        return default.replace("_", "%5F") if name == default else self._segment(name)
+        return default.replace("_", "%5F") if name == default else self._escape_name(name)
 
-    def _segment(self, name: str) -> str:
+    def _escape_name(self, name: str) -> str:
         """A name as a folder's: itself where that is safe everywhere; a percent sign is in no safe name."""
         if _SAFE.fullmatch(name) and not self._folded and len(name) <= LONGEST_NAME:
             return _escape_reserved(name)
@@ -218,7 +218,7 @@ def _shorten(safe: str, name: str) -> str:
     return f"{safe[: LONGEST_NAME - 20]}%{hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
 
 
-def day_of(key: str) -> str:
+def parse_day(key: str) -> str:
     """The day that a record's key names, as 2026-05-28."""
     found = _KEY.fullmatch(key)
     day = found[1] if found else "00000000"
@@ -230,13 +230,13 @@ def is_key(kind: Kind, key: str) -> bool:
     return _KEY.fullmatch(key) is not None and key.startswith(f"{PREFIXES[kind]}_")
 
 
-def order(key: str) -> tuple[str, int, str]:
+def make_sort_key(key: str) -> tuple[str, int, str]:
     """What the keys of a kind are sorted by: day and number, however many digits that has."""
     found = _KEY.fullmatch(key)
     return (found[1], int(found[2]), key) if found else ("", 0, key)
 
 
-def skill_name(name: str) -> str:
+def make_skill_name(name: str) -> str:
     """A skill's name as part of a folder's: letters, digits and - . _ alone, never a dot in front, never empty."""
     safe = re.sub(r"[^\w\-.]", "", re.sub(r"\s+", "_", name.strip()))[:LONGEST_SKILL].strip(".")
     return safe or "unnamed"

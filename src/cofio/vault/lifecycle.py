@@ -96,7 +96,7 @@ def _check_links(store: Path, folder: Path) -> None:
 
 
 @contextmanager
-def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault | None]:
+def use_vault(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault | None]:
     """The vault of a store, for one command.
 
     Raises:
@@ -115,10 +115,10 @@ def vaulted(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault |
 class AttachedVault:
     """The vault beside a server: it follows from the first call on, and takes in what people do to its files."""
 
-    def __init__(self, store: Path, settings: Settings, told: Callable[[SyncResult], None] | None = None) -> None:
+    def __init__(self, store: Path, settings: Settings, on_sync: Callable[[SyncResult], None] | None = None) -> None:
         self._store = store
         self._settings = settings
-        self._told = told
+        self._on_sync = on_sync
         self._lock = threading.Lock()
         self._vault: Vault | None = None
         self._watcher: Watcher | None = None
@@ -135,11 +135,11 @@ class AttachedVault:
         vault = self.mirror(conversations.engine)
         if vault is not None and self._watcher is None:
             vault.complete()
-            self._watcher = Watcher(VaultSync(vault, conversations), self._told)
+            self._watcher = Watcher(VaultSync(vault, conversations), self._on_sync)
             self._watcher.start()
 
     def close(self) -> None:
-        """Watch no more, and let go of the files."""
+        """Stop watching, and close the files."""
         if self._watcher is not None:
             self._watcher.stop()
         if self._vault is not None:

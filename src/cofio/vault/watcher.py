@@ -11,7 +11,7 @@ from pathlib import Path
 from ..values.errors import CofioError
 from .journal import JournalError
 from .layout import STATE, Parts, join_parts
-from .sync import Finding, SyncResult, VaultSync
+from .sync import SyncFinding, SyncResult, VaultSync
 from .writer import Stamp
 
 ABSENT = 60.0  # seconds that something must be missing before it is forgotten: sync tools and editors put it back
@@ -26,17 +26,17 @@ class Watcher:
     """Looks at files that have changed, in a thread of its own, until it is stopped."""
 
     def __init__(
-        self, syncing: VaultSync, told: Callable[[SyncResult], None] | None = None, *,
+        self, syncing: VaultSync, on_sync: Callable[[SyncResult], None] | None = None, *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """`told` is called with what came of each look; the `clock` tells seconds."""
+        """`on_sync` is called with what came of each look; the `clock` tells seconds."""
         self._syncing = syncing
         self._vault = syncing.vault
-        self._told = told
+        self._on_sync = on_sync
         self._stop = threading.Event()
         self._clock = clock
         self._waiting: dict[Parts, tuple[Stamp | None, float]] = {}
-        self._missing: dict[Finding, float] = {}
+        self._missing: dict[SyncFinding, float] = {}
         self._settled = self._purged = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="cofio-vault", daemon=True)
 
@@ -66,13 +66,13 @@ class Watcher:
                 return
 
     def _begin(self) -> None:
-        """Complete what a crash left, and take in what was done while nobody watched."""
+        """Complete what a crash left, and take in what was done while no watcher ran."""
         if self._vault.detachment:
-            self._tell(SyncResult())
+            self._report(SyncResult())
             return
         self._vault.complete()
-        look = self._syncing.sync if self._vault.stale else self._syncing.look
-        self._tell(self._track(look(is_due=self._is_due)))
+        sync = self._syncing.sync if self._vault.stale else self._syncing.sync_files
+        self._report(self._track(sync(is_due=self._is_due)))
 
     def _notice(self, file: Path) -> None:
         try:
@@ -82,33 +82,33 @@ class Watcher:
         if file.suffix == ".md":
             self._waiting[path] = (None, 0.0)
         elif not file.exists():  # a folder that was moved away: of what was in it, nothing else is told
-            for name in self._vault.journal.files("/".join(path)):
+            for name in self._vault.journal.list_files("/".join(path)):
                 self._waiting[tuple(name.split("/"))] = (None, 0.0)
 
     def _look(self) -> None:
         """Look at the files that are not as we left them, and have been left alone for a while."""
         now, due = time.monotonic(), []
-        for path, (seen, since) in [*self._waiting.items()]:
+        for path, (last, since) in [*self._waiting.items()]:
             if self._vault.locate(path) is None:
                 del self._waiting[path]
                 continue
-            stamp = self._vault.tree.stamp(path)
-            if since and stamp == seen:
+            stamp = self._vault.tree.read_stamp(path)
+            if since and stamp == last:
                 if now - since >= QUIET:
                     due.append(path)
                     del self._waiting[path]
-            elif stamp == self._vault.journal.file("/".join(path), []).stamp:
+            elif stamp == self._vault.journal.read_file("/".join(path), []).stamp:
                 del self._waiting[path]  # our own doing
             else:
                 self._waiting[path] = (stamp, now)
-        due += {tuple(said.path.split("/")) for said in self._missing if self._is_due(said)} - {*due}
+        due += {tuple(finding.path.split("/")) for finding in self._missing if self._is_due(finding)} - {*due}
         if due and not self._vault.detachment:
             try:
-                synced = self._syncing.look(due, is_due=self._is_due)
+                synced = self._syncing.sync_files(due, is_due=self._is_due)
             except (CofioError, OSError, JournalError):
                 self._missing.clear()  # as of what changed: it is looked at again by the next start
                 raise
-            self._tell(self._track(synced, due))
+            self._report(self._track(synced, due))
         if now - self._purged > PURGE:
             self._purged = now
             self._vault.purge()
@@ -116,24 +116,26 @@ class Watcher:
             self._settled = now
             self._vault.settle()
 
-    def _is_due(self, said: Finding) -> bool:
+    def _is_due(self, finding: SyncFinding) -> bool:
         """Whether something has been missing for so long that it is to be forgotten."""
-        return said in self._missing and self._clock() - self._missing[said] >= ABSENT
+        return finding in self._missing and self._clock() - self._missing[finding] >= ABSENT
 
     def _track(self, synced: SyncResult, paths: Iterable[Parts] = ()) -> SyncResult:
         """Know since when things are missing, of the files that were looked at."""
         now, looked = self._clock(), None if paths is None else {*map(join_parts, paths)}
         others = {
-            said: since for said, since in self._missing.items() if looked is not None and said.path not in looked
+            finding: since
+            for finding, since in self._missing.items()
+            if looked is not None and finding.path not in looked
         }
-        self._missing = others | {said: self._missing.get(said, now) for said in synced.missing}
+        self._missing = others | {finding: self._missing.get(finding, now) for finding in synced.missing}
         return synced
 
-    def _tell(self, synced: SyncResult) -> None:
+    def _report(self, synced: SyncResult) -> None:
         if synced.problems:
             _log.warning("the vault has %d things to look at: see `cofio vault status`", synced.problems)
-        if self._told is not None:
-            self._told(synced)
+        if self._on_sync is not None:
+            self._on_sync(synced)
 
     def _retry(self, does: Callable[[], None]) -> None:
         try:

@@ -52,13 +52,13 @@ class Tree:
     @contextmanager
     def hold_open(self) -> Iterator[None]:
         """Keep the folders open that are stepped into meanwhile: several files beside each other are to be seen to."""
-        kept: dict[Parts, OpenFolder] = {}
-        self._open.kept = kept
+        folders: dict[Parts, OpenFolder] = {}
+        self._open.folders = folders
         try:
             yield
         finally:
-            self._open.kept = None
-            for opened in kept.values():
+            self._open.folders = None
+            for opened in folders.values():
                 opened.close()
 
     def read(self, path: Parts) -> FileContent | None:
@@ -82,7 +82,7 @@ class Tree:
                 raise Invalid("file", f"is longer than {LARGEST:,} bytes")
             content = os.read(opened, before.st_size + 1)
             while len(content) != before.st_size:
-                before = os.fstat(opened)  # it is being written; whoever does that will be looked at again
+                before = os.fstat(opened)  # it is being written, and will be looked at again
                 os.lseek(opened, 0, os.SEEK_SET)
                 content = os.read(opened, min(before.st_size, LARGEST) + 1)
             return FileContent(content, _make_stamp(before))
@@ -90,10 +90,10 @@ class Tree:
             os.close(opened)
 
     def write(self, path: Parts, content: Sequence[bytes | memoryview], before: Stamp | None) -> Stamp:
-        """Put a file of these parts in place of the one that had the stamp `before`, or of none.
+        """Write a file of these parts over the one that had the stamp `before`, or over none.
 
         Raises:
-            Moved: another has written there meanwhile.
+            FileChanged: another has written there meanwhile.
             OSError: it cannot be written.
         """
         with self._enter(path[:-1], make=True) as parent:
@@ -130,7 +130,7 @@ class Tree:
             parent.rename(old[-1], new[-1])
         return True
 
-    def stamp(self, path: Parts) -> Stamp | None:
+    def read_stamp(self, path: Parts) -> Stamp | None:
         """A file's stamp; None when it is not there."""
         try:
             with self._enter(path[:-1]) as parent:
@@ -161,7 +161,7 @@ class Tree:
                     yield (*below, name), there
 
     def tidy(self, before: int) -> None:
-        """Remove the temporary files that a crash left, last changed before so many nanoseconds since 1970."""
+        """Remove the temporary files that a crash left, last changed before that time, in nanoseconds since 1970."""
         if not self.folder.is_dir():
             return
         for _, _, names, opened in walk(self.folder.resolve()):
@@ -175,9 +175,9 @@ class Tree:
     @contextmanager
     def _enter(self, names: Parts, *, make: bool = False) -> Iterator[OpenFolder]:
         """The open folder that the names lead to. The vault itself may be a link that its owner has made."""
-        kept: dict[Parts, OpenFolder] | None = getattr(self._open, "kept", None)
-        if kept is not None:
-            yield self._open_parts(names, kept, make)
+        folders: dict[Parts, OpenFolder] | None = getattr(self._open, "folders", None)
+        if folders is not None:
+            yield self._open_parts(names, folders, make)
             return
         opened: dict[Parts, OpenFolder] = {}
         try:
@@ -186,23 +186,23 @@ class Tree:
             for each in opened.values():
                 each.close()
 
-    def _open_parts(self, names: Parts, kept: dict[Parts, OpenFolder], make: bool) -> OpenFolder:
-        if names in kept:
-            return kept[names]
+    def _open_parts(self, names: Parts, folders: dict[Parts, OpenFolder], make: bool) -> OpenFolder:
+        if names in folders:
+            return folders[names]
         if not names:
             if make and not self.folder.is_dir():
                 self.folder.mkdir(mode=0o700, exist_ok=True)  # and not the store's: one that is gone stays so
-            kept[names] = open_folder(self.folder)
-            return kept[names]
-        above = self._open_parts(names[:-1], kept, make)
-        kept[names] = above.enter_or_make(names[-1]) if make else above.enter(names[-1])
-        return kept[names]
+            folders[names] = open_folder(self.folder)
+            return folders[names]
+        above = self._open_parts(names[:-1], folders, make)
+        folders[names] = above.enter_or_make(names[-1]) if make else above.enter(names[-1])
+        return folders[names]
 
 
 def _publish(parent: OpenFolder, temporary: str, name: str, before: Stamp | None) -> None:
-    """Give a temporary file its name, in place of the file that has the stamp `before`, or of none.
+    """Give a temporary file its name, over the file that has the stamp `before`, or over none.
 
-    The two change places: what was there is looked at once it is out of the way, so that nothing an editor saves at
+    The two are exchanged: what was there is looked at once it is out of the way, so that nothing an editor saves at
     that very moment is lost. (It is also cheaper: ext4 writes out a file at once that is renamed over another.)
     """
     if before is None:
@@ -221,7 +221,7 @@ def _publish(parent: OpenFolder, temporary: str, name: str, before: Stamp | None
 
 
 def _exchange(parent: OpenFolder, one: str, other: str) -> bool:
-    """Have two names change places; False where that cannot be done."""
+    """Exchange two names; return False where that cannot be done."""
     try:
         return parent.exchange(one, other)
     except FileNotFoundError:

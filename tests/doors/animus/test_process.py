@@ -22,7 +22,7 @@ import pytest
 from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors.animus.plugin import Server
-from cofio.doors.animus.project_store import GATHERED
+from cofio.doors.animus.project_store import SETTLE_AFTER
 from cofio.doors.animus.protocol import VARIABLES
 from cofio.doors.jsonrpc import Connection
 from cofio.engine.engine import Engine
@@ -286,8 +286,8 @@ def test_nothing_but_answers_is_on_stdout(root: Path, start: Start) -> None:
 def test_what_a_library_prints_is_not_on_stdout(root: Path) -> None:
     noisy = (
         "from cofio.doors.animus import main, plugin\n"
-        "health = plugin.Server._health\n"
-        "plugin.Server._health = lambda self: print('from a library') or health(self)\n"
+        "health = plugin.Server._describe_health\n"
+        "plugin.Server._describe_health = lambda self: print('from a library') or health(self)\n"
         "raise SystemExit(main())\n"
     )
     sent = b'{"jsonrpc":"2.0","id":1,"method":"health/check"}\n'
@@ -472,7 +472,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged(root: Path, start: Start) ->
 def test_what_many_short_processes_put_is_indexed_in_the_end(default_store: StoreAddress, root: Path) -> None:
     host = Inside()
     host.initialize(root)
-    for number in range(GATHERED):
+    for number in range(SETTLE_AFTER):
         host.put(scope(), f"k{number}", f"unique{number}")
     host.close()
     with Engine.open(default_store, settings=Settings(background=False, embedder="none")) as engine:

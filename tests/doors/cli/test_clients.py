@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.doors.cli.atomic import put
-from cofio.doors.cli.client_config import merge_json, merge_toml, read_json, toml_table
+from cofio.doors.cli.client_config import merge_json, merge_toml, read_json, render_toml_table
 from cofio.doors.cli.clients import CLIENTS
 from cofio.doors.cli.server_options import CLIENTS as KNOWN_CLIENTS
 from cofio.values.errors import Invalid
@@ -242,7 +242,7 @@ def held(client: str, words: list[str], mine: dict[str, Json]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     servers = CLIENTS[client].servers[0]
     if client == "codex":
-        file.write_text(toml_table((servers, "cofio"), entry | mine))
+        file.write_text(render_toml_table((servers, "cofio"), entry | mine))
     else:
         file.write_text(json.dumps({servers: {"cofio": entry | mine}}))
 

@@ -263,4 +263,4 @@ def test_a_fact_of_a_conversation_is_edited_in_the_vault_too(cofio: Cofio, folde
 def test_words_survive_the_file(text: str) -> None:
     words = Words(title="a: b", tags="x, y", text=text)
     assert Words.parse(words.render()) == words
-    assert words.differences(words) == {}
+    assert words.find_differences(words) == {}

@@ -18,7 +18,7 @@ from .conftest import Cofio, Ran
 
 def files(memory: Engine, owner: str = "default") -> dict[str | None, str]:
     """Every file with its text."""
-    return {file.key: file.text for file in Tree(memory, home(owner)).under()}
+    return {file.key: file.text for file in Tree(memory, home(owner)).list_files()}
 
 
 def test_a_file_is_written_and_printed_as_it_is(cofio: Cofio, memory: Engine) -> None:

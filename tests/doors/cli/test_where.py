@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import AllOf, AnyOf, Engine, Scope
-from cofio.doors.cli.argument_values import data, scope, ttl, where
+from cofio.doors.cli.argument_values import parse_data, parse_scope, parse_ttl, parse_where
 
 from .conftest import Cofio
 
@@ -113,13 +113,13 @@ def test_a_wrong_test_is_told_with_exit_code_2(cofio: Cofio, test: str, said: st
 
 
 def test_a_date_is_the_whole_of_its_day() -> None:
-    assert isinstance(where("created_at=2026-01-01"), AllOf)
-    assert isinstance(where("created_at!=2026-01-01"), AnyOf)
+    assert isinstance(parse_where("created_at=2026-01-01"), AllOf)
+    assert isinstance(parse_where("created_at!=2026-01-01"), AnyOf)
 
 
 @given(st.one_of(st.text(), st.builds("{}{}{}".format, st.text(), st.sampled_from("=<>"), st.text())))
 def test_no_text_breaks_the_reading_of_values(written: str) -> None:
-    for read in (where, ttl, data, scope):
+    for read in (parse_where, parse_ttl, parse_data, parse_scope):
         with contextlib.suppress(argparse.ArgumentTypeError):
             read(written)
 

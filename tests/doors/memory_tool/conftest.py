@@ -44,13 +44,13 @@ class Tool:
 
     def text(self, path: str) -> str | None:
         """What a file holds; None when there is none."""
-        file = self.tree.file(path)
+        file = self.tree.get_file(path)
         return None if file is None else file.text
 
     @property
     def files(self) -> dict[str, str]:
         """Every file with its text."""
-        return {str(file.key): file.text for file in self.tree.under()}
+        return {str(file.key): file.text for file in self.tree.list_files()}
 
     @property
     def everything(self) -> list[Record]:

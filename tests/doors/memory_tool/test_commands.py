@@ -8,7 +8,7 @@ import pytest
 
 from cofio import Engine, Invalid, Kind, Scope, Unavailable
 from cofio.files import Options, dispatch, home
-from cofio.files.texts import SHOWN, size
+from cofio.files.texts import SHOWN, format_size
 from cofio.values.records import MAX_TEXT
 
 from .conftest import Tool
@@ -77,7 +77,7 @@ def test_a_range_means_nothing_for_a_directory(tool: Tool) -> None:
     ],
 )  # fmt: skip
 def test_sizes_have_the_look_of_the_documentation(count: int, docs: str, sdk: str) -> None:
-    assert (size(count, "docs"), size(count, "sdk")) == (docs, sdk)
+    assert (format_size(count, "docs"), format_size(count, "sdk")) == (docs, sdk)
 
 
 @pytest.mark.requirement("view.file-header", "view.file-lines", "view.split")
@@ -390,7 +390,7 @@ def test_rename_moves_a_file_or_a_directory(tool: Tool, sdk: Tool) -> None:
     assert tool.files == {
         "/memories/d.md": "d.md", "/memories/n/b.md": "a.md", "/memories/n/m/e/y": "d/e/y", "/memories/n/m/x": "d/x",
     }  # fmt: skip
-    assert [file.title for file in tool.tree.under()] == sorted(tool.files)
+    assert [file.title for file in tool.tree.list_files()] == sorted(tool.files)
 
 
 @pytest.mark.requirement("rename.missing", "rename.taken", "rename.root")

@@ -12,7 +12,7 @@ from tests.waiting import join
 
 from cofio import Engine
 from cofio.files import Result, dispatch, home, log
-from cofio.files.paths import parents
+from cofio.files.paths import list_parents
 from cofio.values.changes import Change
 
 from .conftest import SETTINGS, Tool
@@ -208,7 +208,7 @@ def test_a_directory_moves_or_goes_as_a_whole(engines: list[Engine]) -> None:
 
     def watch() -> None:
         while not stop.is_set():
-            seen.append(len(Tool(engines[1], home()).tree.under("/memories/d")))
+            seen.append(len(Tool(engines[1], home()).tree.list_files("/memories/d")))
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -240,5 +240,5 @@ def test_a_tree_stays_a_tree_whatever_many_do_to_it(engines: list[Engine]) -> No
     results = at_once(6, work)
     assert not [result.content for result in results if "all the time" in result.content]
     files = Tool(engines[0], home()).files
-    assert not [path for path in files if set(parents(path)) & set(files)]
+    assert not [path for path in files if set(list_parents(path)) & set(files)]
     assert engines[0].check() == []

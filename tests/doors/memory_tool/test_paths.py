@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 
 from cofio import Engine
 from cofio.files import home
-from cofio.files.paths import MAX_PATH, ROOT, BadPath, canonical, just, parents, within
+from cofio.files.paths import MAX_PATH, ROOT, BadPath, canonicalize, list_parents, make_exact_range, make_range_under
 
 from .conftest import Tool
 
@@ -105,8 +105,8 @@ def test_the_reason_is_said_in_the_words_of_the_sdk(tool: Tool, sdk: Tool) -> No
     ],
 )
 def test_each_path_has_one_canonical_form(written: str, meant: str) -> None:
-    assert canonical(written) == meant
-    assert canonical(meant) == meant
+    assert canonicalize(written) == meant
+    assert canonicalize(meant) == meant
 
 
 @pytest.mark.requirement("path.twins")
@@ -143,13 +143,13 @@ def test_relative_paths_alone_can_be_asked_for(engine: Engine) -> None:
 
 @pytest.mark.requirement("path.canonical")
 def test_ranges_and_parents_are_those_of_whole_names() -> None:
-    assert parents("/memories/a/b/c") == ["/memories/a", "/memories/a/b"]
-    assert parents("/memories/a") == []
-    first, past = within("/memories/a")
+    assert list_parents("/memories/a/b/c") == ["/memories/a", "/memories/a/b"]
+    assert list_parents("/memories/a") == []
+    first, past = make_range_under("/memories/a")
     assert first <= "/memories/a/b" < past
     for other in ("/memories/a", "/memories/a.md", "/memories/a0", "/memories/a-"):
         assert not first <= other < past
-    first, past = just("/memories/a")
+    first, past = make_exact_range("/memories/a")
     assert first <= "/memories/a" < past
     assert not first <= "/memories/a " < past
 
@@ -173,11 +173,11 @@ PATHS = st.one_of(
 @settings(max_examples=400)
 def test_a_canonical_path_is_a_plain_one(path: str) -> None:
     try:
-        found = canonical(path)
+        found = canonicalize(path)
     except BadPath:
         return
     assert found == ROOT or found.startswith(f"{ROOT}/")
-    assert canonical(found) == found
+    assert canonicalize(found) == found
     assert len(found) <= MAX_PATH
     names = found.split("/")[1:]
     assert all(names)
@@ -197,12 +197,12 @@ def test_a_command_reaches_the_canonical_file_of_its_path_and_no_other(
     tool: Tool, folder: Path, path: str, number: int
 ) -> None:
     kept = {"/memories/kept/x": "kept", "/memories/a/x": "kept", "/memories/memories/b.md": "kept"}
-    for each in tool.tree.under():
+    for each in tool.tree.list_files():
         tool.delete(path=each.key)
     for name, text in kept.items():
         tool.made(name, text)
     try:
-        own = canonical(path)
+        own = canonicalize(path)
     except BadPath:
         own = None
     if number == len(COMMANDS):

@@ -266,12 +266,12 @@ def serving(
         chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
         assistant = open_assistant(chosen, store.home, lambda: engine)
         door = rest.Door.open(
-            engine, zone, assistant=assistant, fetching=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
+            engine, zone, assistant=assistant, fetch_policy=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
         )
         whole = make_app(
-            make_server(Handlers(Surface(memory))), routes=openapi.make_routes(shown=docs), calls=door.routes(),
+            make_server(Handlers(Surface(memory))), routes=openapi.make_routes(public=docs), calls=door.make_routes(),
             metrics=Metrics(lambda: engine, None if assistant is None else assistant.spending), hosts={"localhost"},
-            tokens=tokens, strict=False, zone=zone, health=door.health,
+            tokens=tokens, strict=False, zone=zone, health=door.check_health,
         )  # fmt: skip
         with closing(memory), closing(door), TestClient(whole, base_url="http://localhost") as client:
             yield Api(client, engine, door), tokens

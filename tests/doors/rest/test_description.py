@@ -97,10 +97,10 @@ def test_whatever_is_made_from_the_description_is_answered_as_it_says(
 @pytest.mark.requirement("docs.examples")
 @each_call
 def test_each_example_is_one_that_the_call_takes_and_gives(call: Call) -> None:
-    assert call.example.asked or call.name == "quiesce"
-    call.takes.model_validate(call.example.asked)
+    assert call.example.request or call.name == "quiesce"
+    call.takes.model_validate(call.example.request)
     told = [status for status, model in call.gives.items() if model]
-    assert list(call.example.answered) == told
+    assert list(call.example.answers) == told
     for status in told:
         content = responses_of(call)[str(status)]["content"]["application/json"]
         check_shape(content["schema"], content["example"])

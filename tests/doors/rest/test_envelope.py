@@ -259,7 +259,7 @@ def door(error: Exception) -> TestClient:
     from starlette.applications import Starlette
 
     conversations = cast(Conversations, Broken(error))
-    routes = rest.Door(conversations, Jobs(conversations), ZoneInfo("UTC")).routes()
+    routes = rest.Door(conversations, Jobs(conversations), ZoneInfo("UTC")).make_routes()
     return TestClient(RequestTracer(Starlette(routes=routes)))
 
 
@@ -416,7 +416,7 @@ def test_a_call_that_outlasts_the_server_is_told_so(api: Api, monkeypatch: pytes
         over.wait(60)
 
     monkeypatch.setattr(api.door, "_reply", hold)
-    route = next(route for route in api.door.routes() if route.path == f"{PREFIX}/search")
+    route = next(route for route in api.door.make_routes() if route.path == f"{PREFIX}/search")
     sent: list[Json] = []
 
     async def receive() -> Json:

@@ -54,7 +54,7 @@ def token(**limits: Any) -> Token:
 def test_a_token_without_limits_refuses_nothing() -> None:
     assert token().limits is None
     for writes in (True, False):
-        assert token().refuses(app="shop", project="web", writes=writes) is None
+        assert token().find_refusal(app="shop", project="web", writes=writes) is None
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_a_token_without_limits_refuses_nothing() -> None:
 def test_a_refusal_says_what_the_token_is_limited_to(limits: dict[str, Any], words: str) -> None:
     limited = token(**limits)
     assert limited.limits == words
-    assert limited.refuses(app="shop", project="web", writes=False) is None
+    assert limited.find_refusal(app="shop", project="web", writes=False) is None
     beyond = [
-        limited.refuses(app=app, project=project, writes=writes)
+        limited.find_refusal(app=app, project=project, writes=writes)
         for app in ("shop", "other") for project in ("web", "other") for writes in (True, False)
     ]  # fmt: skip
     said = [sentence for sentence in beyond if sentence]
@@ -89,14 +89,14 @@ def test_a_call_is_allowed_only_when_every_limit_holds(
 ) -> None:
     within = within if of else None
     allowed = of in (None, app) and within in (None, project) and (access == "all" or not writes)
-    refusal = token(app=of, project=within, access=access).refuses(app=app, project=project, writes=writes)
+    refusal = token(app=of, project=within, access=access).find_refusal(app=app, project=project, writes=writes)
     assert (refusal is None) == allowed
 
 
 @pytest.mark.parametrize("hostile", ["SHOP", "shop ", "shop\0", "shop/web", "", "*", "\ud800", "x" * 100_000])
 def test_a_hostile_name_of_an_app_is_another_app_and_is_not_repeated(hostile: str) -> None:
     for limited in (token(app="shop"), token(app="shop", project="web")):
-        refusal = limited.refuses(app=hostile, project="web", writes=False)
+        refusal = limited.find_refusal(app=hostile, project="web", writes=False)
         assert refusal
         assert len(refusal) < 200
         refusal.encode()
@@ -140,7 +140,7 @@ def test_a_name_that_no_app_and_no_project_has_is_refused_and_changes_nothing(
         assert refused.value.field == field
         assert isinstance(refused.value, LimitExceeded) == (len(name) > 128)
     assert not (tmp_path / "store").exists()
-    assert not tokens.wanted
+    assert not tokens.are_required
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -25,7 +25,6 @@ from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import within
 from .database import Database
 from .database_files import find_access
-from .maintenance import SqliteMaintenance
 from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, decode_record, read_given
 from .searcher import SearchIndexes, SqliteSearcher
 from .spool import spool
@@ -72,13 +71,17 @@ class SqliteBackend:
             follow_up_loss(folder, self.identity().store)
         self._words = WordIndex(folder / "index", self._database)
         self.derived = DerivedWork(folder, self._database, self._words, self._clock)
-        self.maintenance: Maintenance = SqliteMaintenance(
-            folder, self._database, self._words, self.derived.erasure, self._clock
-        )
         self._indexes = SearchIndexes(
             self._words, self.derived.open_vectors, self.derived.lock.try_acquire, read_only=self.read_only
         )
         self._is_aligned = False
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """What people ask of the store as a whole; loaded when they do."""
+        from .maintenance import SqliteMaintenance
+
+        return SqliteMaintenance(self.folder, self._database, self._words, self.derived.erasure, self._clock)
 
     @property
     def read_only(self) -> bool:

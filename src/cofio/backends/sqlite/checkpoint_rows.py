@@ -25,9 +25,7 @@ _FOR_SAVE = (
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
 _PENDING = "task, at, path, channel, type, value"
-# ?1 is the time. The store's own (`compute_store_time`) is read only for what may have expired.
-_TIME = f"max(?1, (SELECT iif(updated <= ?1 + {SLACK}, updated, 0) FROM state))"
-_ALIVE = f"(expires_at IS NULL OR expires_at > {_TIME})"
+_ALIVE = "(expires_at IS NULL OR expires_at > ?1)"  # ?1 is the store's time
 AT_ONCE = 500  # values bound to one statement
 MERGED_PAGES = 500  # of the words' pages that are rewritten in one transaction
 _TOMBSTONE = 1 << 53  # FTS5 keeps what says that a row was deleted at ids from here on, in checkpoint_word_data
@@ -37,6 +35,7 @@ class SqliteCheckpoints:
     """The checkpoints within the transaction that is open on a connection."""
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
+        """`now` is the store's time."""
         self._connection = connection
         self._now = now
         self._threads: dict[ThreadKey, int] = {}

@@ -115,14 +115,13 @@ class RecordRows:
         """`updated` is the time of the store's newest change, by which the clock is made steady."""
         self._connection = connection
         self._do = connection.execute
-        self._clock = now
         self._at = compute_store_time(to_micros(now), updated)
         self.now = from_micros(self._at)
 
     @cached_property
     def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
-        return SqliteCheckpoints(self._connection, to_micros(self._clock))
+        return SqliteCheckpoints(self._connection, self._at)
 
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import apsw
 
-from ...text.tokenizer import record_words
+from ...text.tokenizer import split_record
 from ...values.records import NOT_SEARCHABLE
 from .database import fetch
 from .record_rows import decode_tags
@@ -124,7 +124,7 @@ def read_words(kind: str, title: str, text: str, tags: str, author: str, key: st
     if kind in NOT_SEARCHABLE:
         return []
     content = None if text else json.loads(data)
-    return record_words(title=title, text=text, tags=decode_tags(tags), author=author, key=key, data=content)
+    return split_record(title=title, text=text, tags=decode_tags(tags), author=author, key=key, data=content)
 
 
 @lru_cache(maxsize=1000)

@@ -14,7 +14,6 @@ import apsw
 
 from ...values.progress import Progress
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
-from . import checks
 from .database import Database, fetch, translate_errors
 from .erasure import Erasure
 from .expiry import Expiry
@@ -41,6 +40,7 @@ class DerivedWork:
         self.expiry = Expiry(database, clock)
         self.erasure = Erasure(folder, database, words, self.index_words, self.open_vectors, self.lock)
         self._log_is_stuck = False
+        self._expired_before: datetime | None = None
         self._truncated = time.monotonic()
 
     def run(self, task: Task) -> Upkeep:
@@ -88,6 +88,8 @@ class DerivedWork:
 
     def rebuild(self, embedder: str | None, progress: Progress | None, *, vectors: bool) -> None:
         """Rebuild everything derived, without what has expired and the vectors of any other embedder."""
+        from . import checks  # few calls need it
+
         if vectors:
             self._database.write(lambda connection: drop_vectors(connection, "1"))
         self.expiry.purge()
@@ -126,8 +128,10 @@ class DerivedWork:
 
     def _tidy(self) -> Upkeep:
         self.erasure.start()
-        before = self.expiry.purge_proven()
-        problem = checks.find_stuck_log(self._database)
+        self._expired_before = self.expiry.purge_proven() or self._expired_before
+        from .checks import find_stuck_log  # no call of a user's needs it
+
+        problem = find_stuck_log(self._database)
         if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
             self._truncated = time.monotonic()
         self.expiry.keep_time()
@@ -135,6 +139,8 @@ class DerivedWork:
             _log.warning("%s", problem)
         self._log_is_stuck = bool(problem)
         again_in = None if problem else self.erasure.tidy()  # which would make a log that cannot be emptied longer
+        # Told once, and only now: had something failed on the way here, the next round would have to tell it.
+        before, self._expired_before = self._expired_before, None
         return Upkeep(more=again_in is not None, again_in=again_in, expired_before=before, problem=problem)
 
     def _report(self, fault: str) -> Upkeep:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ...text.tokenizer import embed_text
+from ...text.tokenizer import build_embed_text
 from ...values.records import NOT_SEARCHABLE
 from .database import Database, fetch
 from .word_index import IndexState
@@ -117,7 +117,7 @@ def _text(row: _TextRow) -> str:
     _, _, _, kind, title, text, tags, data = row
     if kind in NOT_SEARCHABLE:
         return ""
-    return embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
+    return build_embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
 
 
 def _read_embedder(connection: apsw.Connection, name: str) -> tuple[int, int]:

@@ -75,8 +75,8 @@ class Owner:
     @property
     def data(self) -> dict[str, Json]:
         """The scope as the protocol writes it."""
-        named: dict[str, Json] = {"project_id": self.project, "agent_id": self.agent, "task_id": self.task}
-        return {name: value for name, value in named.items() if value is not None}
+        names: dict[str, Json] = {"project_id": self.project, "agent_id": self.agent, "task_id": self.task}
+        return {name: value for name, value in names.items() if value is not None}
 
 
 def find_entry(engine: Engine, owner: Owner) -> Record | None:

@@ -50,17 +50,17 @@ class Server:
         self._store = store
         self._clock = clock
         self._root: str | None = None
-        self._started = time.monotonic()
+        self._started_at = time.monotonic()
         self._last_error: str | None = None
-        self._by_meaning = False
+        self._has_model = False
         """Whether a query has loaded the model already."""
         self.project: ProjectStore | None = None
         self.has_exited = False
-        """Whether the host has message `exit`."""
+        """Whether the host has sent `exit`."""
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "initialize": self._initialize,
             "$/ping": lambda _: {},
-            "health/check": lambda _: self._health(),
+            "health/check": lambda _: self._describe_health(),
             "shutdown": lambda _: {},
             "exit": lambda _: self._exit(),
         }
@@ -98,20 +98,20 @@ class Server:
             early = f"{method} was called before initialize"
             if self._codes == "crate":
                 raise make_error(NOT_INITIALIZED, "plugin_not_initialized", early)
-            raise self._fault("PROJECT_BINDING_MISMATCH", early)
+            raise self._make_fault("PROJECT_BINDING_MISMATCH", early)
         try:
             result = self._memory[method](self.project, params)
         except Collision as error:
-            raise self._fault("MEMORY_SCOPE_COLLISION", str(error), scope_id=error.scope_id) from None
+            raise self._make_fault("MEMORY_SCOPE_COLLISION", str(error), scope_id=error.scope_id) from None
         except Invalid as error:
             raise make_invalid(f"{_WRONG.get(error.field, error.field)}: {error.problem}") from None
         except CofioError as error:
             self._last_error = str(error)
-            raise self._fault("BACKEND_UNAVAILABLE", str(error)) from None
+            raise self._make_fault("BACKEND_UNAVAILABLE", str(error)) from None
         self._last_error = None
         return result
 
-    def _fault(self, error: str, message: str, **data: Json) -> RpcError:
+    def _make_fault(self, error: str, message: str, **data: Json) -> RpcError:
         return make_error(find_code(error, self._codes), error.lower(), message, **data)
 
     def _initialize(self, params: Params) -> dict[str, Json]:
@@ -127,15 +127,15 @@ class Server:
             self.project = ProjectStore(os.path.realpath(self._root), self._store, clock=self._clock)
         elif root is not None and os.path.realpath(root) != os.path.realpath(self._root):
             message = f"plugin already bound to project_root='{self._root}', cannot rebind to '{root}'"
-            raise self._fault("PROJECT_BINDING_MISMATCH", message)
+            raise self._make_fault("PROJECT_BINDING_MISMATCH", message)
         return describe_plugin()
 
-    def _health(self) -> dict[str, Json]:
+    def _describe_health(self) -> dict[str, Json]:
         from ...system.processes import measure_peak_memory
 
         return {
             "status": "healthy" if self._last_error is None else "degraded",
-            "uptime_ms": int((time.monotonic() - self._started) * 1000),
+            "uptime_ms": int((time.monotonic() - self._started_at) * 1000),
             "memory_usage_bytes": measure_peak_memory(),
             "last_error": self._last_error,
         }
@@ -183,22 +183,22 @@ class Server:
         owner = read_owner(params)
         if top_k > MAX_TOP_K:
             message = f"query.top_k={top_k} exceeds backend max {MAX_TOP_K}"
-            raise self._fault("QUERY_TOP_K_EXCEEDED", message, max_query_top_k=MAX_TOP_K)
+            raise self._make_fault("QUERY_TOP_K_EXCEEDED", message, max_query_top_k=MAX_TOP_K)
         engine = store.engine()
         if engine is None:
             return {"results": []}
         entry = owners.find_entry(engine, owner)
         # A model takes longer to load than all else together: it is not for a process that answers one query.
-        chosen = cast("Mode", mode or ("hybrid" if self._by_meaning else "keyword"))
-        page = _search(engine, owner, text, top_k, chosen)
-        self._by_meaning |= bool(page.searched.semantic)
+        search_mode = cast("Mode", mode or ("hybrid" if self._has_model else "keyword"))
+        page = _search(engine, owner, text, top_k, search_mode)
+        self._has_model |= bool(page.searched.semantic)
         if entry is None and not page:
             return {"results": []}
         results, degraded = _render_hits(page), page.degraded
         if len(results) < len(page):
-            missing = f"{len(page) - len(results)} more were found, which do not fit into one answer"
-            degraded = f"{degraded}; {missing}" if degraded else missing
-        return {"results": results, "metadata": {"mode": chosen, "degraded": degraded}}
+            note = f"{len(page) - len(results)} more were found, which do not fit into one answer"
+            degraded = f"{degraded}; {note}" if degraded else note
+        return {"results": results, "metadata": {"mode": search_mode, "degraded": degraded}}
 
     def _list_scopes(self, store: ProjectStore, params: Params) -> dict[str, Json]:
         project, size = params.get("project_id"), params.get("page_size")
@@ -211,9 +211,9 @@ class Server:
         if engine is None:
             return {"scopes": []}
         first = (page - 1) * size
-        found: list[Json] = list(islice(owners.list_owners(engine, project), first, first + size + 1))
-        result: dict[str, Json] = {"scopes": found[:size]}
-        return result | ({"next_cursor": str(page + 1)} if len(found) > size else {})
+        scopes: list[Json] = list(islice(owners.list_owners(engine, project), first, first + size + 1))
+        result: dict[str, Json] = {"scopes": scopes[:size]}
+        return result | ({"next_cursor": str(page + 1)} if len(scopes) > size else {})
 
     def _delete_scope(self, store: ProjectStore, params: Params) -> dict[str, Json]:
         owner = read_owner(params)
@@ -249,19 +249,19 @@ def run(*, codes: str, store: str | None = None) -> int:
     """Serve the host on stdin and stdout until it says `exit` or closes its end; the exit code."""
     reads, writes = sys.stdin.buffer, claim_stdout()
     server = Server(codes=codes, store=store)
-    lost = Connection(
+    left = Connection(
         server, reads, writes, on_malformed=_say, is_finished=lambda: server.has_exited, grace=DRAIN
     ).run()
-    if lost:
-        _say(f"the host has gone, and {lost} of its calls with it")
+    if left:
+        _say(f"the host has gone, and {left} of its calls with it")
 
     def close() -> None:
         if server.project is not None:
             server.project.close()
 
-    return shut_down(writes, close, lost)
+    return shut_down(writes, close, left)
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # nobody reads what is message
+    with suppress(OSError):  # nothing reads stderr
         print(f"{NAME}: {neutralise_line(line)}", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ...engine.engine import Engine
 
-GATHERED = 50  # records outside of the word index after which a process that wrote takes them in before it ends
+SETTLE_AFTER = 50  # records outside of the word index after which a process that wrote takes them in before it ends
 
 
 class ProjectStore:
@@ -62,6 +62,6 @@ class ProjectStore:
             if self._engine is None:
                 return
             with suppress(CofioError):  # what was put is safe, and the next process tries again
-                if self.wrote and self._engine.stats().waiting_for_index >= GATHERED:
+                if self.wrote and self._engine.stats().waiting_for_index >= SETTLE_AFTER:
                     self._engine.settle(limit=0)
             self._engine.close()

@@ -1,7 +1,7 @@
 """The command line: the memory for people and for scripts.
 
 Results go to stdout and everything else to stderr. The exit code is 0 when all went well, 1 after an error,
-2 after wrong usage, 130 after Ctrl-C and 141 when whoever read the output went away.
+2 after wrong usage, 130 after Ctrl-C and 141 when the reader of the output has gone.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _abandon_output()
         return 141
     except OSError as error:
-        _tell(error)
+        _report_failure(error)
         _abandon_output()
         return 1
     return code
@@ -53,7 +53,7 @@ def _note(sentence: str) -> None:
     note(sentence)
 
 
-def _tell(error: OSError) -> None:
+def _report_failure(error: OSError) -> None:
     from .terminal import note
 
     name = "" if error.filename is None else os.fsdecode(error.filename)

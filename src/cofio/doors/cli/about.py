@@ -28,19 +28,19 @@ def print_help(args: Namespace) -> int:
 
 def print_version(args: Namespace) -> int:
     """Print the version."""
-    from .terminal import output
+    from .terminal import choose_output
 
-    output(as_json=args.json).done(f"cofio {__version__}", version=__version__)
+    choose_output(as_json=args.json).print_done(f"cofio {__version__}", version=__version__)
     return 0
 
 
 def print_completion(args: Namespace) -> int:
     """Print what makes a shell complete the words of this command line."""
-    from .completion import SETUP, shell_code
-    from .terminal import note, output
+    from .completion import SETUP, render_shell_code
+    from .terminal import choose_output, note
 
-    code = shell_code(args.shell)
-    output(as_json=args.json).done(code, shell=args.shell, code=code)
+    code = render_shell_code(args.shell)
+    choose_output(as_json=args.json).print_done(code, shell=args.shell, code=code)
     if sys.stdout.isatty() and not args.json:
         sys.stdout.flush()
         note(f"that is for the shell, not to be read: {SETUP[args.shell]}")

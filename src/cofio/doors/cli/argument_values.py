@@ -30,182 +30,182 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST = 1000 * 365.25 * 86_400  # seconds that a record may be told to last
 
 
-def _value(read: Callable[[str], T]) -> Callable[[str], T]:
+def _report_as_misuse(read: Callable[[str], T]) -> Callable[[str], T]:
     """Make wrong usage of what the engine's nouns refuse."""
 
     @wraps(read)
-    def check(written: str) -> T:
+    def check(text: str) -> T:
         try:
-            return read(written)
+            return read(text)
         except Invalid as error:
             raise argparse.ArgumentTypeError(error.problem) from error
 
     return check
 
 
-@_value
-def scope(written: str) -> Scope:
-    """The scope that `written` names: mcp, rest/app/default, or / for everything."""
+@_report_as_misuse
+def parse_scope(text: str) -> Scope:
+    """The scope that `text` names: mcp, rest/app/default, or / for everything."""
     from ...values.records import Scope
 
-    if "//" in written:
-        meant = "/".join(name for name in written.split("/") if name)
-        raise Invalid("scope", f"{written} has an empty name between its slashes; did you mean {meant or '/'}?")
-    return Scope.parse(written)
+    if "//" in text:
+        suggestion = "/".join(name for name in text.split("/") if name)
+        raise Invalid("scope", f"{text} has an empty name between its slashes; did you mean {suggestion or '/'}?")
+    return Scope.parse(text)
 
 
-@_value
-def kind(written: str) -> Kind:
+@_report_as_misuse
+def parse_kind(text: str) -> Kind:
     """The kind of that name."""
     from ...config.suggestions import refuse
     from ...values.records import Kind
 
-    if written not in list(Kind):
-        raise Invalid("kind", refuse(written, "a kind", Kind))
-    return Kind(written)
+    if text not in list(Kind):
+        raise Invalid("kind", refuse(text, "a kind", Kind))
+    return Kind(text)
 
 
-@_value
-def importance(written: str) -> Importance:
+@_report_as_misuse
+def parse_importance(text: str) -> Importance:
     """The importance of that name."""
     from ...config.suggestions import refuse
     from ...values.records import Importance
 
-    if written not in list(Importance):
-        raise Invalid("importance", refuse(written, "an importance", Importance))
-    return Importance(written)
+    if text not in list(Importance):
+        raise Invalid("importance", refuse(text, "an importance", Importance))
+    return Importance(text)
 
 
-@_value
-def tags(written: str) -> list[str]:
+@_report_as_misuse
+def parse_tags(text: str) -> list[str]:
     """One or more tags."""
-    found = split_tags(written)
-    if not found:
+    tags = split_tags(text)
+    if not tags:
         raise Invalid("tag", "is empty; write a word, or several with commas between")
-    return found
+    return tags
 
 
-def split_tags(written: str) -> list[str]:
+def split_tags(text: str) -> list[str]:
     """The tags that commas part, each once."""
-    return list(dict.fromkeys(tag.strip() for tag in written.split(",") if tag.strip()))
+    return list(dict.fromkeys(tag.strip() for tag in text.split(",") if tag.strip()))
 
 
-@_value
-def port(written: str) -> int:
+@_report_as_misuse
+def parse_port(text: str) -> int:
     """The number of a port."""
-    if not (written.isascii() and written.isdigit() and int(written) <= 65535):
-        raise Invalid("port", f"{written!r} is not a port: use 1 to 65535, or 0 for one that is free")
-    return int(written)
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise Invalid("port", f"{text!r} is not a port: use 1 to 65535, or 0 for one that is free")
+    return int(text)
 
 
-@_value
-def whole(written: str) -> int:
+@_report_as_misuse
+def parse_integer(text: str) -> int:
     """A whole number."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", written):
-        raise Invalid("number", f"{written!r} is not a whole number")
-    return int(written)
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise Invalid("number", f"{text!r} is not a whole number")
+    return int(text)
 
 
-@_value
-def share(written: str) -> float:
+@_report_as_misuse
+def parse_share(text: str) -> float:
     """A number from 0 to 1."""
     try:
-        number = float(written)
+        number = float(text)
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise Invalid("number", f"{written!r} is not a number from 0 to 1")
+        raise Invalid("number", f"{text!r} is not a number from 0 to 1")
     return number
 
 
-@_value
-def origin(written: str) -> Origin:
+@_report_as_misuse
+def parse_origin(text: str) -> Origin:
     """The origin of a site's pages."""
     from ..web.origins import Origin
 
-    return Origin.parse(written)
+    return Origin.parse(text)
 
 
-@_value
-def name(written: str) -> str:
+@_report_as_misuse
+def parse_name(text: str) -> str:
     """The name of an app or a project, or the id of someone who speaks."""
-    if not _NAME.fullmatch(written) or written in (".", ".."):
-        raise Invalid("name", f"{written!r} is not 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -")
-    return written
+    if not _NAME.fullmatch(text) or text in (".", ".."):
+        raise Invalid("name", f"{text!r} is not 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -")
+    return text
 
 
-@_value
-def session(written: str) -> str:
+@_report_as_misuse
+def parse_session(text: str) -> str:
     """The name of a session."""
     from ...values.records import check_text
 
-    check_text("session", written, 128, empty=False)
-    return written
+    check_text("session", text, 128, empty=False)
+    return text
 
 
-@_value
-def date(written: str) -> datetime:
+@_report_as_misuse
+def parse_date(text: str) -> datetime:
     """A date, or a date and a time, with or without a zone."""
     from datetime import datetime
 
     try:
-        return datetime.fromisoformat(written)
+        return datetime.fromisoformat(text)
     except ValueError:
-        raise Invalid("date", f"{written!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
+        raise Invalid("date", f"{text!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
 
 
-@_value
-def ttl(written: str) -> float:
+@_report_as_misuse
+def parse_ttl(text: str) -> float:
     """Seconds, from a number and its unit."""
-    found = _TTL.fullmatch(written.strip().lower())
-    if found is None:
-        raise Invalid("ttl", f"{written!r} is not a number and a unit, as in 90s, 15m, 12h, 30d or 2w")
-    seconds = float(found[1]) * _SECONDS[found[2]]
+    match = _TTL.fullmatch(text.strip().lower())
+    if match is None:
+        raise Invalid("ttl", f"{text!r} is not a number and a unit, as in 90s, 15m, 12h, 30d or 2w")
+    seconds = float(match[1]) * _SECONDS[match[2]]
     if not seconds:
-        raise Invalid("ttl", f"{written} is no time at all: it would be gone before it is written; use 1s or more")
+        raise Invalid("ttl", f"{text} is no time at all: it would be gone before it is written; use 1s or more")
     if seconds > _LONGEST:
-        raise Invalid("ttl", f"{written} is more than 1,000 years; leave --ttl out for what is to stay")
+        raise Invalid("ttl", f"{text} is more than 1,000 years; leave --ttl out for what is to stay")
     return seconds
 
 
-@_value
-def data(written: str) -> Json:
+@_report_as_misuse
+def parse_data(text: str) -> Json:
     """The value that a JSON text stands for."""
     from ...values.records import check_json
 
     try:
-        value = _json(written)
+        value = _parse_json(text)
     except (ValueError, RecursionError) as error:
         raise Invalid("data", f"is not JSON ({error}); write it in single quotes, as in '{{\"n\": 3}}'") from None
     check_json(value)
     return value
 
 
-@_value
-def where(written: str) -> Filter:
+@_report_as_misuse
+def parse_where(text: str) -> Filter:
     """The filter that a test spells; `=` on tags asks for one tag, and a date stands for its whole day, in UTC."""
     from ...values.query import Where
     from ...values.records import Scope
 
-    found = _TEST.fullmatch(written)
-    if found is None:
-        raise Invalid("where", f"{written!r} is not a test; write {TESTS}")
-    field, operator, value = found[1].strip(), found[2], found[3].strip()
+    match = _TEST.fullmatch(text)
+    if match is None:
+        raise Invalid("where", f"{text!r} is not a test; write {TESTS}")
+    field, operator, value = match[1].strip(), match[2], match[3].strip()
     _refuse_slip(field, value)
     if field.endswith("_at"):
-        return _when(field, operator, value)
+        return _build_time_filter(field, operator, value)
     if field == "tags":
         if operator != "=":
             raise Invalid("where", f"tags{operator}{value}: a tag can only be asked for, as in tags=auth")
         return Where("tags", "has", value)
-    meant: Value = value
+    operand: Value = value
     if field == "scope":
-        meant = Scope.parse(value)
+        operand = Scope.parse(value)
     elif field in ("position", "version"):
-        meant = _number(field, value)
+        operand = _parse_number(field, value)
     elif field.startswith("data."):
-        meant = _literal(value)
-    return Where(field, _operator(operator), meant)
+        operand = _parse_literal(value)
+    return Where(field, _parse_operator(operator), operand)
 
 
 def _refuse_slip(field: str, value: str) -> None:
@@ -214,14 +214,14 @@ def _refuse_slip(field: str, value: str) -> None:
     from ...values.query import FIELDS
     from ...values.records import Importance, Kind
 
-    if field not in FIELDS and not field.startswith("data") and (meant := suggest(field, FIELDS)):
-        raise Invalid("where", f"{field!r} is not a field; did you mean {meant}?")
+    if field not in FIELDS and not field.startswith("data") and (suggestion := suggest(field, FIELDS)):
+        raise Invalid("where", f"{field!r} is not a field; did you mean {suggestion}?")
     choices: tuple[str, ...] = tuple({"kind": Kind, "importance": Importance}.get(field, ()))
-    if choices and value not in choices and (meant := suggest(value, choices)):
-        raise Invalid("where", f"{field}: {value!r} is not known; did you mean {meant}?")
+    if choices and value not in choices and (suggestion := suggest(value, choices)):
+        raise Invalid("where", f"{field}: {value!r} is not known; did you mean {suggestion}?")
 
 
-def _when(field: str, operator: str, value: str) -> Filter:
+def _build_time_filter(field: str, operator: str, value: str) -> Filter:
     """A test of a time. A date without a time is the whole of its day, so `<=` takes that day in."""
     from datetime import UTC, date, datetime, timedelta
 
@@ -231,7 +231,7 @@ def _when(field: str, operator: str, value: str) -> Filter:
         start = datetime.combine(date.fromisoformat(value), datetime.min.time(), UTC)
         end = start + timedelta(days=1)
     except ValueError:
-        return Where(field, _operator(operator), _moment(field, value))
+        return Where(field, _parse_operator(operator), _parse_time(field, value))
     except OverflowError:
         raise Invalid("where", f"{field}: {value} is outside the years 1 to 9999") from None
     match operator:
@@ -243,10 +243,10 @@ def _when(field: str, operator: str, value: str) -> Filter:
             return Where(field, ">=", end)
         case "<=":
             return Where(field, "<", end)
-    return Where(field, _operator(operator), start)
+    return Where(field, _parse_operator(operator), start)
 
 
-def _moment(field: str, value: str) -> datetime:
+def _parse_time(field: str, value: str) -> datetime:
     from datetime import UTC, datetime
 
     try:
@@ -256,34 +256,34 @@ def _moment(field: str, value: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _operator(written: str) -> Operator:
+def _parse_operator(text: str) -> Operator:
     operators: dict[str, Operator] = {"=": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-    return operators[written]
+    return operators[text]
 
 
-def _number(field: str, value: str) -> float:
+def _parse_number(field: str, value: str) -> float:
     try:
         return int(value) if re.fullmatch(r"[+-]?\d+", value) else float(value)
     except ValueError:
         raise Invalid("where", f"{field}: {value!r} is not a number") from None
 
 
-def _literal(value: str) -> Value:
+def _parse_literal(value: str) -> Value:
     """A JSON literal, or else the text itself."""
     try:
-        read = _json(value)
+        literal = _parse_json(value)
     except (ValueError, RecursionError):
         return value
-    if isinstance(read, list | dict):
+    if isinstance(literal, list | dict):
         raise Invalid("where", f"{value} is not a single value that data can be compared with")
-    return read
+    return literal
 
 
-def _json(written: str) -> Json:
+def _parse_json(text: str) -> Json:
     import json
 
-    def refuse(name: str) -> Json:
+    def refuse_constant(name: str) -> Json:
         raise ValueError(f"{name} is not JSON")
 
-    read: Json = json.loads(written, parse_constant=refuse)
-    return read
+    value: Json = json.loads(text, parse_constant=refuse_constant)
+    return value

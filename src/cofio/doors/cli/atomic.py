@@ -17,7 +17,7 @@ def read(path: Path) -> bytes | None:
     Raises:
         Invalid: There is something else than a file, or a link that leads nowhere.
     """
-    return None if _mode(path) is None else path.read_bytes()
+    return None if _find_mode(path) is None else path.read_bytes()
 
 
 def put(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
@@ -29,26 +29,26 @@ def put(path: Path, content: bytes | str, *, mode: int | None = None) -> None:
     Raises:
         Invalid: There is something else than a file, or a link that leads nowhere.
     """
-    kept = _mode(path)
-    first = next((each for each in (kept, mode) if each is not None), 0o666)
+    old_mode = _find_mode(path)
+    initial_mode = next((each for each in (old_mode, mode) if each is not None), 0o666)
     target = path.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replace_path(target, mode=first) as file:
-        if kept is not None:
-            set_mode(file.fileno(), kept)
+    with replace_path(target, mode=initial_mode) as file:
+        if old_mode is not None:
+            set_mode(file.fileno(), old_mode)
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def _mode(path: Path) -> int | None:
+def _find_mode(path: Path) -> int | None:
     """The permissions of a file; None if there is none, and one could be made."""
     try:
-        found = path.stat().st_mode
+        mode = path.stat().st_mode
     except FileNotFoundError:
         for each in (path, *path.parents):
             if each.is_symlink() and not each.exists():
                 raise Invalid(str(each), f"is a link to {os.readlink(each)}, where there is nothing") from None
         return None
-    if not stat.S_ISREG(found):
-        # To open a pipe would mean to wait for whoever writes into it.
-        raise Invalid(str(path), f"is {'a folder' if stat.S_ISDIR(found) else 'something else'}, not a file")
-    return stat.S_IMODE(found)
+    if not stat.S_ISREG(mode):
+        # Opening a pipe would wait for its writer.
+        raise Invalid(str(path), f"is {'a folder' if stat.S_ISDIR(mode) else 'something else'}, not a file")
+    return stat.S_IMODE(mode)

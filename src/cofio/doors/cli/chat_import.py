@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 from ...values.errors import Invalid, LimitExceeded, NotFound
 from ...values.records import check_time
 from .context import load_settings, open_memory, settle
-from .terminal import Bar, note, output
+from .terminal import Bar, choose_output, note
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations, Project
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...importers.chats.chats import Chats, Conversation
 
 BATCH = 500  # messages that are kept in one transaction, and then carved
-HEAVY = 8_000_000  # characters; so many are kept at once, however few messages they are
+HEAVY = 8_000_000  # characters after which a batch ends, however few its messages are
 _CHUNK = 1 << 20
 
 
@@ -33,23 +33,23 @@ def import_chats(args: Namespace) -> int:
     """Take in the conversations of a file, once all of it is known to be sound."""
     from ...conversations.conversations import Conversations, Project
     from ...importers.chats.chats import Chats, Options
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
 
     address, settings = load_settings(args)
-    with _source(args.file) as (file, changed):
+    with _open_source(args.file) as (file, changed):
         options = Options(
-            date=_date(args.date, settings.zone) or changed, zone=settings.zone, user=args.user, agent=args.agent,
-            session=args.session, format=args.format, allow_secrets=settings.allow_secrets,
+            date=_resolve_date(args.date, settings.zone) or changed, zone=settings.zone, user=args.user,
+            agent=args.agent, session=args.session, format=args.format, allow_secrets=settings.allow_secrets,
         )  # fmt: skip
         with Bar("checking") as bar:
             chats = Chats(args.file, file, options)
             total = chats.check(lambda: bar("checking", chats.position, chats.size))
         if not total:
-            raise Invalid(chats.name, f"holds no messages that can be taken in{_left_out(chats)}")
-        with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
-            where = Project(app=args.app, name=args.project)
+            raise Invalid(chats.name, f"holds no messages that can be taken in{_render_left_out(chats)}")
+        with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
+            project = Project(app=args.app, name=args.project)
             conversations = Conversations(engine, zone=settings.zone, mirror=vault)
-            intake = _Intake(engine, conversations, where, whole=not args.no_flush)
+            intake = _Intake(engine, conversations, project, whole=not args.no_flush)
             try:
                 with Bar("importing", expect=total) as bar:
                     for conversation in chats.conversations():
@@ -58,7 +58,7 @@ def import_chats(args: Namespace) -> int:
             except KeyboardInterrupt:
                 note("stopped; what is in stays, and the same import again does the rest")
                 raise
-            _tell(args, chats, intake)
+            _report(args, chats, intake)
             _embed(engine)
     return 0
 
@@ -69,11 +69,11 @@ class _Intake:
 
     engine: Engine
     conversations: Conversations
-    place: Project
+    project: Project
     whole: bool
     sessions: int = 0
     new: int = 0
-    kept: int = 0
+    present: int = 0
     differing: int = 0
     """How many of those that were here say something else here."""
     episodes: int = 0
@@ -81,30 +81,30 @@ class _Intake:
     def take(self, conversation: Conversation) -> Iterator[int]:
         """Keep the messages that are not here yet, and carve them; how many messages are done, now and then."""
         self.sessions += 1
-        for batch in _batches(conversation.messages):
-            fresh = [message for message in batch if self._find_missing(conversation.session, message)]
-            new = self.conversations.append(self.place, conversation.session, fresh)
+        for batch in _split_batches(conversation.messages):
+            fresh = [message for message in batch if self._is_missing(conversation.session, message)]
+            new = self.conversations.append(self.project, conversation.session, fresh)
             self.new += new
-            self.kept += len(batch) - new
+            self.present += len(batch) - new
             if new:
-                self.episodes += self.conversations.carve(self.place, conversation.session)
-            yield self.new + self.kept
+                self.episodes += self.conversations.carve(self.project, conversation.session)
+            yield self.new + self.present
         # Also when nothing is new: what waits may have been left by an import that was stopped.
-        self.episodes += self.conversations.carve(self.place, conversation.session, whole=self.whole)
+        self.episodes += self.conversations.carve(self.project, conversation.session, whole=self.whole)
 
-    def _find_missing(self, session: str, message: Message) -> bool:
+    def _is_missing(self, session: str, message: Message) -> bool:
         """Whether the message is not here. One without a time of its own has another with each file that it is in."""
-        from ...conversations.message_records import decode_message, turn_id
+        from ...conversations.message_records import decode_message, make_turn_id
 
         try:
-            here = decode_message(self.engine.read(turn_id(self.place, session, message.id)))
+            here = decode_message(self.engine.read(make_turn_id(self.project, session, message.id)))
         except NotFound:
             return True
         self.differing += replace(message, at=here.at) != here
         return False
 
 
-def _batches(messages: Iterator[Message]) -> Iterator[list[Message]]:
+def _split_batches(messages: Iterator[Message]) -> Iterator[list[Message]]:
     batch: list[Message] = []
     weight = 0
     for message in messages:
@@ -117,31 +117,31 @@ def _batches(messages: Iterator[Message]) -> Iterator[list[Message]]:
         yield batch
 
 
-def _tell(args: Namespace, chats: Chats, intake: _Intake) -> None:
-    said = f"imported {_number(intake.new, 'message')} of {_number(intake.sessions, 'conversation')}"
-    said += f" as {_number(intake.episodes, 'episode')}" if intake.episodes else ""
-    said += f"; {intake.kept:,} {'was' if intake.kept == 1 else 'were'} here already" if intake.kept else ""
-    output(as_json=args.json).done(
-        said + _left_out(chats), format=chats.format, conversations=intake.sessions, imported=intake.new,
-        kept=intake.kept, differing=intake.differing, episodes=intake.episodes, left_out=dict(chats.tally.left_out),
+def _report(args: Namespace, chats: Chats, intake: _Intake) -> None:
+    message = f"imported {_render_count(intake.new, 'message')} of {_render_count(intake.sessions, 'conversation')}"
+    message += f" as {_render_count(intake.episodes, 'episode')}" if intake.episodes else ""
+    message += f"; {intake.present:,} {'was' if intake.present == 1 else 'were'} here already" if intake.present else ""
+    choose_output(as_json=args.json).print_done(
+        message + _render_left_out(chats), format=chats.format, conversations=intake.sessions, imported=intake.new,
+        kept=intake.present, differing=intake.differing, episodes=intake.episodes, left_out=dict(chats.tally.left_out),
         mended=chats.tally.mended, masked=chats.tally.masked,
     )  # fmt: skip
     sys.stdout.flush()
     if chats.tally.mended:
-        note(f"{_number(chats.tally.mended, 'text')} held characters that cannot be kept")
+        note(f"{_render_count(chats.tally.mended, 'text')} held characters that cannot be kept")
     if chats.tally.masked:
-        note(f"{_number(chats.tally.masked, 'message')} held what looks like a secret, which is masked")
+        note(f"{_render_count(chats.tally.masked, 'message')} held what looks like a secret, which is masked")
     if intake.differing:
         note(f"{intake.differing:,} of those that were here have changed in the file; here they stay as they were")
 
 
-def _left_out(chats: Chats) -> str:
+def _render_left_out(chats: Chats) -> str:
     """What was not taken, after a result."""
     left = chats.tally.left_out
     return f"; left out: {', '.join(f'{what} ({count:,})' for what, count in left.items())}" if left else ""
 
 
-def _number(count: int, noun: str) -> str:
+def _render_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -153,12 +153,12 @@ def _embed(engine: Engine) -> None:
         raise
 
 
-def _date(given: datetime | None, zone: tzinfo) -> datetime | None:
+def _resolve_date(time: datetime | None, zone: tzinfo) -> datetime | None:
     """The time that was asked for, in UTC."""
-    if given is None:
+    if time is None:
         return None
     try:
-        date = (given if given.tzinfo else given.replace(tzinfo=zone)).astimezone(UTC)
+        date = (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(UTC)
         check_time("--date", date)
     except OverflowError:
         raise Invalid("--date", "is outside the years 1 to 9999") from None
@@ -166,7 +166,7 @@ def _date(given: datetime | None, zone: tzinfo) -> datetime | None:
 
 
 @contextmanager
-def _source(name: str) -> Iterator[tuple[IO[bytes], datetime]]:
+def _open_source(name: str) -> Iterator[tuple[IO[bytes], datetime]]:
     """A file that can be read more than once, and when it was last changed; `-` is stdin."""
     if name == "-":
         with _spool("stdin", sys.stdin.buffer) as file:

@@ -1,6 +1,6 @@
 """How one entry gets into a configuration that is someone else's, and every other byte of it stays as it is.
 
-The text is edited where the entry belongs, never written anew, so comments, order, indentation and line endings
+The text is edited where the entry belongs, never rewritten as a whole, so comments, order, indentation and line endings
 survive. Of an entry that is there already, only those members change that are set. Whatever the edit did is then read
 again: if anything else has changed, the edit is refused.
 """
@@ -93,16 +93,16 @@ def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, ne
         eol = "\r\n" if "\r\n" in text else "\n"
         gap = eol if text.strip() and not text.endswith("\n") else ""
         return MergeResult(text + gap + dump(new).replace("\n", eol) + eol, "added")
-    held = find_member(before, names)
+    current = find_member(before, names)
     try:
-        if isinstance(held, dict):
+        if isinstance(current, dict):
             merged = MergeResult(text, "unchanged")
-            for name, value in _find_differences(held, entry).items():
+            for name, value in _find_differences(current, entry).items():
                 merged = MergeResult(_Document(merged.text, where).set((*names, name), value).text, "changed")
         else:
             merged = _Document(text, where).set(names, dict(entry))
-        wanted = {**(held if isinstance(held, dict) else {}), **entry}
-        same = _canonical(read_json(merged.text, where)) == _canonical(_set_in(before, names, wanted))
+        expected = {**(current if isinstance(current, dict) else {}), **entry}
+        same = _canonicalize(read_json(merged.text, where)) == _canonicalize(_set_in(before, names, expected))
     except RecursionError:
         same = False
     if not same:
@@ -171,20 +171,20 @@ class _Document:
     def set(self, names: Sequence[str], value: Json) -> MergeResult:
         """Put the value where `names` lead to, with the objects on the way that are missing."""
         start = self._skip(0)
-        self._object(start, "it")
+        self._check_object(start, "it")
         first = next(iter(self._read_members(start)), None)
-        self._unit = (self._alone(first.key) if first else None) or self._unit
+        self._unit = (self._find_own_indent(first.key) if first else None) or self._unit
         for depth, name in enumerate(names):
             # A parser takes the last of members with the same name, so that is the one to change.
-            found = [member for member in self._read_members(start) if member.name == name]
-            if not found:
+            matches = [member for member in self._read_members(start) if member.name == name]
+            if not matches:
                 for outer in reversed(names[depth + 1 :]):
                     value = {outer: value}
                 return MergeResult(self._insert(start, name, value), "added")
-            member = found[-1]
+            member = matches[-1]
             if depth + 1 < len(names):
                 start = member.value
-                self._object(start, f'its "{name}"')
+                self._check_object(start, f'its "{name}"')
         return MergeResult(self._replace(start, member, value), "changed")
 
     def _insert(self, start: int, name: str, value: Json) -> str:
@@ -195,10 +195,10 @@ class _Document:
         comma = next((comma for comma in self._commas if last.end <= comma < self._skip(last.end)), None)
         after = last.end if comma is None else comma + 1
         # What is said beside the last member stays beside it.
-        spot = self._comments(after)
-        if self._spread(start):
-            indents = [indent for each in members if (indent := self._alone(each.key)) is not None]
-            indent = indents[-1] if indents else self._indent(start) + self._unit
+        spot = self._skip_comments(after)
+        if self._is_spread(start):
+            indents = [indent for each in members if (indent := self._find_own_indent(each.key)) is not None]
+            indent = indents[-1] if indents else self._get_indent(start) + self._unit
             member = f"{self._eol}{indent}{self._lay_out(name, value, indent)}"
         else:
             member = f" {json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
@@ -212,24 +212,24 @@ class _Document:
         close = self._skip(start + 1)
         inside = [token.end() for token in _JSON.finditer(self._text, start + 1, close)]
         spot = inside[-1] if inside else start + 1
-        outer = self._indent(start)
+        outer = self._get_indent(start)
         indent = outer + self._unit
-        ends = "" if _breaks(self._text[spot:close]) else self._eol + outer
+        ends = "" if _has_line_break(self._text[spot:close]) else self._eol + outer
         member = f"{self._eol}{indent}{self._lay_out(name, value, indent)}{ends}"
         return self._text[:spot] + member + self._text[spot:]
 
     def _replace(self, start: int, member: _Member, value: Json) -> str:
         old = self._text[member.value : member.end]
-        held_together = len(old) > 2 and old[0] in "[{" and not _breaks(old)
-        if self._spread(start) and not held_together:
-            new = dump(value, self._unit).replace("\n", self._eol + self._indent(member.key))
+        is_compact = len(old) > 2 and old[0] in "[{" and not _has_line_break(old)
+        if self._is_spread(start) and not is_compact:
+            new = dump(value, self._unit).replace("\n", self._eol + self._get_indent(member.key))
         else:
             new = json.dumps(value, ensure_ascii=False)
         return self._text[: member.value] + new + self._text[member.end :]
 
     def _lay_out(self, name: str, value: Json, indent: str) -> str:
-        laid = f"{json.dumps(name, ensure_ascii=False)}: {dump(value, self._unit)}"
-        return laid.replace("\n", self._eol + indent)
+        text = f"{json.dumps(name, ensure_ascii=False)}: {dump(value, self._unit)}"
+        return text.replace("\n", self._eol + indent)
 
     def _read_members(self, start: int) -> list[_Member]:
         """The members of the object that begins at `start`."""
@@ -245,43 +245,43 @@ class _Document:
             at = self._skip(end)
         return members
 
-    def _object(self, start: int, what: str) -> None:
+    def _check_object(self, start: int, what: str) -> None:
         if self._plain[start] != "{":
             raise Invalid(self._where, f"{what} is not an object; nothing was changed")
 
-    def _spread(self, start: int) -> bool:
+    def _is_spread(self, start: int) -> bool:
         """Whether the object has its members on lines of their own."""
         members = self._read_members(start)
         head, tail = self._text[start : members[0].key], self._text[members[-1].end : self._skip(members[-1].end)]
-        return _breaks(head) or _breaks(tail)
+        return _has_line_break(head) or _has_line_break(tail)
 
     def _skip(self, at: int) -> int:
         """Where the next character of JSON is; behind the last value of an object, its brace."""
-        found = _SPACE.match(self._plain, at)
-        assert found is not None  # it matches nothing, too
-        return found.end()
+        match = _SPACE.match(self._plain, at)
+        assert match is not None  # it matches nothing, too
+        return match.end()
 
-    def _comments(self, at: int) -> int:
+    def _skip_comments(self, at: int) -> int:
         """Where the comments end that begin on the line of `at`, right behind it."""
-        found = _COMMENTS.match(self._text, at)
-        assert found is not None
-        return found.end()
+        match = _COMMENTS.match(self._text, at)
+        assert match is not None
+        return match.end()
 
-    def _line(self, at: int) -> str:
+    def _get_line_before(self, at: int) -> str:
         """What stands before `at` on its line."""
         return self._text[max(self._text.rfind("\n", 0, at), self._text.rfind("\r", 0, at)) + 1 : at]
 
-    def _indent(self, at: int) -> str:
-        line = self._line(at)
+    def _get_indent(self, at: int) -> str:
+        line = self._get_line_before(at)
         return line[: len(line) - len(line.lstrip(" \t"))]
 
-    def _alone(self, key: int) -> str | None:
+    def _find_own_indent(self, key: int) -> str | None:
         """How far a key is indented that begins its line; None for one that does not."""
-        line = self._line(key)
+        line = self._get_line_before(key)
         return None if line.strip(" \t") else line
 
 
-def _breaks(text: str) -> bool:
+def _has_line_break(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
@@ -293,14 +293,16 @@ def _set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
     return {**members, names[0]: _set_in(members.get(names[0]), names[1:], entry)}
 
 
-def _find_differences(held: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
-    """The members of the entry that `held` has not, or has with another value."""
+def _find_differences(current: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
+    """The members of the entry that `current` has not, or has with another value."""
     return {
-        name: value for name, value in entry.items() if name not in held or _canonical(held[name]) != _canonical(value)
+        name: value
+        for name, value in entry.items()
+        if name not in current or _canonicalize(current[name]) != _canonicalize(value)
     }
 
 
-def _canonical(value: object) -> str:
+def _canonicalize(value: object) -> str:
     """The same text for the same value: NaN is itself here, and 1 is neither 1.0 nor true."""
     return json.dumps(value, sort_keys=True, default=repr)
 
@@ -329,23 +331,23 @@ def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *
     outer = before.get(names[0], {})
     if not isinstance(outer, dict):
         raise Invalid(where, f"its {names[0]} is not a table; nothing was changed")
-    held = outer.get(names[1], {})
-    if not isinstance(held, dict):
+    current = outer.get(names[1], {})
+    if not isinstance(current, dict):
         raise Invalid(where, f"its {'.'.join(names)} is not a table; nothing was changed")
-    changes = _find_differences(held, entry)
+    changes = _find_differences(current, entry)
     if not changes:
         return MergeResult(text, "unchanged")
-    whole = next((each for each in _read_statements(body) if each.names == names and each.table != names), None)
-    if whole is not None:
+    inline = next((each for each in _read_statements(body) if each.names == names and each.table != names), None)
+    if inline is not None:
         # A table in braces is one value of one line, so there is nothing in it that this could lose.
-        new = body[: whole.value] + _toml_value({**held, **changes}) + body[whole.stop :]
+        new = body[: inline.value] + _render_toml_value({**current, **changes}) + body[inline.stop :]
     else:
         new = body
         for name, value in changes.items():
-            new = _set(new, (*names, name), _toml_value(value))
-    wanted = {**before, names[0]: {**outer, names[1]: {**held, **entry}}}
+            new = _set_toml(new, (*names, name), _render_toml_value(value))
+    expected = {**before, names[0]: {**outer, names[1]: {**current, **entry}}}
     try:
-        same = _canonical(tomllib.loads(new)) == _canonical(wanted)
+        same = _canonicalize(tomllib.loads(new)) == _canonicalize(expected)
     except tomllib.TOMLDecodeError:
         same = False
     if not same:
@@ -353,39 +355,39 @@ def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *
     return MergeResult(bom + new, "changed" if names[1] in outer else "added")
 
 
-def toml_table(names: Sequence[str], entry: Mapping[str, object]) -> str:
+def render_toml_table(names: Sequence[str], entry: Mapping[str, object]) -> str:
     """A table with its header."""
-    return "".join(f"{line}\n" for line in (f"[{_toml_name(names)}]", *map(_toml_member, entry.items())))
+    return "".join(f"{line}\n" for line in (f"[{_render_toml_name(names)}]", *map(_render_toml_member, entry.items())))
 
 
-def _toml_name(names: Sequence[str]) -> str:
-    return ".".join(name if _TOML_BARE.fullmatch(name) else _toml_string(name) for name in names)
+def _render_toml_name(names: Sequence[str]) -> str:
+    return ".".join(name if _TOML_BARE.fullmatch(name) else _render_toml_string(name) for name in names)
 
 
-def _toml_member(member: tuple[str, object]) -> str:
-    return f"{_toml_name(member[:1])} = {_toml_value(member[1])}"
+def _render_toml_member(member: tuple[str, object]) -> str:
+    return f"{_render_toml_name(member[:1])} = {_render_toml_value(member[1])}"
 
 
-def _toml_value(value: object) -> str:
+def _render_toml_value(value: object) -> str:
     """A value as TOML has it, on one line."""
     match value:
         case str():
-            return _toml_string(value)
+            return _render_toml_string(value)
         case bool():
             return "true" if value else "false"
         case list():
-            return f"[{', '.join(map(_toml_value, value))}]"
+            return f"[{', '.join(map(_render_toml_value, value))}]"
         case dict():
-            return f"{{ {', '.join(map(_toml_member, value.items()))} }}" if value else "{}"
+            return f"{{ {', '.join(map(_render_toml_member, value.items()))} }}" if value else "{}"
     return str(value)
 
 
-def _toml_string(value: str) -> str:
+def _render_toml_string(value: str) -> str:
     # JSON's escapes are TOML's, but for the one control character that JSON lets through.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _set(text: str, names: tuple[str, ...], value: str) -> str:
+def _set_toml(text: str, names: tuple[str, ...], value: str) -> str:
     """The text with this value for a key of a table: in its place, else with the table's other keys."""
     eol = "\r\n" if "\r\n" in text else "\n"
     table, beside = names[:-1], None
@@ -397,10 +399,10 @@ def _set(text: str, names: tuple[str, ...], value: str) -> str:
             beside = each
     if beside is None:
         gap = "" if not text or text.endswith("\n") else eol
-        header = f"[{_toml_name(table)}]{eol}"
-        return f"{text}{gap}{eol if text.strip() else ''}{header}{_toml_name(names[-1:])} = {value}{eol}"
+        header = f"[{_render_toml_name(table)}]{eol}"
+        return f"{text}{gap}{eol if text.strip() else ''}{header}{_render_toml_name(names[-1:])} = {value}{eol}"
     line = text.rfind("\n", 0, beside.start) + 1
-    key = f"{text[line : beside.start]}{_toml_name(names[len(beside.table) :])} = {value}"
+    key = f"{text[line : beside.start]}{_render_toml_name(names[len(beside.table) :])} = {value}"
     if text[: beside.end].endswith("\n"):
         return f"{text[: beside.end]}{key}{eol}{text[beside.end :]}"
     return f"{text}{eol}{key}"
@@ -449,14 +451,14 @@ def _find_end(text: str, at: int) -> tuple[int, int]:
     return at + len(text[at:stop].rstrip()), len(text)
 
 
-def _read_names(read: object) -> tuple[str, ...]:
+def _read_names(value: object) -> tuple[str, ...]:
     """The names on the way down to the innermost value, of which each holds the next alone."""
     names: list[str] = []
-    while read:
-        if isinstance(read, list):
-            read = read[0]
+    while value:
+        if isinstance(value, list):
+            value = value[0]
         else:
-            assert isinstance(read, dict)
-            ((name, read),) = read.items()
+            assert isinstance(value, dict)
+            ((name, value),) = value.items()
             names.append(name)
     return tuple(names)

@@ -19,12 +19,21 @@ from ...engine.opening import resolve_store
 from ...values.errors import Invalid
 from ...values.records import Json, check_text
 from .atomic import put, read
-from .client_config import MergeResult, dump, find_member, merge_json, merge_toml, read_json, read_toml, toml_table
+from .client_config import (
+    MergeResult,
+    dump,
+    find_member,
+    merge_json,
+    merge_toml,
+    read_json,
+    read_toml,
+    render_toml_table,
+)
 from .context import MAX_PATH
 from .parser import report_misuse
-from .terminal import note, output, printable, printable_json
+from .terminal import choose_output, make_printable, make_printable_json, note
 
-_NEEDED = ("type", "command", "args")
+_OWN_MEMBERS = ("type", "command", "args")
 """What is set in an entry that is there already; all else in it is its user's."""
 _STORES = ("COFIO_STORE", "AGENT_STORE_PATH")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -61,7 +70,7 @@ def _build_entry(words: list[str]) -> dict[str, Json]:
     return {"command": words[0], "args": list(words[1:])}
 
 
-def _claude_desktop() -> Path:
+def _find_claude_desktop_file() -> Path:
     if sys.platform == "darwin":
         folder = Path.home() / "Library" / "Application Support"
     elif sys.platform == "win32":
@@ -71,11 +80,11 @@ def _claude_desktop() -> Path:
     return folder / "Claude" / "claude_desktop_config.json"
 
 
-def _codex() -> Path:
+def _find_codex_file() -> Path:
     return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
 
 
-def _opencode() -> Path:
+def _find_opencode_file() -> Path:
     here = Path.cwd()
     names = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
     return next((here / name for name in names if (here / name).exists()), here / names[0])
@@ -91,7 +100,7 @@ CLIENTS = {
             then="Claude Code asks whether to use it when it starts here next",
         ),
         Client(
-            name="claude-desktop", file=_claude_desktop, follows=False, entry=_build_entry,
+            name="claude-desktop", file=_find_claude_desktop_file, follows=False, entry=_build_entry,
             then="quit Claude Desktop and open it again",
         ),
         # Where Cursor starts servers is not documented.
@@ -104,12 +113,13 @@ CLIENTS = {
             servers=("servers",),
         ),
         Client(
-            name="codex", file=_codex, follows=False, entry=_build_entry, servers=("mcp_servers",),
+            name="codex", file=_find_codex_file, follows=False, entry=_build_entry, servers=("mcp_servers",),
             plain_names=True,
         ),
         Client(
-            name="opencode", file=_opencode, document={"$schema": "https://opencode.ai/config.json"}, follows=True,
-            entry=lambda words: {"type": "local", "command": list(words), "enabled": True}, servers=("mcp",),
+            name="opencode", file=_find_opencode_file, follows=True, servers=("mcp",),
+            document={"$schema": "https://opencode.ai/config.json"},
+            entry=lambda words: {"type": "local", "command": list(words), "enabled": True},
         ),
     )
 }  # fmt: skip
@@ -135,9 +145,11 @@ def configure_client(args: Namespace) -> int:
 def _print(args: Namespace, client: Client, file: Path) -> int:
     words, snippet = _build_command(args, client), _render_snippet(args, client)
     if args.json:
-        output(as_json=True).done("", client=client.name, file=str(file), command=list(words), config=snippet)
+        choose_output(as_json=True).print_done(
+            "", client=client.name, file=str(file), command=list(words), config=snippet
+        )
         return 0
-    print(_printable(client, snippet))
+    print(_make_printable(client, snippet))
     sys.stdout.flush()
     note(f"this belongs in {file}; `{_repeat_command(args)} --write` puts it there")
     if client.name == "claude-code":
@@ -148,8 +160,8 @@ def _print(args: Namespace, client: Client, file: Path) -> int:
 def _repeat_command(args: Namespace) -> str:
     """The command as it was given."""
     options = {"--file": args.file, "--store": args.store, "--name": args.name if args.name != "cofio" else None}
-    given = [word for option, value in options.items() if value is not None for word in (option, value)]
-    return join_words([*find_installation().shell_command(), "mcp", "config", args.client, *given])
+    arguments = [word for option, value in options.items() if value is not None for word in (option, value)]
+    return join_words([*find_installation().shell_command(), "mcp", "config", args.client, *arguments])
 
 
 def _print_all(args: Namespace) -> int:
@@ -157,8 +169,8 @@ def _print_all(args: Namespace) -> int:
         if args.json:
             _print(args, client, client.file())
         else:
-            shown = _printable(client, _render_snippet(args, client))
-            print(f"{'' if number == 0 else chr(10)}# {client.name}: {printable(str(client.file()))}\n\n{shown}")
+            snippet = _make_printable(client, _render_snippet(args, client))
+            print(f"{'' if number == 0 else chr(10)}# {client.name}: {make_printable(str(client.file()))}\n\n{snippet}")
     sys.stdout.flush()
     if not args.json:
         again = join_words([*find_installation().shell_command(), "mcp", "config", "CLIENT", "--write"])
@@ -175,16 +187,16 @@ def _write(args: Namespace, client: Client, file: Path) -> int:
     document = read_toml(text, str(file)) if client.name == "codex" else read_json(text, str(file))
     second = client.name == "opencode" and _has_second_shape(document)
     names = (*client.servers, *(["servers"] if second else []), args.name)
-    held = _find_entry(document, names, str(file))
-    words = _build_command(args, client, held)
+    current = _find_entry(document, names, str(file))
+    words = _build_command(args, client, current)
     entry = client.entry(words)
-    if held or second:
-        entry = {name: entry[name] for name in _NEEDED if name in entry}
+    if current or second:
+        entry = {name: entry[name] for name in _OWN_MEMBERS if name in entry}
     merged = _merge(args, client, text, names, entry, str(file))
     if merged.change != "unchanged":
         put(file, merged.text)
-    output(as_json=args.json).done(
-        _DONE[merged.change].format(name=args.name, file=file, what=_describe_difference(held, entry, words)),
+    choose_output(as_json=args.json).print_done(
+        _DONE[merged.change].format(name=args.name, file=file, what=_describe_difference(current, entry, words)),
         client=client.name, file=str(file), name=args.name, change=merged.change, command=list(words),
     )  # fmt: skip
     if client.then and merged.change != "unchanged" and not args.json:
@@ -207,21 +219,21 @@ def _find_entry(document: object, names: tuple[str, ...], where: str) -> dict[st
     Raises:
         Invalid: It is of a server that the client reaches at an address: nothing of that goes with a command.
     """
-    held = find_member(document, names)
-    if not isinstance(held, dict):
+    current = find_member(document, names)
+    if not isinstance(current, dict):
         return {}
-    if "url" in held and "command" not in held:
-        url = _render_words([str(held["url"])])
+    if "url" in current and "command" not in current:
+        url = _render_words([str(current["url"])])
         raise Invalid(where, f"its {names[-1]} is at {url}, not a command; take it out, or give another --name")
-    return held
+    return current
 
 
-def _describe_difference(held: dict[str, object], entry: dict[str, Json], words: list[str]) -> str:
+def _describe_difference(current: dict[str, object], entry: dict[str, Json], words: list[str]) -> str:
     """What an entry that was there has now instead of what it had."""
-    before = _read_words(held)
+    before = _read_words(current)
     if before != words:
         return f"{_render_words(before) if before else 'no command'} → {_render_words(words)}"
-    return ", ".join(f"{name} → {value}" for name, value in entry.items() if held.get(name) != value)
+    return ", ".join(f"{name} → {value}" for name, value in entry.items() if current.get(name) != value)
 
 
 def _render_words(words: list[str]) -> str:
@@ -235,45 +247,46 @@ def _has_second_shape(document: object) -> bool:
 
     Version 2 reads the shape of version 1, too, but nothing says that it reads a mixture.
     """
-    nested = find_member(document, ("mcp", "servers"))
-    return isinstance(nested, dict) and "type" not in nested
+    servers = find_member(document, ("mcp", "servers"))
+    return isinstance(servers, dict) and "type" not in servers
 
 
 def _render_snippet(args: Namespace, client: Client) -> str:
     """What a file would hold that is made for this client."""
     if client.name == "codex":
-        return toml_table((client.servers[0], args.name), client.entry(_build_command(args, client))).rstrip("\n")
+        entry = client.entry(_build_command(args, client))
+        return render_toml_table((client.servers[0], args.name), entry).rstrip("\n")
     return dump(_build_document(args, client))
 
 
-def _printable(client: Client, snippet: str) -> str:
-    return printable(snippet) if client.name == "codex" else printable_json(snippet)
+def _make_printable(client: Client, snippet: str) -> str:
+    return make_printable(snippet) if client.name == "codex" else make_printable_json(snippet)
 
 
 def _build_document(args: Namespace, client: Client) -> Json:
     return {**client.document, client.servers[0]: {args.name: client.entry(_build_command(args, client))}}
 
 
-def _build_command(args: Namespace, client: Client, held: Mapping[str, object] | None = None) -> list[str]:
+def _build_command(args: Namespace, client: Client, current: Mapping[str, object] | None = None) -> list[str]:
     """The command that a client is to start, which shares neither our PATH nor our environment.
 
     What its user has added to the command of the entry that the client holds already goes on being there.
     """
     words = [*start_command(), "mcp"]
-    held = held or {}
-    given = _read_arguments(_read_words(held))
-    asked = any(map(os.environ.get, _STORES)) or not client.follows
-    if args.store is not None or (asked and not _names_store(held, given)):
-        given = _set_store(given, resolve_store(args.store).spell())
-    words += given
+    current = current or {}
+    arguments = _read_arguments(_read_words(current))
+    needs_store = any(map(os.environ.get, _STORES)) or not client.follows
+    if args.store is not None or (needs_store and not _names_store(current, arguments)):
+        arguments = _set_store(arguments, resolve_store(args.store).spell())
+    words += arguments
     for word in words:
         check_text("command", word, MAX_PATH)
     return words
 
 
-def _read_words(held: Mapping[str, object]) -> list[str]:
+def _read_words(current: Mapping[str, object]) -> list[str]:
     """The command line of an entry."""
-    command, rest = held.get("command"), held.get("args")
+    command, rest = current.get("command"), current.get("args")
     words = [*(command if isinstance(command, list) else [command]), *(rest if isinstance(rest, list) else [])]
     return [word for word in words if isinstance(word, str)]
 
@@ -290,24 +303,24 @@ def _read_arguments(words: list[str]) -> list[str]:
     return [*store, *words[at + 1 :]] if at < len(words) else []
 
 
-def _names_store(held: Mapping[str, object], given: list[str]) -> bool:
+def _names_store(current: Mapping[str, object], arguments: list[str]) -> bool:
     """Whether the entry itself says where the memory is: by option, by variable, or by the folder to start in."""
-    variables = [find_member(held, (member, name)) for member in ("env", "environment") for name in _STORES]
-    return any((*variables, held.get("cwd"), *(word.partition("=")[0] == "--store" for word in given)))
+    variables = [find_member(current, (member, name)) for member in ("env", "environment") for name in _STORES]
+    return any((*variables, current.get("cwd"), *(word.partition("=")[0] == "--store" for word in arguments)))
 
 
-def _set_store(given: list[str], store: str) -> list[str]:
+def _set_store(arguments: list[str], store: str) -> list[str]:
     """The arguments with this store: in place of another, if they name one."""
     words: list[str] = []
-    named = False
-    rest = iter(given)
+    is_set = False
+    rest = iter(arguments)
     for word in rest:
         option, equals, _ = word.partition("=")
         if option != "--store":
             words.append(word)
             continue
-        named = True
+        is_set = True
         words += [f"--store={store}"] if equals else ["--store", store]
         if not equals:
             next(rest, None)
-    return words if named else ["--store", store, *words]
+    return words if is_set else ["--store", store, *words]

@@ -17,8 +17,8 @@ from .context import FEW, count_waiting, load_settings, open_memory, scrub, sett
 from .explanations import explain
 from .identifiers import resolve, shorten
 from .parser import report_misuse
-from .terminal import count_records, headline, note, output, path
-from .visibility import asked_filter, visible_filter, visible_kinds, visible_scopes
+from .terminal import choose_output, note, render_headline, render_record_count, render_scope
+from .visibility import build_filter, build_visible_filter, count_visible_scopes, list_visible_kinds
 
 _ELSEWHERE = " but what cofio keeps for its own use, which --all lists"
 
@@ -27,7 +27,7 @@ def add(args: Namespace) -> int:
     """Remember a text, by itself or under a key."""
     if args.key is not None and (args.dedupe or args.similar):
         return report_misuse(args, "--dedupe and --similar do not go with --key: a key holds one record")
-    text = _text(args)
+    text = _read_text(args)
     _refuse_secrets(args, text)
     with open_memory(args, make=True) as engine:
         if args.key is not None:
@@ -41,7 +41,7 @@ def add(args: Namespace) -> int:
                 author=args.author, importance=args.importance, ttl=args.ttl, source="cli",
                 dedupe=args.dedupe, similar=args.similar,
             )  # fmt: skip
-        output(as_json=args.json).print_added(record)
+        choose_output(as_json=args.json).print_added(record)
         sys.stdout.flush()
         if record.existed:
             note("this text was there already; nothing was added")
@@ -55,14 +55,14 @@ def add(args: Namespace) -> int:
 def _refuse_secrets(args: Namespace, text: str) -> None:
     """Refuse what looks like a secret, unless it is allowed; a key may say that what it holds is one."""
     _, settings = load_settings(args)
-    held = {"text": text, "data": args.data}
+    content = {"text": text, "data": args.data}
     if args.key is not None:
-        held = {name: {args.key: value} for name, value in held.items()}
-    given = {**held, "title": args.title, "tags": args.tag, "author": args.author}
-    admit("cli", given, allow=settings.allow_secrets)
+        content = {name: {args.key: value} for name, value in content.items()}
+    fields = {**content, "title": args.title, "tags": args.tag, "author": args.author}
+    admit("cli", fields, allow=settings.allow_secrets)
 
 
-def _text(args: Namespace) -> str:
+def _read_text(args: Namespace) -> str:
     """What to remember: the words of the command, else what comes in; under a key, data is enough."""
     if args.text and args.text != ["-"]:
         return " ".join(args.text)
@@ -81,7 +81,7 @@ def search(args: Namespace) -> int:
     if not " ".join(args.query).strip():
         return report_misuse(args, "say what to look for; `cofio list` shows all there is")
     query = Query(
-        " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=asked_filter(args),
+        " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=build_filter(args),
         mode=args.mode, limit=args.limit, floor=args.floor,
     )  # fmt: skip
     with open_memory(args) as engine:
@@ -91,45 +91,46 @@ def search(args: Namespace) -> int:
             page = engine.search(query)
         short = shorten(args, engine, [hit.record.id for hit in page])
     why = [explain(hit, page, query.text, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
-    output(as_json=args.json).hits(page, why, short)
+    choose_output(as_json=args.json).print_hits(page, why, short)
     sys.stdout.flush()
     if not page and not args.json:
-        note(_nothing(query, page))
+        note(_render_nothing(query, page))
     if page.degraded and not args.json:
         note(f"{page.degraded}{'; `cofio reindex` embeds them now' if without > FEW else ''}")
     return 0
 
 
-def _nothing(query: Query, page: Page) -> str:
+def _render_nothing(query: Query, page: Page) -> str:
     """That nothing was found, where it was looked for, and what was left out."""
-    seen = page.searched
-    counts = [f"{seen.keyword} by words"] if query.mode != "semantic" else []
+    searched = page.searched
+    counts = [f"{searched.keyword} by words"] if query.mode != "semantic" else []
     if query.mode != "keyword":
-        counts.append("meaning was not searched" if seen.semantic is None else f"{seen.semantic} by meaning")
-    kinds = f" among {', '.join(seen.kinds)}" if seen.kinds else ""
+        counts.append("meaning was not searched" if searched.semantic is None else f"{searched.semantic} by meaning")
+    kinds = f" among {', '.join(searched.kinds)}" if searched.kinds else ""
     tests = " that passes the tests" if query.filter else ""
-    said = f"nothing found for {query.text!r} in {path(seen.scope)}{kinds}{tests} (candidates: {', '.join(counts)})"
+    where = f"{render_scope(searched.scope)}{kinds}{tests}"
+    message = f"nothing found for {query.text!r} in {where} (candidates: {', '.join(counts)})"
     if not page.cut:
-        return said
-    near = f"; the nearest is: {headline(page.near[0].record)}" if page.near else ""
-    return f"{said}; {page.cut} were too far off, --floor 0 shows them{near}"
+        return message
+    near = f"; the nearest is: {render_headline(page.near[0].record)}" if page.near else ""
+    return f"{message}; {page.cut} were too far off, --floor 0 shows them{near}"
 
 
 def list_records(args: Namespace) -> int:
     """List records, and say when there are more."""
-    bounds = {"exact": args.exact, "kinds": visible_kinds(args), "filter": visible_filter(args)}
+    bounds = {"exact": args.exact, "kinds": list_visible_kinds(args), "filter": build_visible_filter(args)}
     with open_memory(args) as engine:
-        found = engine.list(args.scope, **bounds, limit=args.limit, offset=args.offset, newest=not args.oldest)
-        after = args.offset + len(found)
-        count = engine.count(args.scope, **bounds) if len(found) in (0, args.limit) else after
-        short = shorten(args, engine, [record.id for record in found])
-        hidden = not (count or args.all) and engine.count(args.scope, exact=args.exact)
-    output(as_json=args.json).print_list(found, short)
+        records = engine.list(args.scope, **bounds, limit=args.limit, offset=args.offset, newest=not args.oldest)
+        after = args.offset + len(records)
+        count = engine.count(args.scope, **bounds) if len(records) in (0, args.limit) else after
+        short = shorten(args, engine, [record.id for record in records])
+        hides_internal = not (count or args.all) and engine.count(args.scope, exact=args.exact)
+    choose_output(as_json=args.json).print_list(records, short)
     sys.stdout.flush()
-    if not found:
-        note(f"no records here{f' after the first {count:,}' if count else ''}{_ELSEWHERE if hidden else ''}")
+    if not records:
+        note(f"no records here{f' after the first {count:,}' if count else ''}{_ELSEWHERE if hides_internal else ''}")
     elif after < count and not args.json:
-        note(f"{len(found):,} of {count_records(count)}; --offset {after} goes on")
+        note(f"{len(records):,} of {render_record_count(count)}; --offset {after} goes on")
     return 0
 
 
@@ -140,9 +141,11 @@ def show(args: Namespace) -> int:
     with open_memory(args) as engine:
         record = resolve(engine, args.id) if args.key is None else engine.get(args.scope, args.key, kind=args.kind)
     if record is None:
-        note(f"{path(args.scope)} has no {args.kind} with the key {args.key!r}; `cofio list` shows what there is")
+        note(
+            f"{render_scope(args.scope)} has no {args.kind} with the key {args.key!r}; `cofio list` shows what there is"
+        )
         return 1
-    output(as_json=args.json).record(record)
+    choose_output(as_json=args.json).print_record(record)
     return 0
 
 
@@ -155,22 +158,26 @@ def remove(args: Namespace) -> int:
     with open_memory(args) as engine:
         if args.scope is None:
             # All are found first: with a wrong one among them, nothing is forgotten.
-            doomed = {record.id: record for record in [resolve(engine, each) for each in args.ids]}
-            for record in doomed.values():
+            records = {record.id: record for record in [resolve(engine, each) for each in args.ids]}
+            for record in records.values():
                 if record.kind is Kind.TOPIC:  # whose words would stay in its document's file
-                    whole = record.scope.names[-1]
-                    raise Invalid("id", f"{record.id} is a part of {whole}: `cofio documents rm {whole}` forgets that")
+                    document = record.scope.names[-1]
+                    raise Invalid(
+                        "id", f"{record.id} is a part of {document}: `cofio documents rm {document}` forgets that"
+                    )
             with vault_commands.follow_vault(args, engine) as vault:
-                removed = sum(forget(engine, vault, Delete(id=each)) for each in doomed)
-            for each in (known for known in doomed if known not in args.ids):
-                note(f"{each} was: {headline(doomed[each])}")
-        elif args.yes or _ask(f"Forget {count_records(engine.count(args.scope))} in {path(args.scope)} for good?"):
+                removed = sum(forget(engine, vault, Delete(id=each)) for each in records)
+            for each in (record_id for record_id in records if record_id not in args.ids):
+                note(f"{each} was: {render_headline(records[each])}")
+        elif args.yes or _ask(
+            f"Forget {render_record_count(engine.count(args.scope))} in {render_scope(args.scope)} for good?"
+        ):
             with vault_commands.follow_vault(args, engine) as vault:
                 removed = forget(engine, vault, Drop(scope=args.scope))
         else:
             note("nothing was forgotten")
             return 1
-        output(as_json=args.json).done(f"forgot {count_records(removed)}", removed=removed)
+        choose_output(as_json=args.json).print_done(f"forgot {render_record_count(removed)}", removed=removed)
         sys.stdout.flush()
         scrub(engine)
     return 0
@@ -185,6 +192,6 @@ def _ask(question: str) -> bool:
 def show_scopes(args: Namespace) -> int:
     """Show the scopes with their numbers."""
     with open_memory(args) as engine:
-        counts = visible_scopes(args, engine)
-    output(as_json=args.json).scopes(counts)
+        counts = count_visible_scopes(args, engine)
+    choose_output(as_json=args.json).print_scopes(counts)
     return 0

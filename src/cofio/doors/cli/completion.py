@@ -34,29 +34,29 @@ Candidates = Mapping[str, str]
 Completer = Callable[..., Candidates]
 
 
-def shell_code(shell: str) -> str:
+def render_shell_code(shell: str) -> str:
     """What the shell is to run, once for each session."""
     return shellcode(["cofio"], shell=shell).strip()
 
 
 def complete(top: Parser) -> None:
     """Answer the shell that asked, and end the process."""
-    for action in _actions(top):
-        completer = _choose(action)
+    for action in _list_actions(top):
+        completer = _choose_completer(action)
         if completer is not None:
             action.completer = completer  # type: ignore[attr-defined]  # where argcomplete looks for it
     argcomplete.autocomplete(top, always_complete_options=False)
 
 
-def _actions(reader: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+def _list_actions(reader: argparse.ArgumentParser) -> Iterator[argparse.Action]:
     for action in reader._actions:
         yield action
         if isinstance(action, argparse._SubParsersAction):
             for below in action.choices.values():
-                yield from _actions(below)
+                yield from _list_actions(below)
 
 
-def _choose(action: argparse.Action) -> Completer | None:
+def _choose_completer(action: argparse.Action) -> Completer | None:
     """What completes the values of an option or an argument; None where the choices or files do."""
     if isinstance(action, argparse._SubParsersAction):
         return None
@@ -64,10 +64,10 @@ def _choose(action: argparse.Action) -> Completer | None:
     return _COMPLETERS.get(name)
 
 
-def _from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) -> Completer:
+def _complete_from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) -> Completer:
     """A completer that looks into the memory, if there is one that can be opened."""
 
-    def candidates(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
+    def list_candidates(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
         from ...engine.engine import Engine
         from ...engine.opening import exists
         from .context import load_settings
@@ -81,43 +81,41 @@ def _from_memory(find: Callable[[Engine, str, argparse.Namespace], Candidates]) 
         except (CofioError, OSError):
             return {}
 
-    return candidates
+    return list_candidates
 
 
-def _ids(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
+def _list_ids(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     """Ids that begin so with what their records are called; without a beginning, those that changed last."""
-    from .terminal import headline
+    from .terminal import render_headline
     from .visibility import VISIBLE
 
     kinds = (Kind.DOCUMENT,) if args.command == "documents" else VISIBLE
     if prefix:
-        found = [engine.read(each) for each in engine.ids(prefix, limit=MOST)]
-        records = [record for record in found if record.kind in kinds]
+        records_found = [engine.read(each) for each in engine.ids(prefix, limit=MOST)]
+        records = [record for record in records_found if record.kind in kinds]
     else:
         records = engine.list(kinds=kinds, limit=MOST)
     short = engine.abbreviate([record.id for record in records], least=max(8, len(prefix)))
-    return {short[record.id]: neutralise_line(headline(record)) for record in records}
+    return {short[record.id]: neutralise_line(render_headline(record)) for record in records}
 
 
-def _scopes(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
+def _list_scopes(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     """Every scope that holds records, and those above them."""
     from ...values.records import Scope
     from .visibility import VISIBLE
 
     counts = engine.scopes(kinds=VISIBLE)
     above = {Scope(*scope.names[:depth]) for scope in counts for depth in range(1, len(scope.names) + 1)}
-    return {
-        str(scope): _count_records(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)
-    }
+    return {str(scope): _render_count(counts.get(scope, 0)) for scope in sorted(above) if str(scope).startswith(prefix)}
 
 
-def _count_records(count: int) -> str:
-    from .terminal import count_records
+def _render_count(count: int) -> str:
+    from .terminal import render_record_count
 
-    return count_records(count) if count else "scopes under it"
+    return render_record_count(count) if count else "scopes under it"
 
 
-def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
+def _list_keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     """The keys of the scope and kind that the command is about."""
     from ...values.query import AllOf, Where
     from ...values.records import Scope
@@ -125,18 +123,18 @@ def _keys(engine: Engine, prefix: str, args: argparse.Namespace) -> Candidates:
     scope = args.scope if isinstance(args.scope, Scope) else Scope.parse(args.scope or str(MCP))
     kind = Kind(args.kind or "item") if not isinstance(args.kind, list) else Kind.ITEM
     begins = AllOf(Where("key", ">=", prefix), Where("key", "<", prefix + chr(sys.maxunicode)))
-    found = engine.headings(scope, exact=True, kinds=(kind,), filter=begins, limit=MOST)
-    return {each.key: neutralise_line(each.title) for each in found if each.key is not None}
+    headings = engine.headings(scope, exact=True, kinds=(kind,), filter=begins, limit=MOST)
+    return {each.key: neutralise_line(each.title) for each in headings if each.key is not None}
 
 
-def _names(values: Iterable[str]) -> Completer:
-    def candidates(**_: object) -> Candidates:
+def _offer(values: Iterable[str]) -> Completer:
+    def list_candidates(**_: object) -> Candidates:
         return dict.fromkeys(values, "")
 
-    return candidates
+    return list_candidates
 
 
-def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
+def _list_tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
     from ...engine.opening import resolve_store
     from ..web.tokens import Tokens
 
@@ -148,7 +146,7 @@ def _tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candid
         return {}
 
 
-def _commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
+def _list_commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
     """The commands, or the verbs of the one that was typed before, that there is help for."""
     from .command_line import build_parser
 
@@ -160,13 +158,13 @@ def _commands(parsed_args: argparse.Namespace, **_: object) -> Candidates:
 
 
 _COMPLETERS: dict[str, Completer] = {
-    "--kind": _names(Kind),
-    "--importance": _names(Importance),
-    "--scope": _from_memory(_scopes),
-    "--key": _from_memory(_keys),
-    "ID": _from_memory(_ids),
-    "NAME": _tokens,
-    "COMMAND": _commands,
-    "QUERY": _names(()),
-    "TEXT": _names(()),
+    "--kind": _offer(Kind),
+    "--importance": _offer(Importance),
+    "--scope": _complete_from_memory(_list_scopes),
+    "--key": _complete_from_memory(_list_keys),
+    "ID": _complete_from_memory(_list_ids),
+    "NAME": _list_tokens,
+    "COMMAND": _list_commands,
+    "QUERY": _offer(()),
+    "TEXT": _offer(()),
 }

@@ -11,12 +11,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from ...config.notices import sanitize
-from ...config.settings import Gathered, Settings, gather
+from ...config.settings import RawSettings, Settings, gather
 from ...config.toml_files import FILE
 from ...engine.opening import resolve_store
 from ...system.user_folders import find_config_folder
 from ...values.records import Json
-from .terminal import note, output
+from .terminal import choose_output, note
 
 MEANINGS = {
     "embedder": 'What makes vectors: "minilm", "remote" (an OpenAI-compatible endpoint), "none".',
@@ -54,26 +54,26 @@ def show_config(args: Namespace) -> int:
         return 0
     address = resolve_store(args.store)
     home = address.home
-    settings, found = Settings.load(home), gather(home)
-    shown = {
-        each.name: (_mask(each.name, getattr(settings, each.name)), _origin(each.name, found))
+    settings, gathered = Settings.load(home), gather(home)
+    values = {
+        each.name: (_mask(each.name, getattr(settings, each.name)), _find_origin(each.name, gathered))
         for each in fields(Settings)
     }
     entries: list[Json] = [
-        {"name": name, "value": value, "from": origin, "ignored": found.ignored.get(name)}
-        for name, (value, origin) in shown.items()
+        {"name": name, "value": value, "from": origin, "ignored": gathered.ignored.get(name)}
+        for name, (value, origin) in values.items()
     ]
-    files: list[Json] = [str(path) for path in _files(home)]
+    files: list[Json] = [str(path) for path in _list_files(home)]
     rows = {"store": (str(address), _explain_store(args))}
-    for name, (value, origin) in shown.items():
-        rows[name] = (_show(value), f"{origin}{' (another is ignored)' if name in found.ignored else ''}")
-    output(as_json=args.json).settings(
+    for name, (value, origin) in values.items():
+        rows[name] = (_render_value(value), f"{origin}{' (another is ignored)' if name in gathered.ignored else ''}")
+    choose_output(as_json=args.json).print_settings(
         rows, store=str(address), found=_explain_store(args), files=files, settings=entries
     )
     sys.stdout.flush()
     if args.json:
         return 0
-    read = [str(path) for path in _files(home) if path.exists()]
+    read = [str(path) for path in _list_files(home) if path.exists()]
     note(
         f"{'read from ' + ' and '.join(read) if read else 'no file sets anything'}; `cofio config --sample` prints one"
     )
@@ -88,16 +88,16 @@ def print_sample(args: Namespace) -> None:
         "# Every line is the default: take away the # of those that you change. Texts stand in quotes.",
     ]
     for each in fields(Settings):
-        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {_sample(each.default)}"]
+        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {_render_default(each.default)}"]
     sample = "\n".join(lines)
-    output(as_json=args.json).done(sample, sample=sample + "\n")
+    choose_output(as_json=args.json).print_done(sample, sample=sample + "\n")
 
 
-def _sample(default: object) -> str:
+def _render_default(default: object) -> str:
     return "true" if default is None else json.dumps(default)  # a switch that is unset
 
 
-def _files(home: Path) -> list[Path]:
+def _list_files(home: Path) -> list[Path]:
     """The files that may set something, the one that wins last."""
     own = find_config_folder()
     return [*([own / FILE] if own is not None else []), home / FILE]
@@ -107,12 +107,12 @@ def _explain_store(args: Namespace) -> str:
     """What made this the store."""
     if args.store is not None:
         return "--store"
-    named = next((name for name in ("COFIO_STORE", "AGENT_STORE_PATH") if os.environ.get(name)), None)
-    return named or "the working folder"
+    variable = next((name for name in ("COFIO_STORE", "AGENT_STORE_PATH") if os.environ.get(name)), None)
+    return variable or "the working folder"
 
 
-def _origin(name: str, found: Gathered) -> str:
-    origin = found.origins.get(name)
+def _find_origin(name: str, gathered: RawSettings) -> str:
+    origin = gathered.origins.get(name)
     return "default" if origin is None else str(origin)
 
 
@@ -126,5 +126,5 @@ def _mask(name: str, value: object) -> Json:
     return value
 
 
-def _show(value: Json) -> str:
+def _render_value(value: Json) -> str:
     return sanitize(json.dumps(value, ensure_ascii=False)) if value not in ("", None) else "-"

@@ -16,7 +16,7 @@ from .terminal import Bar, note
 
 MAX_PATH = 4096
 SCRUB_SECONDS = 2.0  # that forgetting may take until nothing is left in any file
-FEW = 64  # so many records are embedded on the way, without much of a wait: a second or two
+FEW = 64  # records that a command embeds before it ends: a wait of a second or two
 
 
 def load_settings(args: Namespace) -> tuple[StoreAddress, Settings]:
@@ -38,8 +38,8 @@ def open_memory(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
         raise Unavailable(f"there is no memory in {address}: `cofio add` makes one, --store names another folder")
     is_known = bool(find_loss(address))
     with Engine.open(address, settings=replace(settings, background=False)) as engine:
-        if not is_known and (lost := find_loss(address)):
-            note(lost)
+        if not is_known and (loss := find_loss(address)):
+            note(loss)
         elif not there:
             note(f"made a new memory in {address}")
         yield engine

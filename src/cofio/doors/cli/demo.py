@@ -17,10 +17,10 @@ from ...values.errors import Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST
 from ...values.records import Draft, Importance, Json, Kind, Record
 from ...values.scopes import DEMO
-from ...vault.lifecycle import vaulted
+from ...vault.lifecycle import use_vault
 from . import vault_commands
 from .context import FEW, load_settings, open_memory, scrub, settle
-from .terminal import count_records, note, output, path
+from .terminal import choose_output, note, render_record_count, render_scope
 from .visibility import VISIBLE
 
 if TYPE_CHECKING:
@@ -101,21 +101,21 @@ def run_demo(args: Namespace) -> int:
 
 def _fill(args: Namespace) -> int:
     address, settings = load_settings(args)
-    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
-        is_ours = _own(engine) is None and _claim(engine)
+    with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
+        is_ours = _find_own(engine) is None and _claim(engine)
         if is_ours:
             _write(engine, Conversations(engine, zone=settings.zone, mirror=vault))
-        elif not _own(engine):
+        elif not _find_own(engine):
             raise Unavailable(
                 "another `cofio demo` is just putting it here, or was cut short: wait a moment, or clear what there is"
                 " of it with `cofio demo --remove`"
             )
-        records = len(_visible(engine))
-        where = ", ".join(map(path, SCOPES))
-        said = "put" if is_ours else "the demo is here already:"
-        output(as_json=args.json).done(
-            f"{said} {count_records(records)} of an invented team in {where}",
-            records=records, scopes=[*map(path, SCOPES)], made=is_ours, tries=[*TRIES],
+        records = len(_list_visible(engine))
+        where = ", ".join(map(render_scope, SCOPES))
+        beginning = "put" if is_ours else "the demo is here already:"
+        choose_output(as_json=args.json).print_done(
+            f"{beginning} {render_record_count(records)} of an invented team in {where}",
+            records=records, scopes=[*map(render_scope, SCOPES)], made=is_ours, tries=[*TRIES],
         )  # fmt: skip
         sys.stdout.flush()
         settle(engine, limit=FEW)
@@ -159,17 +159,17 @@ def _write(engine: Engine, conversations: Conversations) -> None:
 
 def _note_own(engine: Engine) -> None:
     """Remember which records are the demo's, so that it never takes away others."""
-    ids: list[Json] = [record.id for record in _visible(engine)]
+    ids: list[Json] = [record.id for record in _list_visible(engine)]
     engine.put(DEMO, _LEDGER, data=ids, kind=Kind.LEDGER, source=SOURCE)
 
 
-def _own(engine: Engine) -> set[str] | None:
+def _find_own(engine: Engine) -> set[str] | None:
     """The ids of the demo's records; None when it is not here."""
-    kept = engine.get(DEMO, _LEDGER, kind=Kind.LEDGER)
-    return None if kept is None or not isinstance(kept.data, list) else {str(each) for each in kept.data}
+    ledger = engine.get(DEMO, _LEDGER, kind=Kind.LEDGER)
+    return None if ledger is None or not isinstance(ledger.data, list) else {str(each) for each in ledger.data}
 
 
-def _visible(engine: Engine) -> list[Record]:
+def _list_visible(engine: Engine) -> list[Record]:
     return [record for scope in SCOPES for record in engine.list(scope, kinds=VISIBLE, limit=MAX_LIST)]
 
 
@@ -179,12 +179,12 @@ def _claim(engine: Engine) -> bool:
     Raises:
         Unavailable: its scopes hold records of somebody else.
     """
-    found = _visible(engine)
-    if found and _own(engine) is None:
-        where = ", ".join(sorted({path(record.scope) for record in found}))
+    records = _list_visible(engine)
+    if records and _find_own(engine) is None:
+        where = ", ".join(sorted({render_scope(record.scope) for record in records}))
         raise Unavailable(
-            f"{where} already holds {count_records(len(found))} of yours, so nothing was written: try the demo in a"
-            " memory of its own, with --store demo-memory"
+            f"{where} already holds {render_record_count(len(records))} of yours, so nothing was written: try the demo"
+            " in a memory of its own, with --store demo-memory"
         )
     try:
         engine.put(DEMO, _LEDGER, data=[], kind=Kind.LEDGER, source=SOURCE, if_version=0)
@@ -195,18 +195,20 @@ def _claim(engine: Engine) -> bool:
 
 def _remove(args: Namespace) -> int:
     with open_memory(args) as engine:
-        own = _own(engine)
+        own = _find_own(engine)
         if own is None:
             raise Unavailable("the demo is not in this memory: nothing was taken away; `cofio demo` brings it")
-        here = {record.id for record in _visible(engine)}
+        here = {record.id for record in _list_visible(engine)}
         left = len(here - own)
         with vault_commands.follow_vault(args, engine) as vault:
             _forget(engine, vault, here & own, whole=not left)
         removed = len(here & own)
-        output(as_json=args.json).done(f"took the demo away: {count_records(removed)}", removed=removed, left=left)
+        choose_output(as_json=args.json).print_done(
+            f"took the demo away: {render_record_count(removed)}", removed=removed, left=left
+        )
         sys.stdout.flush()
         if left:
-            note(f"{count_records(left)} that others put there {'stays' if left == 1 else 'stay'}")
+            note(f"{render_record_count(left)} that others put there {'stays' if left == 1 else 'stay'}")
         scrub(engine)
     return 0
 
@@ -219,9 +221,9 @@ def _forget(engine: Engine, vault: Vault | None, ids: Iterable[str], *, whole: b
         except NotFound:  # it went with another that it was made of
             continue
     if not whole:
-        kept = engine.get(DEMO, _LEDGER, kind=Kind.LEDGER)
-        if kept is not None:
-            engine.delete(kept.id)
+        ledger = engine.get(DEMO, _LEDGER, kind=Kind.LEDGER)
+        if ledger is not None:
+            engine.delete(ledger.id)
         return
     for scope in (*SCOPES, Tree(engine, home(OWNER)).history):
         forget(engine, vault, Drop(scope=scope))

@@ -17,7 +17,7 @@ from ...values.stats import Stats
 from ..web.tokens import Tokens
 from . import vault_commands
 from .context import count_waiting, load_settings, open_memory
-from .terminal import Bar, Checkup, count_noun, count_records, output, size
+from .terminal import Bar, Checkup, choose_output, render_count, render_record_count, render_size
 from .visibility import count_internal
 
 if TYPE_CHECKING:
@@ -33,43 +33,43 @@ def show_stats(args: Namespace) -> int:
     with open_memory(args) as engine:
         numbers = engine.stats()
         internal = count_internal(engine)
-    output(as_json=args.json).numbers(numbers, _describe(numbers, internal))
+    choose_output(as_json=args.json).print_numbers(numbers, _describe(numbers, internal))
     return 0
 
 
 def _describe(stats: Stats, internal: int) -> dict[str, str]:
     """The numbers as people read them: what is nothing and says nothing is left out."""
-    index = f" and {size(stats.bytes_index)} of word index"
-    codes = f" and {size(stats.bytes_vectors)} of vector codes" if stats.bytes_vectors else ""
-    described = {
+    index = f" and {render_size(stats.bytes_index)} of word index"
+    codes = f" and {render_size(stats.bytes_vectors)} of vector codes" if stats.bytes_vectors else ""
+    lines = {
         "store": stats.store,
         "records": _describe_records(stats, internal),
         "words": f"{stats.words:,}",
         "that expire": f"{stats.expiring:,}" if stats.expiring else "",
-        "checkpoints": f"{stats.checkpoints:,} of {count_noun(stats.threads, 'thread')}" if stats.threads else "",
+        "checkpoints": f"{stats.checkpoints:,} of {render_count(stats.threads, 'thread')}" if stats.threads else "",
         "vectors": ", ".join(f"{count:,} by {name}" for name, count in stats.vectors.items()) or "none",
         "waiting": _describe_backlog(stats.waiting_for_index, stats.waiting_for_vectors),
         "meaning": stats.meaning,
-        "size": f"{size(stats.bytes_database)} of database{index}{codes}",
-        "unmerged log": f"{size(stats.bytes_log)} of the database" if stats.bytes_log else "",
+        "size": f"{render_size(stats.bytes_database)} of database{index}{codes}",
+        "unmerged log": f"{render_size(stats.bytes_log)} of the database" if stats.bytes_log else "",
         "fault": stats.background_fault,
         "last change": stats.updated[:19].replace("T", " ") + " UTC" if stats.updated else "never",
         "versions": f"schema {stats.schema}, SQLite {stats.software[1]}",
     }
-    return {name: value for name, value in described.items() if value}
+    return {name: value for name, value in lines.items() if value}
 
 
 def _describe_records(stats: Stats, internal: int) -> str:
     """How many records there are, and how many of them are shown only when asked for."""
     own = f", and {internal:,} that cofio keeps for its own use" if internal else ""
-    expired = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
-    return f"{stats.records - internal:,}{own}{expired}"
+    expiry = f"; {stats.expired:,} have expired, and go with time" if stats.expired else ""
+    return f"{stats.records - internal:,}{own}{expiry}"
 
 
 def _describe_backlog(words: int, vectors: int) -> str:
     """What is still to be done to records, if anything."""
-    waits = [f"{count_records(words)} for the word index"] if words else []
-    waits += [f"{count_records(vectors)} for vectors"] if vectors else []
+    waits = [f"{render_record_count(words)} for the word index"] if words else []
+    waits += [f"{render_record_count(vectors)} for vectors"] if vectors else []
     return " and ".join(waits) or "nothing"
 
 
@@ -83,7 +83,9 @@ def reindex(args: Namespace) -> int:
         with Bar("words", expect=count if args.vectors else count_waiting(engine)) as bar:
             engine.reindex(bar, vectors=args.vectors)
         left = count_waiting(engine)
-    output(as_json=args.json).done(f"indexed {count_records(count)}", records=count, waiting_for_vectors=left)
+    choose_output(as_json=args.json).print_done(
+        f"indexed {render_record_count(count)}", records=count, waiting_for_vectors=left
+    )
     return 0
 
 
@@ -101,28 +103,28 @@ def check_memory(args: Namespace) -> int:
     try:
         with open_memory(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
-            problems = found = _find_faults_around(address) + vault_commands.find_faults(engine, home) + within
+            problems = faults = _find_faults_around(address) + vault_commands.find_faults(engine, home) + within
             fix = args.fix and not engine.read_only
             if args.fix and not fix:
                 warnings.append("nothing can be mended: the memory is read-only here")
-            if found and fix:
+            if faults and fix:
                 home.chmod(0o700)
                 Tokens(home).make_private()
                 if within:
                     engine.reindex(bar)
                 problems = _find_faults_around(address) + vault_commands.find_faults(engine, home) + engine.check(bar)
-                mended = [fault for fault in found if fault not in problems]
+                mended = [fault for fault in faults if fault not in problems]
             if fix:
                 engine.scrub()
-            deleted = _describe_remains(engine)
+            remains = _describe_remains(engine)
             numbers, internal = engine.stats(), count_internal(engine)
             if settings.llm_base_url:
                 facts["llm"] = _describe_llm(engine, settings)
         facts["records"] = _describe_records(numbers, internal)
-        facts["database"] = size(numbers.bytes_database)
-        waits = f"{count_records(numbers.waiting_for_vectors)} waiting for a vector"
+        facts["database"] = render_size(numbers.bytes_database)
+        waits = f"{render_record_count(numbers.waiting_for_vectors)} waiting for a vector"
         facts["embedder"] = f"{numbers.embedder}, {waits}"
-        facts["deleted"] = deleted
+        facts["deleted"] = remains
         if settings.embedder != "none" and numbers.meaning != "on":
             warnings.append(f"meaning is {numbers.meaning}; until then records are found by their words only")
     except Unavailable as error:
@@ -134,13 +136,15 @@ def check_memory(args: Namespace) -> int:
     words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
     facts["model"] = words[state.kind]
     facts["permissions"] = f"{home.stat().st_mode & 0o777:04o}"
-    facts["disk"] = f"{size(shutil.disk_usage(home).free)} free"
+    facts["disk"] = f"{render_size(shutil.disk_usage(home).free)} free"
     if leftover := find_telemetry():
         facts["telemetry"] = (
             f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
             "It can be removed"
         )
-    output(as_json=args.json).checkup(Checkup(problems=problems, warnings=warnings, mended=mended, facts=facts))
+    choose_output(as_json=args.json).print_checkup(
+        Checkup(problems=problems, warnings=warnings, mended=mended, facts=facts)
+    )
     return 1 if problems else 0
 
 
@@ -171,7 +175,7 @@ def _find_faults_around(address: StoreAddress) -> list[str]:
     if mode & 0o077 and has_permissions():
         faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
-        faults.append(f"the disk of {home} has only {size(free)} left; free some space")
+        faults.append(f"the disk of {home} has only {render_size(free)} left; free some space")
     return [*faults, *filter(None, [find_loss(address)]), *Tokens(home).check()]
 
 
@@ -185,10 +189,10 @@ def manage_model(args: Namespace) -> int:
     models = settings.models_folder
     state = read_state(models)
     there = state.kind == "ready"
-    taken = _measure(models / ID) if there else 0
+    occupied = _measure(models / ID) if there else 0
     if args.verb == "status":
-        said = {
-            "ready": f"{ID} is installed in {models} ({size(taken)})",
+        message = {
+            "ready": f"{ID} is installed in {models} ({render_size(occupied)})",
             "fetching": f"{ID} is being fetched into {models} ({state.percent})",
             "failed": f"{ID} is not in {models}: {state.reason}",
             "missing": f"{ID} is not in {models}: run `cofio model install`",
@@ -205,11 +209,11 @@ def manage_model(args: Namespace) -> int:
                 follow(models, report)
             install(models, source=source, force=args.force, progress=report)
         forget(models)
-        said = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
-        there, state, taken = True, read_state(models), _measure(models / ID)
-    output(as_json=args.json).done(
-        said, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
-        folder=str(models / ID), bytes=taken, embedder=settings.embedder,
+        message = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
+        there, state, occupied = True, read_state(models), _measure(models / ID)
+    choose_output(as_json=args.json).print_done(
+        message, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
+        folder=str(models / ID), bytes=occupied, embedder=settings.embedder,
     )  # fmt: skip
     return 0
 

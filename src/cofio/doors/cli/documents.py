@@ -12,7 +12,7 @@ from ...values.errors import Invalid, NotFound
 from .context import open_memory, scrub, settle
 from .identifiers import LEAST
 from .parser import report_misuse
-from .terminal import count_records, note, output, print_json, printable
+from .terminal import choose_output, make_printable, note, print_json, render_record_count
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Project
@@ -37,38 +37,38 @@ def _add(args: Namespace) -> int:
         return report_misuse(args, "--title is for one file; each of several is called by its name")
     if args.replace is not None and len(args.files) > 1:
         return report_misuse(args, "--replace takes one file")
-    failed = 0
+    failures = 0
     with open_memory(args, make=True) as engine:
-        here, place = _documents(args, engine)
-        old = None if args.replace is None else _resolve(place, here, args.replace)
+        documents, project = _open_documents(args, engine)
+        old = None if args.replace is None else _resolve(project, documents, args.replace)
         for name in args.files:
             title = args.title or (old.title if old else Path(name).stem) or name
             try:
                 upload = Upload(data=_read(name), title=title, name=name, category=args.category)
-                stored = here.add(place, upload) if old is None else here.replace(place, old.id, upload)
+                stored = documents.add(project, upload) if old is None else documents.replace(project, old.id, upload)
             except Unreadable as error:
                 note(f"{name}: {error}")
-                failed += 1
+                failures += 1
                 continue
             record = stored.record
-            count = _count(record)
-            output(as_json=args.json).done(
+            count = _count_topics(record)
+            choose_output(as_json=args.json).print_done(
                 f"{record.id}\t{record.title}\t{count} topic{'' if count == 1 else 's'}",
-                id=record.id, title=record.title, topics=count, category=str(_data(record)["category_id"]),
+                id=record.id, title=record.title, topics=count, category=str(_get_fields(record)["category_id"]),
                 file=name,
             )  # fmt: skip
             for each in stored.notes:
                 note(f"{name}: {each}")
         settle(engine)
-    return 1 if failed else 0
+    return 1 if failures else 0
 
 
 def _list(args: Namespace) -> int:
     with open_memory(args) as engine:
-        here, place = _documents(args, engine)
-        found, total = here.list(place, category=args.category, sort="title", newest=False, limit=PAGE)
-        for record in found:
-            data = _data(record)
+        documents, project = _open_documents(args, engine)
+        records, total = documents.list(project, category=args.category, sort="title", newest=False, limit=PAGE)
+        for record in records:
+            data = _get_fields(record)
             if args.json:
                 print_json(
                     {
@@ -78,10 +78,10 @@ def _list(args: Namespace) -> int:
                     }
                 )  # fmt: skip
             else:
-                shown = (record.id, record.title, data["category_id"], f"{_count(record)} topics")
-                print("\t".join(printable(str(each)) for each in shown))
-        if total > len(found):
-            note(f"these are {len(found):,} of {total:,}; --category shows fewer")
+                columns = (record.id, record.title, data["category_id"], f"{_count_topics(record)} topics")
+                print("\t".join(make_printable(str(each)) for each in columns))
+        if total > len(records):
+            note(f"these are {len(records):,} of {total:,}; --category shows fewer")
         if not total:
             note("there are no documents; `cofio documents add FILE` takes one in")
     return 0
@@ -91,55 +91,55 @@ def _show(args: Namespace) -> int:
     from ...knowledge import get_topic_path, summarise_topic
 
     with open_memory(args) as engine:
-        here, place = _documents(args, engine)
-        record, topics = here.read_whole(place, _resolve(place, here, args.id).id)
+        documents, project = _open_documents(args, engine)
+        record, topics = documents.read_whole(project, _resolve(project, documents, args.id).id)
     text = "".join(topic.text for topic in topics)
     if args.json:
-        listed = [
+        topic_facts = [
             {"id": each.id, "path": list(get_topic_path(each)), "summary": summarise_topic(each)} for each in topics
         ]
-        told = {"id": record.id, "title": record.title, "summary": record.text, "topics": listed}
-        print_json({**told, "text": text} if args.text else told)
+        facts = {"id": record.id, "title": record.title, "summary": record.text, "topics": topic_facts}
+        print_json({**facts, "text": text} if args.text else facts)
     elif args.text:
-        print(printable(text))
+        print(make_printable(text))
     else:
-        print(printable(f"{record.title}\n{record.text}\n"))
+        print(make_printable(f"{record.title}\n{record.text}\n"))
         for each in topics:
             path = get_topic_path(each)
-            print(printable(f"{'  ' * (len(path) - 1)}{path[-1]}  ({each.id})"))
+            print(make_printable(f"{'  ' * (len(path) - 1)}{path[-1]}  ({each.id})"))
     return 0
 
 
 def _remove(args: Namespace) -> int:
     with open_memory(args) as engine:
-        here, place = _documents(args, engine)
+        documents, project = _open_documents(args, engine)
         # All are found first: with a wrong one among them, nothing is forgotten.
-        doomed = [_resolve(place, here, each).id for each in args.ids]
-        removed = sum((here.delete(place, each) or 0) + 1 for each in dict.fromkeys(doomed))
-        output(as_json=args.json).done(f"forgot {count_records(removed)}", removed=removed)
+        ids = [_resolve(project, documents, each).id for each in args.ids]
+        removed = sum((documents.delete(project, each) or 0) + 1 for each in dict.fromkeys(ids))
+        choose_output(as_json=args.json).print_done(f"forgot {render_record_count(removed)}", removed=removed)
         scrub(engine)
     return 0
 
 
-def _documents(args: Namespace, engine: Engine) -> tuple[Documents, Project]:
+def _open_documents(args: Namespace, engine: Engine) -> tuple[Documents, Project]:
     from ...conversations.conversations import Project
     from ...knowledge import Documents
 
     return Documents(engine, door="cli"), Project(app=args.app, name=args.project)
 
 
-def _resolve(place: Project, here: Documents, written: str) -> Record:
+def _resolve(project: Project, documents: Documents, text: str) -> Record:
     """The document whose id this is, or begins with this if no other's does."""
     try:
-        return here.read(place, written)
+        return documents.read(project, text)
     except NotFound:
-        found = here.find(place, written) if len(written) >= LEAST else []
-    if not found:
-        raise Invalid("id", f"no document's begins with {written}; `cofio documents list` shows what there is")
-    if len(found) > 1:
-        named = ", ".join(record.id for record in found)
-        raise Invalid("id", f"{written} is not enough of it, so nothing was done: {named}")
-    return found[0]
+        records = documents.find(project, text) if len(text) >= LEAST else []
+    if not records:
+        raise Invalid("id", f"no document's begins with {text}; `cofio documents list` shows what there is")
+    if len(records) > 1:
+        ids = ", ".join(record.id for record in records)
+        raise Invalid("id", f"{text} is not enough of it, so nothing was done: {ids}")
+    return records[0]
 
 
 def _read(name: str) -> bytes:
@@ -155,11 +155,11 @@ def _read(name: str) -> bytes:
     return data
 
 
-def _data(record: Record) -> dict[str, object]:
+def _get_fields(record: Record) -> dict[str, object]:
     from ...conversations.message_records import fields
 
     return dict(fields(record))
 
 
-def _count(record: Record) -> int:
-    return int(str(_data(record)["topic_count"]))
+def _count_topics(record: Record) -> int:
+    return int(str(_get_fields(record)["topic_count"]))

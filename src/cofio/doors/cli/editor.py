@@ -1,6 +1,6 @@
 """The command that changes what a record says: in an editor, or by its options.
 
-Nobody waits while the editor is open: the memory is closed meanwhile, and a record that has changed by then is left
+Nothing waits while the editor is open: the memory is closed meanwhile, and a record that has changed by then is left
 alone, with what was written kept in a file.
 """
 
@@ -31,7 +31,7 @@ from .argument_values import split_tags
 from .context import FEW, load_settings, open_memory, settle
 from .identifiers import resolve
 from .parser import report_misuse
-from .terminal import headline, note, output, path
+from .terminal import choose_output, note, render_headline, render_scope
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -72,13 +72,13 @@ class Words:
         return f"---\ntitle: {self.title}\ntags: {self.tags}\n---\n{self.text}\n"
 
     @classmethod
-    def parse(cls, written: str) -> Words:
+    def parse(cls, text: str) -> Words:
         """What somebody made of the file.
 
         Raises:
             Invalid: the lines in front of the text are not there any more, or there are others.
         """
-        head = _HEAD.match(written)
+        head = _HEAD.match(text)
         if head is None:
             raise Invalid("file", "does not begin with the title and the tags between lines of ---")
         fields = {"title": "", "tags": ""}
@@ -87,18 +87,18 @@ class Words:
             if not colon or name.strip() not in fields:
                 raise Invalid("file", f"{line.strip()} is neither the title nor the tags; the text goes under the ---")
             fields[name.strip()] = value.strip()
-        return cls(**fields, text=written[head.end() :].removesuffix("\n"))
+        return cls(**fields, text=text[head.end() :].removesuffix("\n"))
 
-    def differences(self, before: Words) -> dict[str, Json]:
+    def find_differences(self, before: Words) -> dict[str, Json]:
         """The fields of a record that are to be others than before."""
-        changed: dict[str, Json] = {}
+        changes: dict[str, Json] = {}
         if self.title != before.title:
-            changed["title"] = self.title
+            changes["title"] = self.title
         if self.tags != before.tags:
-            changed["tags"] = [*split_tags(self.tags)]
+            changes["tags"] = [*split_tags(self.tags)]
         if self.text != before.text:
-            changed["text"] = self.text
-        return changed
+            changes["text"] = self.text
+        return changes
 
 
 def edit(args: Namespace) -> int:
@@ -111,9 +111,9 @@ def edit(args: Namespace) -> int:
         record = _find(args, engine)
     if record.kind in _REFUSALS:
         raise Invalid(record.kind, _REFUSALS[record.kind])
-    given = _read_options(args)
-    if given:
-        return _change(args, record, given)
+    fields = _read_options(args)
+    if fields:
+        return _change(args, record, fields)
     editor = _find_editor()
     if editor is None:
         return report_misuse(args, "say what to change: --title, --text, --stdin, --tag or --no-tags; or set EDITOR")
@@ -125,25 +125,25 @@ def _find(args: Namespace, engine: Engine) -> Record:
         return resolve(engine, args.id)
     record = engine.get(args.scope, args.key, kind=args.kind)
     if record is None:
-        raise NotFound(f"{path(args.scope)}/{args.key}")
+        raise NotFound(f"{render_scope(args.scope)}/{args.key}")
     return record
 
 
 def _read_options(args: Namespace) -> dict[str, Json]:
     """The fields that the options name."""
-    given: dict[str, Json] = {}
+    fields: dict[str, Json] = {}
     if args.title is not None:
-        given["title"] = args.title
+        fields["title"] = args.title
     if args.stdin:
         try:
-            given["text"] = sys.stdin.buffer.read().decode().rstrip("\n")
+            fields["text"] = sys.stdin.buffer.read().decode().rstrip("\n")
         except UnicodeDecodeError as error:
             raise Invalid("text", f"what came in is not UTF-8 ({error.reason} at byte {error.start})") from None
     elif args.text is not None:
-        given["text"] = args.text
+        fields["text"] = args.text
     if args.tag or args.no_tags:
-        given["tags"] = [*args.tag]
-    return given
+        fields["tags"] = [*args.tag]
+    return fields
 
 
 def _find_editor() -> list[str] | None:
@@ -174,7 +174,7 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
     file = _write(args, record, before)
     try:
         _run(editor, file)
-        changes = Words.parse(_read(file, before)).differences(before)
+        changes = Words.parse(_read(file, before)).find_differences(before)
         if not changes:
             note("nothing was changed")
         code = _change(args, record, changes) if changes else 0
@@ -191,14 +191,14 @@ def _edit_in(editor: list[str], args: Namespace, record: Record) -> int:
 
 
 def _write(args: Namespace, record: Record, words: Words) -> Path:
-    """The file that is edited, for nobody but its owner."""
+    """Write the file that is edited, readable by its owner only."""
     address, _ = load_settings(args)
     name = re.sub(r"[^a-zA-Z0-9-]", "_", record.id)[:40]
     file = address.home / FOLDER / f"{name}-{token_hex(3)}.md"
     try:
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        with open(file, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as opened:
-            opened.write(words.render().encode())
+        with open(file, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as stream:
+            stream.write(words.render().encode())
     except OSError as error:
         raise Unavailable(f"{file} cannot be written: {error.strerror}") from error
     return file
@@ -207,10 +207,10 @@ def _write(args: Namespace, record: Record, words: Words) -> Path:
 def _read(file: Path, before: Words) -> str:
     """What the file holds now; line ends that the editor brought in are none of the person's words."""
     try:
-        written = file.read_bytes().decode()
+        text = file.read_bytes().decode()
     except FileNotFoundError:
         raise Unavailable("the editor removed the file, so nothing was changed") from None
-    return written if "\r" in before.text else written.replace("\r\n", "\n")
+    return text if "\r" in before.text else text.replace("\r\n", "\n")
 
 
 def _remove(file: Path) -> None:
@@ -237,18 +237,20 @@ def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int
     with open_memory(args) as engine:
         left = "the files of the vault may not say what was edited"
         with vault_commands.follow_vault(args, engine, left=left) as vault:
-            change = Edit(id=record.id, fields=_fields(record, changes), if_version=record.version)
+            change = Edit(id=record.id, fields=_build_fields(record, changes), if_version=record.version)
             (answer,) = apply_mirrored(engine, vault, [change])
         assert isinstance(answer, Record)
         short = engine.abbreviate([record.id])[record.id]
-        said = f"edited {' and '.join(sorted(changes))} of {short}: {headline(answer)}"
-        output(as_json=args.json).done(said, id=answer.id, version=answer.version, edited=[*sorted(changes)])
+        message = f"edited {' and '.join(sorted(changes))} of {short}: {render_headline(answer)}"
+        choose_output(as_json=args.json).print_done(
+            message, id=answer.id, version=answer.version, edited=[*sorted(changes)]
+        )
         sys.stdout.flush()
         settle(engine, limit=FEW)
     return 0
 
 
-def _fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
+def _build_fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
     """The changes as the record has them; of what was extracted, extraction then leaves alone what a person wrote."""
     fields: dict[str, object] = dict(changes)
     if isinstance(tags := changes.get("tags"), list):
@@ -258,6 +260,6 @@ def _fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
     if record.kind is Kind.FACT and "text" in changes:
         return fields | apply_edit(record, {"content": changes["text"]})
     if record.kind is Kind.EPISODE and changes.keys() & {"title", "text"}:
-        said = {"subject": changes.get("title"), "episode": changes.get("text")}
-        return fields | apply_edit(record, {name: value for name, value in said.items() if value})
+        edited_fields = {"subject": changes.get("title"), "episode": changes.get("text")}
+        return fields | apply_edit(record, {name: value for name, value in edited_fields.items() if value})
     return fields

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from ...text.tokenizer import query_words
+from ...text.tokenizer import split_query
 from ...values.query import Hit, Page, Signal
 
 _NEARNESS = ((0.6, "very close to"), (0.45, "close to"), (0.3, "loosely related to"))
@@ -23,49 +23,51 @@ _BETWEEN = re.compile(r"[\s!\"$%&()*,./:;<=>?@\[\\\]^_`{|}~-]+")
 
 def explain(hit: Hit, page: Page, query: str, *, verbose: bool = False) -> list[str]:
     """A sentence for each reason that the query found the hit; with `verbose`, a line of numbers for each, too."""
-    said = [_by_words(hit, page, query)] if page.searched.mode != "semantic" else []
+    sentences = [_explain_words(hit, page, query)] if page.searched.mode != "semantic" else []
     if hit.why.semantic is not None:
-        said.append(_by_meaning(hit.why.semantic, page))
-    said += [_SURROUNDINGS.get(name, f"Its {name} adds to it.") for name, gain in hit.why.context.items() if gain > 0]
-    return [*said, *_numbers(hit)] if verbose else said
+        sentences.append(_explain_meaning(hit.why.semantic, page))
+    sentences += [
+        _SURROUNDINGS.get(name, f"Its {name} adds to it.") for name, gain in hit.why.context.items() if gain > 0
+    ]
+    return [*sentences, *_render_numbers(hit)] if verbose else sentences
 
 
-def _by_words(hit: Hit, page: Page, query: str) -> str:
-    words = _as_written(query, hit.why.words)
+def _explain_words(hit: Hit, page: Page, query: str) -> str:
+    words = _restore_spelling(query, hit.why.words)
     if not words or hit.why.keyword is None:
         return "It holds none of the query's words."
-    held = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    return f"It holds {held}, {_place(hit.why.keyword, page.searched.keyword)} by words."
+    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"It holds {listed}, {_render_rank(hit.why.keyword, page.searched.keyword)} by words."
 
 
-def _as_written(query: str, held: Iterable[str]) -> list[str]:
+def _restore_spelling(query: str, stems: Iterable[str]) -> list[str]:
     """The words of the query that are held, as somebody typed them rather than as they are indexed."""
-    left = dict.fromkeys(held)
-    said: list[str] = []
-    for written in _BETWEEN.split(query):
-        stems = query_words(written)
-        found = [stem for stem in stems if stem in left]
-        if not found:
+    left = dict.fromkeys(stems)
+    spellings: list[str] = []
+    for part in _BETWEEN.split(query):
+        part_stems = split_query(part)
+        matches = [stem for stem in part_stems if stem in left]
+        if not matches:
             continue
         # Of a run in a script without spaces only parts may be held, which are no stems.
-        said += [_strip(written)] if len(found) == len(stems) else found
-        for stem in found:
+        spellings += [_strip(part)] if len(matches) == len(part_stems) else matches
+        for stem in matches:
             del left[stem]
-    return [*said, *left]
+    return [*spellings, *left]
 
 
-def _strip(written: str) -> str:
+def _strip(word: str) -> str:
     """A word without the quotation marks and the like around it; C# keeps its own."""
-    marks = "".join(char for char in set(written) if unicodedata.category(char)[0] == "P" and char != "#")
-    return written.strip(marks)
+    marks = "".join(char for char in set(word) if unicodedata.category(char)[0] == "P" and char != "#")
+    return word.strip(marks)
 
 
-def _by_meaning(signal: Signal, page: Page) -> str:
+def _explain_meaning(signal: Signal, page: Page) -> str:
     near = next((words for least, words in _NEARNESS if signal.score >= least), "far from")
-    return f"Its meaning is {near} the query's, {_place(signal, page.searched.semantic or 0)} by meaning."
+    return f"Its meaning is {near} the query's, {_render_rank(signal, page.searched.semantic or 0)} by meaning."
 
 
-def _place(signal: Signal, of: int) -> str:
+def _render_rank(signal: Signal, of: int) -> str:
     if signal.rank is None:
         return "though not among the best"
     if signal.rank == 1:
@@ -73,15 +75,15 @@ def _place(signal: Signal, of: int) -> str:
     return f"number {signal.rank:,} of {of:,}"
 
 
-def _numbers(hit: Hit) -> list[str]:
+def _render_numbers(hit: Hit) -> list[str]:
     why = hit.why
-    said = [_signal("keyword", "score", why.keyword)] if why.keyword else []
-    said += [_signal("semantic", "cosine", why.semantic)] if why.semantic else []
+    lines = [_render_signal("keyword", "score", why.keyword)] if why.keyword else []
+    lines += [_render_signal("semantic", "cosine", why.semantic)] if why.semantic else []
     if why.context:
-        said.append("context: " + ", ".join(f"{name} {gain:+.3f}" for name, gain in why.context.items()))
-    return said
+        lines.append("context: " + ", ".join(f"{name} {gain:+.3f}" for name, gain in why.context.items()))
+    return lines
 
 
-def _signal(name: str, unit: str, signal: Signal) -> str:
+def _render_signal(name: str, unit: str, signal: Signal) -> str:
     rank = "" if signal.rank is None else f", rank {signal.rank}"
     return f"{name}: {unit} {signal.score:.3f}{rank}, share {signal.share:.3f}, relevance {signal.relevance:.3f}"

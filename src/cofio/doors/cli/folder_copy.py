@@ -1,7 +1,7 @@
 """How the files of the memory tool are copied into a real folder, and out of one: never beyond it.
 
-Each step into a folder is taken from the one above it, and follows no link: whoever changes the folder meanwhile cannot
-lead a copy elsewhere.
+Each step into a folder is taken from the one above it, and follows no link: a program that changes the folder meanwhile
+cannot lead a copy elsewhere.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...files import Tree
-from ...files.paths import ROOT, BadPath, canonical, parents
-from ...files.tree import path_of
+from ...files.paths import ROOT, BadPath, canonicalize, list_parents
+from ...files.tree import get_path
 from ...secrets.policy import admit
 from ...system.atomic_files import replace_file
 from ...system.folders import OpenFolder, descend, open_folder, walk
@@ -51,30 +51,30 @@ class CopyResult:
 
 def pull(files: Sequence[Record], path: str, folder: Path, progress: Progress) -> CopyResult:
     """Copy files that are at or under `path` into a folder; each takes its name once it is whole."""
-    copied = CopyResult()
+    result = CopyResult()
     folder.mkdir(parents=True, exist_ok=True)
     with closing(open_folder(folder)) as root:
         for number, file in enumerate(files):
             progress("copying out", number, len(files))
-            name = path_of(file)
+            name = get_path(file)
             try:
-                names = _names(name, path)
-                copied.files += _put(root, names, file.text.encode())
+                names = _split_names(name, path)
+                result.files += _put(root, names, file.text.encode())
             except Invalid as error:
-                copied.refused.append((name, error.problem))
+                result.refused.append((name, error.problem))
             except OSError as error:
                 if error.errno not in _REFUSALS:
                     error.filename = str(folder.joinpath(*names))  # a full disk names no file
                     raise
-                copied.refused.append((name, _REFUSALS[error.errno]))
-    copied.same = len(files) - copied.files - len(copied.refused)
-    return copied
+                result.refused.append((name, _REFUSALS[error.errno]))
+    result.same = len(files) - result.files - len(result.refused)
+    return result
 
 
-def _names(name: str, path: str) -> list[str]:
+def _split_names(name: str, path: str) -> list[str]:
     """The names that lead from the folder to a file; raises Invalid for a key that is no path of the tree."""
     try:
-        plain = canonical(name) == name
+        plain = canonicalize(name) == name
     except BadPath:
         plain = False
     if not plain or not name.startswith((f"{ROOT}/", path)):
@@ -112,45 +112,45 @@ def push(tree: Tree, path: str, folder: Path, progress: Progress, *, without: Pa
         Invalid: `path` is a file, or is under one.
         Unavailable: others change the same files all the time.
     """
-    if tree.file(path) is not None or tree.above(path) is not None:
+    if tree.get_file(path) is not None or tree.find_file_above(path) is not None:
         raise Invalid("path", f"{path} is a file, or under one, not a directory")
-    copied = CopyResult()
-    texts = _read(path, folder, copied, progress, without, tree.engine.settings.allow_secrets)
-    for batch in _batches(texts):
+    result = CopyResult()
+    texts = _read(path, folder, result, progress, without, tree.engine.settings.allow_secrets)
+    for batch in _split_batches(texts):
         done = CopyResult()
 
         def find_changes(texts: Mapping[str, str] = batch) -> list[Change]:
             nonlocal done
             done = CopyResult()
-            return _changes(tree, path, texts, done)
+            return _build_changes(tree, path, texts, done)
 
         tree.engine.change(find_changes, busy=f"others change {path} all the time; try again")
-        copied.files, copied.same = copied.files + done.files, copied.same + done.same
-        copied.refused += done.refused
-    return copied
+        result.files, result.same = result.files + done.files, result.same + done.same
+        result.refused += done.refused
+    return result
 
 
-def _changes(tree: Tree, path: str, texts: Mapping[str, str], done: CopyResult) -> list[Change]:
+def _build_changes(tree: Tree, path: str, texts: Mapping[str, str], done: CopyResult) -> list[Change]:
     """What makes the files hold these texts."""
-    here = {path_of(file): file for file in tree.under(path)}
-    directories = {above for name in here for above in parents(name)}
+    here = {get_path(file): file for file in tree.list_files(path)}
+    directories = {above for name in here for above in list_parents(name)}
     changes: list[Change] = []
     for name, text in texts.items():
         file = here.get(name)
-        if file is None and (name in directories or any(above in here for above in parents(name))):
+        if file is None and (name in directories or any(above in here for above in list_parents(name))):
             done.refused.append((name, "would stand where there is a directory, or under a file"))
         elif file is None:
-            changes += tree.creating(name, text)
+            changes += tree.plan_creation(name, text)
             done.files += 1
         elif file.text != text:
-            changes += tree.editing(file, text)
+            changes += tree.plan_edit(file, text)
             done.files += 1
         else:
             done.same += 1
     return changes
 
 
-def _batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def _split_batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
     batch: dict[str, str] = {}
     size = changes = 0
     for name, text in texts.items():
@@ -159,45 +159,47 @@ def _batches(texts: Mapping[str, str]) -> Iterator[dict[str, str]]:
             batch, size, changes = {}, 0, 0
         batch[name] = text
         size += len(text)
-        changes += 3 + len(parents(name))
+        changes += 3 + len(list_parents(name))
     yield batch
 
 
 def _read(
-    path: str, folder: Path, copied: CopyResult, progress: Progress, without: Path, allow_secrets: bool
+    path: str, folder: Path, result: CopyResult, progress: Progress, without: Path, allow_secrets: bool
 ) -> dict[str, str]:
     """The text of each file of a folder by its canonical path; what cannot be copied is refused."""
     root, texts, above = folder.resolve(), dict[str, str](), set[str]()
-    avoided = without.resolve()
+    excluded = without.resolve()
 
-    def unread(error: OSError) -> None:
-        copied.refused.append((_printable(str(error.filename)), error.strerror or "cannot be read"))
+    def report_unreadable(error: OSError) -> None:
+        result.refused.append((_make_printable(str(error.filename)), error.strerror or "cannot be read"))
 
-    for below, folders, names, opened in walk(root, unread):
-        folders[:] = [each for each in folders if root.joinpath(*below, each) != avoided]
+    for below, folders, names, parent in walk(root, report_unreadable):
+        folders[:] = [each for each in folders if root.joinpath(*below, each) != excluded]
         for name in names:
-            shown = "/".join((*below, name))
+            relative = "/".join((*below, name))
             try:
-                target = canonical(f"{path}/{shown}", "absolute")
-                if target in texts or target in above or any(each in texts for each in parents(target)):
+                target = canonicalize(f"{path}/{relative}", "absolute")
+                if target in texts or target in above or any(each in texts for each in list_parents(target)):
                     raise Invalid("name", "has the same name as another, written otherwise")
-                text = _text(opened, name)
-                admit("cli", {"name": shown, "file": text}, allow=allow_secrets)
+                text = _read_text(parent, name)
+                admit("cli", {"name": relative, "file": text}, allow=allow_secrets)
                 texts[target] = text
-                above.update(parents(target))
+                above.update(list_parents(target))
             except BadPath as bad:
-                copied.refused.append((_printable(shown), f"has a name that cannot be kept ({_reason(bad)})"))
+                result.refused.append(
+                    (_make_printable(relative), f"has a name that cannot be kept ({_render_reason(bad)})")
+                )
             except Invalid as error:
-                copied.refused.append((_printable(shown), error.problem))
+                result.refused.append((_make_printable(relative), error.problem))
             except OSError as error:
                 if error.errno not in _REFUSALS:
                     raise
-                copied.refused.append((_printable(shown), _REFUSALS[error.errno]))
+                result.refused.append((_make_printable(relative), _REFUSALS[error.errno]))
             progress("copying in", len(texts), 0)
     return texts
 
 
-def _text(parent: OpenFolder, name: str) -> str:
+def _read_text(parent: OpenFolder, name: str) -> str:
     """What a file of an open folder holds; raises Invalid when that is no text."""
     content, _ = parent.read(name, LARGEST)
     if len(content) > LARGEST:
@@ -211,9 +213,9 @@ def _text(parent: OpenFolder, name: str) -> str:
     return text
 
 
-def _printable(name: str) -> str:
+def _make_printable(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def _reason(bad: BadPath) -> str:
-    return bad.words.rpartition(": ")[2].replace("{path}", "it")
+def _render_reason(bad: BadPath) -> str:
+    return bad.template.rpartition(": ")[2].replace("{path}", "it")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .argument_values import date, name, session
+from .argument_values import parse_date, parse_name, parse_session
 from .parser import ALLOW_SECRETS, ALLOW_UNMASKED, Commands, Parser
 
 
@@ -30,17 +30,17 @@ def _add_chat(commands: Commands) -> None:
         "file", metavar="FILE",
         help='OpenAI messages (JSON, JSONL), a ChatGPT export (JSON, zip) or lines of "Name: text"; - is stdin',
     )  # fmt: skip
-    import_.add_argument("--app", type=name, default="default", help="whose memory (default: default)")
-    import_.add_argument("--project", type=name, default="default", help="of which project (default: default)")
+    import_.add_argument("--app", type=parse_name, default="default", help="whose memory (default: default)")
+    import_.add_argument("--project", type=parse_name, default="default", help="of which project (default: default)")
     import_.add_argument(
-        "--user", type=name, default="user", metavar="ID", help="the id of a user without a name (default: user)"
+        "--user", type=parse_name, default="user", metavar="ID", help="the id of a user without a name (default: user)"
     )
     import_.add_argument(
-        "--agent", type=name, default="assistant", metavar="ID",
+        "--agent", type=parse_name, default="assistant", metavar="ID",
         help="the id of an assistant without a name (default: assistant)",
     )  # fmt: skip
     import_.add_argument(
-        "--session", type=session, metavar="NAME",
+        "--session", type=parse_session, metavar="NAME",
         help="what to call the conversation; more of them get -2, -3 (default: its id, its title or the file's name)",
     )  # fmt: skip
     import_.add_argument(
@@ -49,7 +49,9 @@ def _add_chat(commands: Commands) -> None:
         help="what the file is (default: what it looks like)",
     )
     import_.add_argument(
-        "--date", type=date, help="when it began, where the file has no times (default: when the file was changed)"
+        "--date",
+        type=parse_date,
+        help="when it began, where the file has no times (default: when the file was changed)",
     )
     import_.add_argument(
         "--no-flush", action="store_true", help="keep the last messages waiting for more, as a chat that goes on"
@@ -68,8 +70,8 @@ def _add_documents(commands: Commands) -> None:
 
     def add_verb(name_: str, help: str, example: str) -> Parser:
         verb = verbs.add(name_, help, example)
-        verb.add_argument("--app", type=name, default="default", help="whose documents (default: default)")
-        verb.add_argument("--project", type=name, default="default", help="of which project (default: default)")
+        verb.add_argument("--app", type=parse_name, default="default", help="whose documents (default: default)")
+        verb.add_argument("--project", type=parse_name, default="default", help="of which project (default: default)")
         return verb
 
     add = add_verb(

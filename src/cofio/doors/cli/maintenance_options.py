@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .argument_values import scope
+from .argument_values import parse_scope
 from .parser import ALLOW_UNMASKED, Commands
 
 
@@ -36,7 +36,7 @@ def add_commands(commands: Commands) -> None:
         run="transfer:export",
     )
     export.add_argument("file", nargs="?", default="-", metavar="FILE", help="- is stdout; .gz compresses")
-    export.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    export.add_argument("--scope", type=parse_scope, default="", help="only this scope and what is under it")
     import_ = commands.add(
         "import",
         "Put exported records back as they were, or take over another product's memory; what is here as new or "

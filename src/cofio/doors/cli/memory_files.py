@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...files import Result, Tree, dispatch, home, log, restore
-from ...files.paths import BadPath, canonical
-from ...files.tree import path_of, size_of
+from ...files.paths import BadPath, canonicalize
+from ...files.tree import get_path, get_size
 from ...values.errors import Invalid, NotFound, Unavailable
 from ...values.records import Json, check_text
 from . import folder_copy
 from .context import FEW, MAX_PATH, load_settings, open_memory, settle
 from .identifiers import resolve, shorten
-from .terminal import Bar, note, output, print_json, printable
+from .terminal import Bar, choose_output, make_printable, note, print_json
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -30,35 +30,35 @@ def manage_files(args: Namespace) -> int:
 
 
 def _ls(args: Namespace) -> int:
-    path = _canonical(args.path)
+    path = _canonicalize(args.path)
     with open_memory(args) as engine:
         tree = Tree(engine, home(args.owner))
-        itself = tree.file(path)
-        found = tree.under(path) if itself is None else [itself]
-    for file in found:
+        itself = tree.get_file(path)
+        files = tree.list_files(path) if itself is None else [itself]
+    for file in files:
         facts: dict[str, Json] = {
-            "path": path_of(file), "bytes": size_of(file), "updated_at": file.updated_at.isoformat(),
+            "path": get_path(file), "bytes": get_size(file), "updated_at": file.updated_at.isoformat(),
             "version": file.version,
         }  # fmt: skip
-        _line(args, facts, size_of(file), f"{file.updated_at:%Y-%m-%dT%H:%M:%SZ}", path_of(file))
+        _print_line(args, facts, get_size(file), f"{file.updated_at:%Y-%m-%dT%H:%M:%SZ}", get_path(file))
     sys.stdout.flush()
-    if not found and not args.json:
+    if not files and not args.json:
         note(f"there are no files in {path}; `cofio files write` makes one")
     return 0
 
 
 def _cat(args: Namespace) -> int:
-    path = _canonical(args.path)
+    path = _canonicalize(args.path)
     with open_memory(args) as engine:
-        file = Tree(engine, home(args.owner)).file(path)
+        file = Tree(engine, home(args.owner)).get_file(path)
     if file is None:
         note(f"there is no file {path}; `cofio files ls` shows what there is")
         return 1
     if args.json:
         print_json({"path": path, "text": file.text, "version": file.version})
     else:
-        # What an agent wrote must not steer the terminal of whoever reads it.
-        sys.stdout.write(printable(file.text))
+        # What an agent wrote must not steer the reader's terminal.
+        sys.stdout.write(make_printable(file.text))
     return 0
 
 
@@ -87,8 +87,8 @@ def _mv(args: Namespace) -> int:
 
 def _rm(args: Namespace) -> int:
     command = {"command": "delete", "path": args.path}
-    said = f"removed {args.path}; `cofio files restore` brings a file back"
-    return _change(args, said, lambda engine: _dispatch(args, engine, command))
+    message = f"removed {args.path}; `cofio files restore` brings a file back"
+    return _change(args, message, lambda engine: _dispatch(args, engine, command))
 
 
 def _restore(args: Namespace) -> int:
@@ -108,14 +108,14 @@ def _dispatch(args: Namespace, engine: Engine, command: dict[str, str]) -> Resul
     return dispatch(engine, home(args.owner), command, overwrite=True, source=SOURCE)
 
 
-def _change(args: Namespace, said: str, run: Callable[[Engine], Result], *, make: bool = False) -> int:
+def _change(args: Namespace, message: str, run: Callable[[Engine], Result], *, make: bool = False) -> int:
     """Make one change, and say what came of it."""
     with open_memory(args, make=make) as engine:
         result = run(engine)
         if result.is_error:
             note(result.content.removeprefix("Error: "))
             return 1
-        output(as_json=args.json).done(said, done=args.verb, content=result.content)
+        choose_output(as_json=args.json).print_done(message, done=args.verb, content=result.content)
         sys.stdout.flush()
         settle(engine, limit=FEW)
     return 0
@@ -123,9 +123,9 @@ def _change(args: Namespace, said: str, run: Callable[[Engine], Result], *, make
 
 def _log(args: Namespace) -> int:
     with open_memory(args) as engine:
-        found = log(engine, home(args.owner), args.path)
-        short = shorten(args, engine, [each.id for each in found])
-    for each in found:
+        revisions = log(engine, home(args.owner), args.path)
+        short = shorten(args, engine, [each.id for each in revisions])
+    for each in revisions:
         size = len(each.text.encode())
         since, until = each.since.isoformat(), each.until.isoformat()
         facts: dict[str, Json] = {
@@ -134,66 +134,68 @@ def _log(args: Namespace) -> int:
         }  # fmt: skip
         columns = (f"{each.since:%Y-%m-%dT%H:%M:%SZ}", each.cause, size, each.path)
         # People read what it was first; programs find the id where it always was.
-        _line(args, facts, *((*columns, short[each.id]) if short else (each.id, *columns)))
+        _print_line(args, facts, *((*columns, short[each.id]) if short else (each.id, *columns)))
     sys.stdout.flush()
-    if not found and not args.json:
+    if not revisions and not args.json:
         note(f"{args.path} has held nothing else so far")
     return 0
 
 
 def _pull(args: Namespace) -> int:
-    path, folder = _canonical(args.path), _folder(args)
+    path, folder = _canonicalize(args.path), _resolve_folder(args)
     with open_memory(args) as engine:
         tree = Tree(engine, home(args.owner))
-        itself = tree.file(path)
+        itself = tree.get_file(path)
         with Bar("copying out") as bar:
-            copied = folder_copy.pull([itself] if itself is not None else tree.under(path), path, folder, bar)
-    return _report_copy(args, f"to {folder}", copied)
+            result = folder_copy.pull([itself] if itself is not None else tree.list_files(path), path, folder, bar)
+    return _report_copy(args, f"to {folder}", result)
 
 
 def _push(args: Namespace) -> int:
-    path, folder = _canonical(args.path), _folder(args)
+    path, folder = _canonicalize(args.path), _resolve_folder(args)
     if not folder.is_dir():
         raise Unavailable(f"there is no folder {folder}")
     address, _ = load_settings(args)
     with open_memory(args, make=True) as engine:
         with Bar("copying in") as bar:
             tree = Tree(engine, home(args.owner), source=SOURCE)
-            copied = folder_copy.push(tree, path, folder, bar, without=address.home)
-        code = _report_copy(args, f"from {folder}", copied)
+            result = folder_copy.push(tree, path, folder, bar, without=address.home)
+        code = _report_copy(args, f"from {folder}", result)
         sys.stdout.flush()
         settle(engine, limit=FEW)
     return code
 
 
-def _report_copy(args: Namespace, where: str, copied: folder_copy.CopyResult) -> int:
+def _report_copy(args: Namespace, where: str, result: folder_copy.CopyResult) -> int:
     """Say what was copied; the exit code is 1 when something was not."""
-    for name, why in copied.refused:
+    for name, why in result.refused:
         note(f"{name} is not copied: it {why}")
-    said = f"copied {copied.files:,} {'file' if copied.files == 1 else 'files'} {where}"
-    said += f"; {copied.same:,} {'was' if copied.same == 1 else 'were'} the same already" if copied.same else ""
-    said += f"; {len(copied.refused):,} refused" if copied.refused else ""
-    output(as_json=args.json).done(said, copied=copied.files, same=copied.same, refused=len(copied.refused))
-    return 1 if copied.refused else 0
+    message = f"copied {result.files:,} {'file' if result.files == 1 else 'files'} {where}"
+    message += f"; {result.same:,} {'was' if result.same == 1 else 'were'} the same already" if result.same else ""
+    message += f"; {len(result.refused):,} refused" if result.refused else ""
+    choose_output(as_json=args.json).print_done(
+        message, copied=result.files, same=result.same, refused=len(result.refused)
+    )
+    return 1 if result.refused else 0
 
 
-def _folder(args: Namespace) -> Path:
+def _resolve_folder(args: Namespace) -> Path:
     check_text("folder", args.folder, MAX_PATH, empty=False)
     return Path(args.folder).expanduser()
 
 
-def _canonical(path: str) -> str:
+def _canonicalize(path: str) -> str:
     try:
-        return canonical(path)
+        return canonicalize(path)
     except BadPath as bad:
-        raise Invalid("path", bad.words.format(path=path)) from None
+        raise Invalid("path", bad.template.format(path=path)) from None
 
 
-def _line(args: Namespace, facts: dict[str, Json], *columns: object) -> None:
+def _print_line(args: Namespace, facts: dict[str, Json], *columns: object) -> None:
     if args.json:
         print_json(facts)
     else:
-        print(printable("\t".join(map(str, columns))))
+        print(make_printable("\t".join(map(str, columns))))
 
 
 _VERBS: dict[str, Callable[[Namespace], int]] = {

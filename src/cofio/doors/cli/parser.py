@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
         options["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(allow_abbrev=False, **options)  # type: ignore[arg-type]  # argparse's own options
 
-    def parse_args(  # type: ignore[override]  # argparse's is generic in the namespace, which nobody here gives
+    def parse_args(  # type: ignore[override]  # argparse's is generic in the namespace, which is never given here
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
         """Read the words of a command; what is too much is told by the command that was to take it."""
@@ -47,9 +47,9 @@ class Parser(argparse.ArgumentParser):
         """The parser of the command, and of its verb, that was given."""
         reader = self
         for action in reader.commands():
-            chosen = vars(parsed).get(action.dest)
-            if chosen in action.choices:
-                return action.choices[chosen].find(parsed)
+            choice = vars(parsed).get(action.dest)
+            if choice in action.choices:
+                return action.choices[choice].find(parsed)
         return reader
 
     def commands(self) -> Iterator[argparse._SubParsersAction[Parser]]:
@@ -61,8 +61,8 @@ class Parser(argparse.ArgumentParser):
         if not word.startswith("-"):
             return f"{word} is too much; quote a text that has spaces in it"
         option = word.partition("=")[0]
-        meant = suggest(option, self._option_string_actions)
-        return f"there is no option {option}{f'; did you mean {meant}?' if meant else ''}"
+        suggestion = suggest(option, self._option_string_actions)
+        return f"there is no option {option}{f'; did you mean {suggestion}?' if suggestion else ''}"
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is None or value in action.choices:

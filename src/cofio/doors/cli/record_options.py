@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from .argument_values import TESTS, importance, kind, scope, share, tags, ttl, where, whole
-from .argument_values import data as json_value
+from .argument_values import (
+    TESTS,
+    parse_data,
+    parse_importance,
+    parse_integer,
+    parse_kind,
+    parse_scope,
+    parse_share,
+    parse_tags,
+    parse_ttl,
+    parse_where,
+)
 from .parser import ALLOW_SECRETS, Commands, Parser
 
 KINDS = (
@@ -25,17 +35,20 @@ def add_commands(commands: Commands) -> None:
     add.add_argument("text", nargs="*", metavar="TEXT", help="what to remember; left out or -, it is read from stdin")
     add.add_argument("--title", default="", help="a short name for it")
     add.add_argument(
-        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        "--tag", type=parse_tags, action="extend", default=[], metavar="TAG[,TAG]",
         help="a tag, or several with commas; may be given several times",
     )  # fmt: skip
     add.add_argument("--author", default="", help="who says so")
     add.add_argument(
-        "--scope", type=scope, default="mcp", help="where it belongs (default: mcp, which MCP clients read and write)"
+        "--scope",
+        type=parse_scope,
+        default="mcp",
+        help="where it belongs (default: mcp, which MCP clients read and write)",
     )
-    add.add_argument("--kind", type=kind, help=f"{KINDS} (default: note, or item with --key)")
-    add.add_argument("--importance", type=importance, default="medium", help=f"{IMPORTANCES} (default: medium)")
-    add.add_argument("--ttl", type=ttl, metavar="TIME", help="how long it lasts: 90s, 15m, 12h, 30d, 2w")
-    add.add_argument("--data", type=json_value, metavar="JSON", help="JSON to keep with it")
+    add.add_argument("--kind", type=parse_kind, help=f"{KINDS} (default: note, or item with --key)")
+    add.add_argument("--importance", type=parse_importance, default="medium", help=f"{IMPORTANCES} (default: medium)")
+    add.add_argument("--ttl", type=parse_ttl, metavar="TIME", help="how long it lasts: 90s, 15m, 12h, 30d, 2w")
+    add.add_argument("--data", type=parse_data, metavar="JSON", help="JSON to keep with it")
     add.add_argument("--key", help="keep it under this key, in place of what the key held")
     add.add_argument("--dedupe", action="store_true", help="add nothing if the scope has this very text")
     add.add_argument("--similar", action="store_true", help="name the records that say nearly the same")
@@ -52,8 +65,8 @@ def add_commands(commands: Commands) -> None:
     search.add_argument(
         "--mode", choices=("hybrid", "keyword", "semantic"), default="hybrid", help="by what to search (default: both)"
     )
-    search.add_argument("--limit", type=whole, default=10, help="the most hits to show (default: 10)")
-    search.add_argument("--floor", type=share, help="the least relevance of a hit, 0 to 1 (default: the store's)")
+    search.add_argument("--limit", type=parse_integer, default=10, help="the most hits to show (default: 10)")
+    search.add_argument("--floor", type=parse_share, help="the least relevance of a hit, 0 to 1 (default: the store's)")
     search.add_argument("--why", action="store_true", help="say why each hit was found")
     search.add_argument("-v", "--verbose", action="store_true", help="say it with the numbers of the ranking, too")
     list_ = commands.add(
@@ -63,8 +76,8 @@ def add_commands(commands: Commands) -> None:
         run="commands:list_records",
     )
     _add_bounds(list_)
-    list_.add_argument("--limit", type=whole, default=50, help="the most records to list (default: 50)")
-    list_.add_argument("--offset", type=whole, default=0, help="how many to pass over first")
+    list_.add_argument("--limit", type=parse_integer, default=50, help="the most records to list (default: 50)")
+    list_.add_argument("--offset", type=parse_integer, default=0, help="how many to pass over first")
     list_.add_argument("--oldest", action="store_true", help="the longest unchanged first")
     list_.add_argument("--all", action="store_true", help=_ALL)
     show = commands.add(
@@ -75,8 +88,8 @@ def add_commands(commands: Commands) -> None:
     )
     show.add_argument("id", nargs="?", metavar="ID", help="the record's id, or how it begins")
     show.add_argument("--key", help="the record's key, instead of its id")
-    show.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
-    show.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    show.add_argument("--scope", type=parse_scope, default="mcp", help="the scope that the key is in (default: mcp)")
+    show.add_argument("--kind", type=parse_kind, default="item", help="the kind that the key is of (default: item)")
     edit = commands.add(
         "edit",
         "Change the title, the text or the tags of a record: in your editor, or by the options.",
@@ -86,13 +99,13 @@ def add_commands(commands: Commands) -> None:
     )
     edit.add_argument("id", nargs="?", metavar="ID", help="the record's id, or how it begins")
     edit.add_argument("--key", help="the record's key, instead of its id")
-    edit.add_argument("--scope", type=scope, default="mcp", help="the scope that the key is in (default: mcp)")
-    edit.add_argument("--kind", type=kind, default="item", help="the kind that the key is of (default: item)")
+    edit.add_argument("--scope", type=parse_scope, default="mcp", help="the scope that the key is in (default: mcp)")
+    edit.add_argument("--kind", type=parse_kind, default="item", help="the kind that the key is of (default: item)")
     edit.add_argument("--title", help="its new title")
     edit.add_argument("--text", help="what it is to say")
     edit.add_argument("--stdin", action="store_true", help="read from stdin what it is to say")
     edit.add_argument(
-        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        "--tag", type=parse_tags, action="extend", default=[], metavar="TAG[,TAG]",
         help="its tags, in place of those that it has; may be given several times",
     )  # fmt: skip
     edit.add_argument("--no-tags", action="store_true", help="take all tags away")
@@ -104,7 +117,7 @@ def add_commands(commands: Commands) -> None:
         run="commands:remove",
     )
     remove.add_argument("ids", nargs="*", metavar="ID", help="the records to forget, by id or how it begins")
-    remove.add_argument("--scope", type=scope, help="forget this scope and all under it; / is everything")
+    remove.add_argument("--scope", type=parse_scope, help="forget this scope and all under it; / is everything")
     remove.add_argument("--yes", action="store_true", help="do not ask before a scope is forgotten")
     scopes = commands.add(
         "scopes",
@@ -112,7 +125,7 @@ def add_commands(commands: Commands) -> None:
         "cofio scopes --scope rest",
         run="commands:show_scopes",
     )
-    scopes.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    scopes.add_argument("--scope", type=parse_scope, default="", help="only this scope and what is under it")
     scopes.add_argument("--all", action="store_true", help=_ALL)
     commands.add(
         "stats",
@@ -124,15 +137,17 @@ def add_commands(commands: Commands) -> None:
 
 def _add_bounds(command: Parser) -> None:
     """Add the options that say which records a search or a list may see."""
-    command.add_argument("--scope", type=scope, default="", help="only this scope and what is under it")
+    command.add_argument("--scope", type=parse_scope, default="", help="only this scope and what is under it")
     command.add_argument("--exact", action="store_true", help="only the scope itself")
-    command.add_argument("--kind", type=kind, action="append", default=[], help=f"{KINDS}; may be given several times")
     command.add_argument(
-        "--where", type=where, action="append", default=[], metavar="TEST",
+        "--kind", type=parse_kind, action="append", default=[], help=f"{KINDS}; may be given several times"
+    )
+    command.add_argument(
+        "--where", type=parse_where, action="append", default=[], metavar="TEST",
         help=f"{TESTS}; may be given several times, and all must hold",
     )  # fmt: skip
     command.add_argument(
-        "--tag", type=tags, action="extend", default=[], metavar="TAG[,TAG]",
+        "--tag", type=parse_tags, action="extend", default=[], metavar="TAG[,TAG]",
         help="only what has this tag, as --where tags=TAG; of several, what has them all",
     )  # fmt: skip
     command.add_argument("--any", action="store_true", help="one --where or --tag that holds is enough")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .argument_values import origin, port
+from .argument_values import parse_origin, parse_port
 from .parser import ALLOW_SECRETS, Commands
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
@@ -64,13 +64,13 @@ def _add_serve(commands: Commands) -> None:
     serve.add_argument(
         "--host", help="the address to listen on (default: 127.0.0.1); one that others can reach needs a token"
     )
-    serve.add_argument("--port", type=port, help="the port to listen on; 0 takes a free one (default: 8427)")
+    serve.add_argument("--port", type=parse_port, help="the port to listen on; 0 takes a free one (default: 8427)")
     serve.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name by which clients may address the server, as behind a proxy; may be given several times",
     )  # fmt: skip
     serve.add_argument(
-        "--allow-origin", action="append", default=[], type=origin, metavar="URL",
+        "--allow-origin", action="append", default=[], type=parse_origin, metavar="URL",
         help="a site whose pages may use the server, as http://localhost:3000; may be given several times",
     )  # fmt: skip
     serve.add_argument("--allow-secrets", action="store_true", help=ALLOW_SECRETS)

@@ -70,10 +70,10 @@ def _say_goodbye() -> None:
 
 
 def _announce(args: Namespace, address: StoreAddress, url: str) -> None:
-    from .terminal import note, output
+    from .terminal import choose_output, note
 
     rest = f"{url}/api/v2/memory"
-    output(as_json=args.json).done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(address))
+    choose_output(as_json=args.json).print_done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(address))
     sys.stdout.flush()
     note(f"the memory in {address} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
 

@@ -8,7 +8,7 @@ from ...engine.opening import resolve_store
 from ...values.errors import Conflict, NotFound
 from ..web.tokens import FILE, Access, Tokens
 from .parser import report_misuse
-from .terminal import note, output
+from .terminal import choose_output, note
 
 
 def manage_tokens(args: Namespace) -> int:
@@ -17,26 +17,26 @@ def manage_tokens(args: Namespace) -> int:
         return report_misuse(args, "--project needs --app: the app that it is a project of")
     address = resolve_store(args.store)
     tokens = Tokens(address.home)
-    out = output(as_json=args.json)
+    out = choose_output(as_json=args.json)
     try:
         if args.verb == "add":
             access: Access = "read" if args.read_only else "all"
-            made = tokens.add(args.name, app=args.app, project=args.project, access=access)
-            out.done(made, name=args.name, token=made, app=args.app, project=args.project, access=access)
+            text = tokens.add(args.name, app=args.app, project=args.project, access=access)
+            out.print_done(text, name=args.name, token=text, app=args.app, project=args.project, access=access)
             note("keep it now: it is stored as a hash and cannot be shown again")
             note(f"from now on every client of a server on {address} needs one")
         elif args.verb == "rm":
             tokens.remove(args.name)
-            out.done(f"ended the token {args.name}", removed=args.name)
+            out.print_done(f"ended the token {args.name}", removed=args.name)
             if not tokens.all():
                 file = address.home / FILE
                 note(f"it was the last: clients are let in again once there is another, or {file} is removed")
         else:
-            found = tokens.all()
-            if not found and not args.json:
+            entries = tokens.all()
+            if not entries and not args.json:
                 note("there are no tokens: every client on this machine is let in; `cofio token add NAME` makes one")
-            for each in found:
-                out.done(
+            for each in entries:
+                out.print_done(
                     f"{each.name}\t{each.made}\t{each.limits or 'everything'}",
                     name=each.name, made=each.made, app=each.app, project=each.project, access=each.access,
                 )  # fmt: skip

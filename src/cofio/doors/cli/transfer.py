@@ -22,7 +22,7 @@ from ...values.records import Draft, check_text
 from . import vault_commands
 from .context import MAX_PATH, open_memory, settle
 from .parser import report_misuse
-from .terminal import Bar, count_noun, count_records, note, output, printable_json
+from .terminal import Bar, choose_output, make_printable_json, note, render_count, render_record_count
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -37,7 +37,7 @@ def backup(args: Namespace) -> int:
     check_text("target", args.target, MAX_PATH, empty=False)
     with open_memory(args) as engine, Bar("copy") as bar:
         target = engine.backup(Path(args.target).expanduser(), bar)
-    output(as_json=args.json).done(f"copied the memory to {target}", backup=str(target))
+    choose_output(as_json=args.json).print_done(f"copied the memory to {target}", backup=str(target))
     return 0
 
 
@@ -46,7 +46,7 @@ def export(args: Namespace) -> int:
     aside = args.file != "-" or not sys.stdout.isatty()  # else the bar would stand among the lines
     with open_memory(args) as engine, open_target(args.file) as file:
         count, total = 0, engine.count(args.scope)
-        line = printable_json if args.file == "-" else str
+        line = make_printable_json if args.file == "-" else str
         with Bar("exporting", expect=total) if aside else nullcontext() as bar:
             for record in engine.export(args.scope):
                 file.write(line(write_line(record)) + "\n")
@@ -54,8 +54,8 @@ def export(args: Namespace) -> int:
                 if bar is not None and count % 100 == 0:
                     bar("exporting", count, total)
     if args.file != "-":
-        output(as_json=args.json).done(
-            f"exported {count_records(count)} to {args.file}", exported=count, file=args.file
+        choose_output(as_json=args.json).print_done(
+            f"exported {render_record_count(count)} to {args.file}", exported=count, file=args.file
         )
     return 0
 
@@ -67,11 +67,11 @@ def import_records(args: Namespace) -> int:
     if args.file == vault_commands.EVEROS:
         return vault_commands.import_everos(args)
     if args.path is not None:
-        known = f"{PRODUCT} and {vault_commands.EVEROS} are"
-        return report_misuse(args, f"{args.file} is not a product whose memory can be taken over; {known}")
+        products = f"{PRODUCT} and {vault_commands.EVEROS} are"
+        return report_misuse(args, f"{args.file} is not a product whose memory can be taken over; {products}")
 
-    if not Path(args.file).exists() and (meant := suggest(args.file, (PRODUCT, vault_commands.EVEROS))):
-        return report_misuse(args, f"there is no file {args.file}; did you mean {meant}?")
+    if not Path(args.file).exists() and (suggestion := suggest(args.file, (PRODUCT, vault_commands.EVEROS))):
+        return report_misuse(args, f"there is no file {args.file}; did you mean {suggestion}?")
 
     def skip(number: int, fault: Invalid) -> None:
         note(f"line {number} passed over: {str(fault).removeprefix('line: ')}")
@@ -82,18 +82,20 @@ def import_records(args: Namespace) -> int:
             with Bar("importing", expect=source.size) as bar:
                 intake.run(bar, skip if args.skip_bad else None)
         except Invalid as error:
-            so_far = f"{count_records(intake.read)} before it went in" if intake.read else "nothing went in"
+            so_far = f"{render_record_count(intake.read)} before it went in" if intake.read else "nothing went in"
             raise Invalid(error.field, f"{error.problem}; {so_far}; mend it, or pass it over with --skip-bad") from None
         except KeyboardInterrupt:
-            note(f"stopped after {count_records(intake.read)}, which stay; the same import again does the rest")
+            note(f"stopped after {render_record_count(intake.read)}, which stay; the same import again does the rest")
             raise
-        kept = intake.read - intake.new
-        said = f"imported {count_records(intake.new)}"
-        said += (
-            f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        present = intake.read - intake.new
+        message = f"imported {render_record_count(intake.new)}"
+        message += (
+            f"; {render_record_count(present)} {'was' if present == 1 else 'were'} here already, as new or newer"
+            if present
+            else ""
         )
-        said += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
-        output(as_json=args.json).done(said, imported=intake.new, kept=kept, skipped=intake.bad)
+        message += f"; {intake.bad:,} bad {'line' if intake.bad == 1 else 'lines'} passed over" if intake.bad else ""
+        choose_output(as_json=args.json).print_done(message, imported=intake.new, kept=present, skipped=intake.bad)
         _embed(args, engine)
     return 0
 
@@ -118,31 +120,34 @@ def _import_product(args: Namespace) -> int:
     with open_memory(args, make=True) as engine:
         try:
             with Bar("taking over") as bar:
-                taken = take(engine, path, progress=bar)
+                result = take(engine, path, progress=bar)
         except KeyboardInterrupt:
             note("stopped; what is in stays, and the same import again does the rest")
             raise
-        for what, why in taken.changed:
+        for what, why in result.changed:
             note(f"{what}: {why}")
-        for what, why in taken.refused:
+        for what, why in result.refused:
             note(f"{what} refused: {why}")
-        if taken.vectors_left:
-            note(f"its vectors are not kept: {taken.vectors_left}")
-        kept = taken.chunks + taken.states - taken.new
-        states = count_noun(taken.states, "state")
-        said = f"imported {count_records(taken.new)} from {path} ({count_noun(taken.chunks, 'chunk')} and {states})"
-        said += (
-            f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already, as new or newer" if kept else ""
+        if result.vectors_left:
+            note(f"its vectors are not kept: {result.vectors_left}")
+        present = result.chunks + result.states - result.new
+        counts = f"{render_count(result.chunks, 'chunk')} and {render_count(result.states, 'state')}"
+        message = f"imported {render_record_count(result.new)} from {path} ({counts})"
+        message += (
+            f"; {render_record_count(present)} {'was' if present == 1 else 'were'} here already, as new or newer"
+            if present
+            else ""
         )
-        said += f"; {count_noun(taken.expired, 'chunk')} had expired" if taken.expired else ""
-        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
-        said += f"; {len(taken.refused):,} refused" if taken.refused else ""
-        output(as_json=args.json).done(
-            said, imported=taken.new, kept=kept, chunks=taken.chunks, states=taken.states, vectors=taken.vectors,
-            expired=taken.expired, masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
+        message += f"; {render_count(result.expired, 'chunk')} had expired" if result.expired else ""
+        message += f"; {result.masked:,} with a secret masked" if result.masked else ""
+        message += f"; {len(result.refused):,} refused" if result.refused else ""
+        choose_output(as_json=args.json).print_done(
+            message, imported=result.new, kept=present, chunks=result.chunks, states=result.states,
+            vectors=result.vectors, expired=result.expired, masked=result.masked, changed=len(result.changed),
+            refused=len(result.refused),
         )  # fmt: skip
         _embed(args, engine)
-    return 1 if taken.refused else 0
+    return 1 if result.refused else 0
 
 
 @contextmanager
@@ -156,25 +161,25 @@ def open_target(name: str) -> Iterator[TextIO]:
         return
     target = Path(name).expanduser().resolve()
     if target.exists() and not target.is_file() and not target.is_dir():
-        with target.open("wb") as special, _text(special, target.suffix) as text:
+        with target.open("wb") as special, _wrap_text(special, target.suffix) as text:
             yield text
         return
-    with replace_path(target) as file, _text(file, target.suffix) as text:
+    with replace_path(target) as file, _wrap_text(file, target.suffix) as text:
         yield text
 
 
 @contextmanager
-def _text(file: IO[bytes], suffix: str) -> Iterator[TextIO]:
+def _wrap_text(file: IO[bytes], suffix: str) -> Iterator[TextIO]:
     """Text that becomes bytes of `file`, which stays open."""
     # No name and no time inside: the same records make the same file.
-    packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if suffix == ".gz" else None
-    text = io.TextIOWrapper(cast(BinaryIO, packed or file), encoding="utf-8", newline="\n")
+    archive = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if suffix == ".gz" else None
+    text = io.TextIOWrapper(cast(BinaryIO, archive or file), encoding="utf-8", newline="\n")
     try:
         yield text
     finally:
         text.detach()
-        if packed is not None:
-            packed.close()
+        if archive is not None:
+            archive.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +196,7 @@ class Source:
         """How many of its bytes have been read; only of a file whose size is known."""
         return self._raw.tell()
 
-    def drafts(self) -> Iterator[tuple[int, Draft | Invalid]]:
+    def read_drafts(self) -> Iterator[tuple[int, Draft | Invalid]]:
         """Each line that is not empty, by its number: the draft that it holds, or what is wrong with it."""
         number = 0
         while True:
@@ -209,10 +214,10 @@ class Source:
             if rest is not line:
                 yield number, Invalid("line", "is longer than any record")
             elif line.strip():
-                yield number, _draft(line)
+                yield number, _parse_draft(line)
 
 
-def _draft(line: bytes) -> Draft | Invalid:
+def _parse_draft(line: bytes) -> Draft | Invalid:
     try:
         return read_line(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -231,8 +236,8 @@ def open_source(name: str) -> Iterator[Source]:
     with path.open("rb") as raw:
         size = path.stat().st_size if path.is_file() else 0
         if path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield Source(name, size, raw, cast(IO[bytes], unpacked))
+            with gzip.GzipFile(fileobj=raw) as lines:
+                yield Source(name, size, raw, cast(IO[bytes], lines))
         else:
             yield Source(name, size, raw, raw)
 
@@ -257,7 +262,7 @@ class Intake:
         Raises:
             Invalid: a line is no record, and there is no `skip`; what came before it is in.
         """
-        for number, draft in self._source.drafts():
+        for number, draft in self._source.read_drafts():
             if isinstance(draft, Draft):
                 self._batch.append(draft)
                 if len(self._batch) == BATCH:

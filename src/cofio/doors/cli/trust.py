@@ -11,7 +11,7 @@ from ...config.settings import read_claims
 from ...engine.opening import resolve_store
 from ...values.errors import Unavailable
 from ...values.records import Json
-from .terminal import note, output
+from .terminal import choose_output, note
 
 
 def change_trust(args: Namespace) -> int:
@@ -20,14 +20,14 @@ def change_trust(args: Namespace) -> int:
     home = address.home
     if not home.is_dir():
         raise Unavailable(f"there is no memory in {address}: --store names another folder")
-    claims = read_claims(home, asked=not args.revoke)
-    asked = _describe(claims)
+    claims = read_claims(home, follow=not args.revoke)
+    claim_lines = _describe(claims)
     if args.revoke:
-        had = trusting.revoke(home)
-        said = f"{address} is no longer trusted" if had else f"{address} was not trusted"
+        was_trusted = trusting.revoke(home)
+        message = f"{address} is no longer trusted" if was_trusted else f"{address} was not trusted"
     else:
         trusting.mark_trusted(home, claims)
-        said = f"{address} is trusted"
+        message = f"{address} is trusted"
     facts: dict[str, Json] = {
         "store": str(address),
         "trusted": not args.revoke,
@@ -36,10 +36,10 @@ def change_trust(args: Namespace) -> int:
         "vault": claims.vault,
         "link": claims.link,
     }
-    output(as_json=args.json).done(said, **facts)
-    for line in asked:
+    choose_output(as_json=args.json).print_done(message, **facts)
+    for line in claim_lines:
         note(f"{'does not count any more' if args.revoke else 'counts from now on'}: {line}")
-    if not asked:
+    if not claim_lines:
         note("it asks for nothing that needs trust")
     elif not args.revoke:
         note("what is changed or added later needs `cofio trust` again")

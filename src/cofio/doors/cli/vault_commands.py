@@ -14,45 +14,43 @@ from ...engine.opening import resolve_store, settle_loss
 from ...values.errors import Unavailable
 from ...values.records import Json
 from .context import load_settings, open_memory, settle
-from .terminal import Bar, count_noun, count_records, note, output
+from .terminal import Bar, choose_output, note, render_count, render_record_count
 
 if TYPE_CHECKING:
     from ...conversations.conversations import Conversations
     from ...engine.engine import Engine
-    from ...vault.sync import Finding, SyncResult
+    from ...vault.sync import SyncFinding, SyncResult
     from ...vault.vault import Vault
 
 EVEROS = "everos"
-SHOWN = 20  # how many of the same sort are named
+MAX_LINES = 20  # how many of the same sort are named
 
 
 def manage_vault(args: Namespace) -> int:
     """See how the vault is, take in what people did to it, or write it again."""
     with _open_vault(args) as (vault, conversations):
         if args.verb == "status":
-            return _status(args, vault)
+            return _report_status(args, vault)
         from ...vault.sync import VaultSync
 
-        syncing = VaultSync(vault, conversations)
+        sync = VaultSync(vault, conversations)
         with Bar("looking at files") as bar:
             if args.verb == "adopt":
-                synced = syncing.adopt(bar)
+                result = sync.adopt(bar)
                 settle_loss(resolve_store(args.store))
             else:
-                synced = (
-                    syncing.rebuild(bar) if args.verb == "rebuild" else syncing.sync(force=args.force, progress=bar)
-                )
-    return _tell(args, synced)
+                result = sync.rebuild(bar) if args.verb == "rebuild" else sync.sync(force=args.force, progress=bar)
+    return _report(args, result)
 
 
 @contextmanager
 def _open_vault(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault, Conversations]]:
     from ...conversations.conversations import Conversations
     from ...vault.journal import JournalError
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
 
     address, settings = load_settings(args)
-    with open_memory(args, make=make) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=make) as engine, use_vault(engine, address.home, settings) as vault:
         if vault is None:
             raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
@@ -101,111 +99,116 @@ def find_faults(engine: Engine, store: Path) -> list[str]:
     return [why] if why else []
 
 
-def _status(args: Namespace, vault: Vault) -> int:
-    files, now = vault.journal.files(), vault.stamps()
+def _report_status(args: Namespace, vault: Vault) -> int:
+    files, now = vault.journal.list_files(), vault.list_stamps()
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]
-    conflicts: list[Json] = [*vault.conflicts()]
-    faults = vault.journal.faults()
-    unfinished = len(vault.journal.pending())
-    said = f"the vault has {count_noun(vault.journal.total(), 'entry', 'entries')} in {count_noun(len(now), 'file')}"
-    said += f"; {count_noun(len(changed), 'file')} to look at" if changed else ""
-    said += f"; {count_noun(len(conflicts), 'conflict')}" if conflicts else ""
-    detached = vault.detachment
-    if detached:
-        said += "; it is left alone"
-    elif unfinished or vault.stale:
-        said += "; not all is written yet: `cofio vault sync` does that"
-    output(as_json=args.json).done(
-        said, folder=str(vault.folder), entries=vault.journal.total(), files=len(now), changed=changed,
-        conflicts=conflicts, faults=dict(faults), unfinished=unfinished, complete=not vault.stale, detached=detached,
+    conflicts: list[Json] = [*vault.list_conflicts()]
+    faults = vault.journal.list_faults()
+    pending = len(vault.journal.list_pending())
+    entries = render_count(vault.journal.count_entries(), "entry", "entries")
+    message = f"the vault has {entries} in {render_count(len(now), 'file')}"
+    message += f"; {render_count(len(changed), 'file')} to look at" if changed else ""
+    message += f"; {render_count(len(conflicts), 'conflict')}" if conflicts else ""
+    detachment = vault.detachment
+    if detachment:
+        message += "; it is left alone"
+    elif pending or vault.stale:
+        message += "; not all is written yet: `cofio vault sync` does that"
+    choose_output(as_json=args.json).print_done(
+        message, folder=str(vault.folder), entries=vault.journal.count_entries(), files=len(now), changed=changed,
+        conflicts=conflicts, faults=dict(faults), unfinished=pending, complete=not vault.stale, detached=detachment,
     )  # fmt: skip
     sys.stdout.flush()
-    if detached:
-        note(detached)
-    for name in changed[:SHOWN] if not detached else ():
+    if detachment:
+        note(detachment)
+    for name in changed[:MAX_LINES] if not detachment else ():
         note(f"{name} is not as it was left: `cofio vault sync` takes in what was done to it")
-    for name in conflicts[:SHOWN]:
+    for name in conflicts[:MAX_LINES]:
         note(f"{name} keeps what a person wrote; merge what should stay, then remove it")
     for name, why in faults.items():
         note(f"{name} could not be written: {why}")
-    return 1 if conflicts or faults or detached else 0
+    return 1 if conflicts or faults or detachment else 0
 
 
-def _tell(args: Namespace, synced: SyncResult) -> int:
-    told = {
-        "taken in": synced.edited, "back": synced.returned, "forgotten": synced.deleted, "written": synced.written,
-        "in conflict": synced.conflicts, "not from here": synced.strange, "not readable": synced.unreadable,
-        "refused": synced.refused,
+def _report(args: Namespace, result: SyncResult) -> int:
+    counts = {
+        "taken in": result.edited, "back": result.returned, "forgotten": result.deleted, "written": result.rewritten,
+        "in conflict": result.conflicts, "not from here": result.strange, "not readable": result.unreadable,
+        "refused": result.refused,
     }  # fmt: skip
-    said = ", ".join(f"{len(each):,} {what}" for what, each in told.items() if each)
-    output(as_json=args.json).done(
-        said or "the files and the memory say the same", edited=_json(synced.edited), deleted=_json(synced.deleted),
-        written=_json(synced.written), conflicts=_json(synced.conflicts), strange=_json(synced.strange),
-        unreadable=_json(synced.unreadable), refused=_json(synced.refused), returned=_json(synced.returned),
+    message = ", ".join(f"{len(each):,} {what}" for what, each in counts.items() if each)
+    choose_output(as_json=args.json).print_done(
+        message or "the files and the memory say the same", edited=_to_json(result.edited),
+        deleted=_to_json(result.deleted), written=_to_json(result.rewritten), conflicts=_to_json(result.conflicts),
+        strange=_to_json(result.strange), unreadable=_to_json(result.unreadable), refused=_to_json(result.refused),
+        returned=_to_json(result.returned),
     )  # fmt: skip
     sys.stdout.flush()
-    for each in (*synced.written, *synced.conflicts, *synced.strange, *synced.unreadable):
+    for each in (*result.rewritten, *result.conflicts, *result.strange, *result.unreadable):
         if each.text:
             note(f"{each.path}{f' {each.entry}' if each.entry else ''}: {each.text}")
-    if synced.refused:
+    if result.refused:
         note(
-            f"{count_noun(len(synced.refused), 'entry', 'entries')} seem to have been removed by mistake, and are not"
+            f"{render_count(len(result.refused), 'entry', 'entries')} seem to have been removed by mistake, and are not"
             " forgotten: `cofio vault rebuild` writes them again, `cofio vault sync --force` forgets them"
         )
-    return 1 if synced.problems else 0
+    return 1 if result.problems else 0
 
 
-def _json(said: Sequence[Finding]) -> list[Json]:
-    return [{"path": each.path, "entry": each.entry, "text": each.text} for each in said]
+def _to_json(findings: Sequence[SyncFinding]) -> list[Json]:
+    return [{"path": each.path, "entry": each.entry, "text": each.text} for each in findings]
 
 
 def import_everos(args: Namespace) -> int:
     """Take over the memory of EverOS, which stays as it is."""
     from ...conversations.conversations import Conversations
     from ...importers.everos import has_memory
-    from ...vault.lifecycle import vaulted
+    from ...vault.lifecycle import use_vault
     from ...vault.recovery import take
 
     path = Path(args.path or os.environ.get("EVEROS_MEMORY__ROOT") or "~/.everos").expanduser()
     if not has_memory(path):
         raise Unavailable(f"there is no memory of {EVEROS} in {path}: name the folder that holds its apps")
     address, settings = load_settings(args)
-    with open_memory(args, make=True) as engine, vaulted(engine, address.home, settings) as vault:
+    with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
         own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
         # What the own vault holds need not be written there.
         mirror = None if own is not None and own.detachment else vault
         conversations = Conversations(engine, zone=settings.zone, mirror=mirror)
         try:
             with Bar("taking over") as bar:
-                taken = take(conversations, path, zone=settings.zone, progress=bar)
+                result = take(conversations, path, zone=settings.zone, progress=bar)
         except KeyboardInterrupt:
             note("stopped; what is in stays, and the same import again does the rest")
             raise
-        if own is not None and not taken.refused:
+        if own is not None and not result.refused:
             _attach(args, own, Conversations(engine, zone=settings.zone, mirror=own))
-        for what, why in taken.changed:
+        for what, why in result.changed:
             note(f"{what}: {why}")
-        for what, why in taken.refused:
+        for what, why in result.refused:
             note(f"{what} refused: {why}")
-        total = sum(taken.found.values())
-        kept = total - taken.new - len([what for what, _ in taken.refused if " " in what])
-        kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in taken.found.items())
-        said = f"imported {count_records(taken.new)} from {path}{f' ({kinds})' if kinds else ''}"
-        said += f"; {count_records(kept)} {'was' if kept == 1 else 'were'} here already" if kept > 0 else ""
-        said += (
-            f"; left out: {', '.join(f'{what} ({n:,})' for what, n in taken.left_out.items())}"
-            if taken.left_out
+        total = sum(result.counts.values())
+        present = total - result.new - len([what for what, _ in result.refused if " " in what])
+        kinds = ", ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in result.counts.items())
+        message = f"imported {render_record_count(result.new)} from {path}{f' ({kinds})' if kinds else ''}"
+        message += (
+            f"; {render_record_count(present)} {'was' if present == 1 else 'were'} here already" if present > 0 else ""
+        )
+        message += (
+            f"; left out: {', '.join(f'{what} ({n:,})' for what, n in result.left_out.items())}"
+            if result.left_out
             else ""
         )
-        said += f"; {taken.masked:,} with a secret masked" if taken.masked else ""
-        said += f"; {len(taken.refused):,} refused" if taken.refused else ""
-        output(as_json=args.json).done(
-            said, imported=taken.new, kept=max(kept, 0), found={str(kind): n for kind, n in taken.found.items()},
-            left_out=dict(taken.left_out), masked=taken.masked, changed=len(taken.changed), refused=len(taken.refused),
+        message += f"; {result.masked:,} with a secret masked" if result.masked else ""
+        message += f"; {len(result.refused):,} refused" if result.refused else ""
+        choose_output(as_json=args.json).print_done(
+            message, imported=result.new, kept=max(present, 0),
+            found={str(kind): n for kind, n in result.counts.items()}, left_out=dict(result.left_out),
+            masked=result.masked, changed=len(result.changed), refused=len(result.refused),
         )  # fmt: skip
         sys.stdout.flush()
         settle(engine, limit=0 if args.no_vectors else None)
-    return 1 if taken.refused else 0
+    return 1 if result.refused else 0
 
 
 def _attach(args: Namespace, vault: Vault, conversations: Conversations) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 VISIBLE = tuple(kind for kind in Kind if kind not in NOT_SEARCHABLE)
 
 
-def asked_filter(args: Namespace) -> Filter | None:
+def build_filter(args: Namespace) -> Filter | None:
     """The filter that a command's tests and tags make together."""
     tests = [*args.where, *(Where("tags", "has", tag) for tag in args.tag)]
     if not tests:
@@ -23,21 +23,21 @@ def asked_filter(args: Namespace) -> Filter | None:
     return AnyOf(*tests) if args.any else AllOf(*tests)
 
 
-def visible_kinds(args: Namespace) -> tuple[Kind, ...]:
+def list_visible_kinds(args: Namespace) -> tuple[Kind, ...]:
     """The kinds that a list shows: those asked for, else all that are not internal."""
     return tuple(args.kind) or (() if args.all else VISIBLE)
 
 
-def visible_filter(args: Namespace) -> Filter | None:
+def build_visible_filter(args: Namespace) -> Filter | None:
     """The filter of a list: the one that was asked for, and without cofio's own scopes unless they are."""
-    asked = asked_filter(args)
+    own = build_filter(args)
     if args.all or args.scope in OWN:
-        return asked
+        return own
     foreign = [Where("scope", "!=", scope) for scope in INTERNAL]
-    return AllOf(*foreign, *([asked] if asked else []))
+    return AllOf(*foreign, *([own] if own else []))
 
 
-def visible_scopes(args: Namespace, engine: Engine) -> dict[Scope, int]:
+def count_visible_scopes(args: Namespace, engine: Engine) -> dict[Scope, int]:
     """Each scope that holds records, with the number of those that are shown."""
     if args.all:
         return engine.scopes(args.scope)
@@ -47,5 +47,5 @@ def visible_scopes(args: Namespace, engine: Engine) -> dict[Scope, int]:
 
 def count_internal(engine: Engine) -> int:
     """How many records are not shown unasked."""
-    shown = engine.scopes(kinds=VISIBLE)
-    return engine.count() - sum(count for scope, count in shown.items() if scope not in OWN)
+    visible = engine.scopes(kinds=VISIBLE)
+    return engine.count() - sum(count for scope, count in visible.items() if scope not in OWN)

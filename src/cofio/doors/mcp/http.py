@@ -89,13 +89,13 @@ def make_server(handlers: Handlers) -> Server[Any]:
     )  # fmt: skip
 
 
-def make_session_manager(served: Server[Any]) -> StreamableHTTPSessionManager:
+def make_session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
     """What holds the clients' sessions: it has to be run for as long as its requests are handled.
 
     Whose requests come this far is settled before, for all doors at once.
     """
     return StreamableHTTPSessionManager(
-        served, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
+        server, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
     )
 
 
@@ -108,7 +108,7 @@ class Door:
         """How many requests of each session are under way; the session whose last one ended first stands first."""
         self._streams: dict[str, int] = {}
         """How many streams of each session stand open, if any does."""
-        self._opening = 0
+        self._openings = 0
         self._workers = Workers(THREADS, "cofio-mcp-measure")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -166,30 +166,30 @@ class Door:
         """Answer a request without a session, which may open one; for that, room is made."""
         answer = _Answer(send)
         opens = b'"initialize"' in body  # for a client that writes it in another way there may be no room
-        self._opening += opens
+        self._openings += opens
         try:
             if opens:
                 await self._make_room()
             await self._manager.handle_request(scope, receive, answer)
         finally:
-            self._opening -= opens
+            self._openings -= opens
         if answer.session is not None and answer.status < 400:
             self._requests[answer.session] = 0
 
     async def _make_room(self) -> None:
-        """End sessions until there is one to spare: the one that has been idle longest, of those that nobody listens to
+        """End sessions until there is one to spare: the one that has been idle longest, of those without a listener
         if there is one. None with a call under way is ended.
 
         A session that the SDK has ended by itself was idle for longer than any other, so it is among the first.
         """
         most = self._manager.max_sessions
-        while most is not None and len(self._requests) + self._opening > most:
+        while most is not None and len(self._requests) + self._openings > most:
             idle = [session for session, under_way in self._requests.items() if not under_way]
             if not idle:
                 return
-            ended = next((session for session in idle if session not in self._streams), idle[0])
-            del self._requests[ended]
-            await self._end(ended)
+            oldest = next((session for session in idle if session not in self._streams), idle[0])
+            del self._requests[oldest]
+            await self._end(oldest)
 
     async def _end(self, session: str) -> None:
         """End a session, as its client does."""

@@ -37,7 +37,7 @@ UNSUPPORTED_VERSION = -32022
 
 _META = "io.modelcontextprotocol/"
 _VERSION, _CLIENT = f"{_META}protocolVersion", f"{_META}clientCapabilities"
-_CACHED = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read",
+_CACHEABLE = ("server/discover", "tools/list", "resources/list", "resources/templates/list", "resources/read",
            "prompts/list")  # fmt: skip
 
 
@@ -50,21 +50,21 @@ class Server:
         self._methods: dict[str, Callable[[Params], dict[str, Json]]] = {
             "ping": lambda _: {},
             "tools/list": lambda _: surface.list_tools(),
-            "tools/call": self._call,
+            "tools/call": self._call_tool,
             "resources/list": lambda params: surface.list_resources(_get_cursor(params)),
             "resources/templates/list": lambda _: surface.list_templates(),
             "resources/read": lambda params: surface.read_resource(_get_text(params, "uri")),
             "prompts/list": lambda _: surface.list_prompts(),
             "prompts/get": lambda params: surface.get_prompt(_get_text(params, "name")),
         }
-        self._agreed: str | None = None
+        self._revision: str | None = None
         """The revision of the handshake."""
         self._stateless = False
 
     @property
     def allows_batches(self) -> bool:
         """Whether the agreed revision knows arrays of messages."""
-        return self._agreed == BATCHES
+        return self._revision == BATCHES
 
     def choose_lane(self, method: str, params: Params) -> Lane:
         """How a request is run: what needs the memory, beside the reader."""
@@ -92,34 +92,34 @@ class Server:
             RpcError: the request cannot be answered in the era that the connection is in, or at all.
         """
         meta = params.get("_meta")
-        enveloped = method != "initialize" and isinstance(meta, dict) and _VERSION in meta
-        if enveloped and self._agreed is not None:
+        has_envelope = method != "initialize" and isinstance(meta, dict) and _VERSION in meta
+        if has_envelope and self._revision is not None:
             raise RpcError(INVALID_REQUEST, f"this connection began with a handshake, which {STATELESS} does not have")
-        if not enveloped and not self._stateless:
-            return self._handshake(params) if method == "initialize" else self._result(method, params)
+        if not has_envelope and not self._stateless:
+            return self._shake_hands(params) if method == "initialize" else self._run_method(method, params)
         if method == "initialize":
             raise RpcError(UNSUPPORTED_VERSION, f"this connection speaks {STATELESS}, which has no handshake",
                           {"supported": [STATELESS]})  # fmt: skip
         _check_envelope(meta)
         self._stateless = True
-        result = self._discovery() if method == "server/discover" else self._result(method, params)
+        result = self._describe_server() if method == "server/discover" else self._run_method(method, params)
         result |= {"resultType": "complete", "_meta": {f"{_META}serverInfo": INFO}}
-        return result | ({"ttlMs": 0, "cacheScope": "private"} if method in _CACHED else {})
+        return result | ({"ttlMs": 0, "cacheScope": "private"} if method in _CACHEABLE else {})
 
-    def _handshake(self, params: Params) -> dict[str, Json]:
+    def _shake_hands(self, params: Params) -> dict[str, Json]:
         version = params.get("protocolVersion")
         if not isinstance(version, str):
             raise RpcError(INVALID_PARAMS, "initialize says the protocolVersion that it wants, as in 2025-11-25")
-        self._agreed = version if version in HANDSHAKE else HANDSHAKE[-1]
+        self._revision = version if version in HANDSHAKE else HANDSHAKE[-1]
         return {
-            "protocolVersion": self._agreed, "capabilities": CAPABILITIES, "serverInfo": INFO,
+            "protocolVersion": self._revision, "capabilities": CAPABILITIES, "serverInfo": INFO,
             "instructions": INSTRUCTIONS,
         }  # fmt: skip
 
-    def _discovery(self) -> dict[str, Json]:
+    def _describe_server(self) -> dict[str, Json]:
         return {"supportedVersions": [STATELESS], "capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
 
-    def _result(self, method: str, params: Params) -> dict[str, Json]:
+    def _run_method(self, method: str, params: Params) -> dict[str, Json]:
         """What both eras have in common."""
         ask = self._methods.get(method)
         if ask is None or (method == "ping" and self._stateless):
@@ -129,7 +129,7 @@ class Server:
         except CofioError as error:
             raise describe_error(error, method=method, stateless=self._stateless) from None
 
-    def _call(self, params: Params) -> dict[str, Json]:
+    def _call_tool(self, params: Params) -> dict[str, Json]:
         arguments = params.get("arguments")
         if not isinstance(arguments, dict | None):
             raise RpcError(INVALID_PARAMS, "arguments is an object")
@@ -155,8 +155,8 @@ def _check_envelope(meta: Json) -> None:
     if not isinstance(version, str):
         raise RpcError(INVALID_PARAMS, f"{_VERSION} is a string")
     if version != STATELESS:
-        supported: dict[str, Json] = {"supported": [STATELESS], "requested": version}
-        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", supported)
+        versions: dict[str, Json] = {"supported": [STATELESS], "requested": version}
+        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", versions)
 
 
 def run(address: StoreAddress, settings: Settings, *, allow_secrets: bool) -> int:

@@ -73,10 +73,10 @@ class Surface:
         if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
             raise Invalid("cursor", "is none that came from here")
         offset = int(cursor or 0)
-        found = self._memory.engine.headings(MCP, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
-        listed: list[Json] = [] if cursor is not None else [_SKILL]
-        for record in found[:RESOURCES]:
-            listed.append(
+        headings = self._memory.engine.headings(MCP, kinds=(Kind.NOTE,), limit=RESOURCES + 1, offset=offset)
+        resources: list[Json] = [] if cursor is not None else [_SKILL]
+        for record in headings[:RESOURCES]:
+            resources.append(
                 {
                     "uri": NOTES + quote(record.id, safe=""),
                     "name": renderer.render_line(record.title) or record.id,
@@ -84,7 +84,7 @@ class Surface:
                     "annotations": {"lastModified": renderer.format_moment(record.updated_at)},
                 }
             )
-        return {"resources": listed} | ({"nextCursor": str(offset + RESOURCES)} if len(found) > RESOURCES else {})
+        return {"resources": resources} | ({"nextCursor": str(offset + RESOURCES)} if len(headings) > RESOURCES else {})
 
     def list_templates(self) -> dict[str, Json]:
         """The result of `resources/templates/list`."""

@@ -26,7 +26,7 @@ Arguments = dict[str, Json]
 
 TOP_K, LIMIT = 6, 100
 SHORTEST = 100  # characters that an answer may be held to
-SIFTED = 200  # hits that are weighed when a least score is asked for
+MAX_WEIGHED = 200  # hits that are weighed when a least score is asked for
 NEARLY = 0.8  # a fact with so much of the relevance of its conversation's best hit stands for it
 EACH = 6  # messages, and as many records made of messages, that are weighed for one hit
 TRIES = 20  # ids that are drawn for a chunk before it is given up
@@ -87,11 +87,11 @@ class Tool:
         hints: dict[str, Json] = {"readOnlyHint": self.reads, "openWorldHint": False}
         if not self.reads:
             hints |= {"destructiveHint": self.destroys, "idempotentHint": self.again}
-        listed: dict[str, Json] = {
+        entry: dict[str, Json] = {
             "name": self.name, "title": self.title, "description": self.description, "inputSchema": self.input,
             "annotations": hints,
         }  # fmt: skip
-        return listed | ({"outputSchema": OUTPUTS[self.name]} if structured else {})
+        return entry | ({"outputSchema": OUTPUTS[self.name]} if structured else {})
 
 
 def call_tool(
@@ -125,18 +125,18 @@ def _search_context(engine: Engine, arguments: Arguments) -> Answer:
             kinds=_SEARCHED_EVERYWHERE if everywhere else (Kind.NOTE,),
             filter=_build_filter(arguments),
             mode=_MODES[cast(str, arguments.get("search_mode", "hybrid"))],
-            limit=SIFTED if least is not None else 2 * top if everywhere else top,
+            limit=MAX_WEIGHED if least is not None else 2 * top if everywhere else top,
             each=EACH if everywhere else None,
             floor=None if least is None else 0.0,
         )
     )
-    found = [hit for hit in page if least is None or _reaches(hit, least)]
-    hits = (_fold(found) if everywhere else found)[:top]
+    matches = [hit for hit in page if least is None or _reaches(hit, least)]
+    hits = (_fold(matches) if everywhere else matches)[:top]
     if not hits:
         return _answer_nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
     blocks = [renderer.render_hit(hit, everywhere=everywhere) for hit in hits]
     count = renderer.fit(blocks, most)
-    shown, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:count]), most)
+    quotation, rest = renderer.cut(renderer.SEPARATOR.join(blocks[:count]), most)
     left_off = f"{len(hits) - count} more left off by max_chars" if count < len(hits) else ""
     # Said while meaning is off; that some of many records have no vector yet is not worth its tokens.
     degraded = "" if page.searched.semantic is not None else _explain(engine, page)
@@ -148,7 +148,7 @@ def _search_context(engine: Engine, arguments: Arguments) -> Answer:
             "degraded": page.degraded,
         }  # fmt: skip
 
-    return Answer(shown, describe, (notice,), stored=True)
+    return Answer(quotation, describe, (notice,), stored=True)
 
 
 def _answer_nothing(why: str, degraded: str | None, *near: Hit) -> Answer:
@@ -161,8 +161,8 @@ def _explain(engine: Engine, page: Page) -> str:
     """Why more may be there than was found, without a path: an agent cannot mend it, but it can tell its user."""
     if page.degraded is None or page.searched.semantic is not None or page.searched.mode == "keyword":
         return page.degraded or ""
-    searched = "searched by words only" if page.searched.mode == "hybrid" else "nothing was searched"
-    return f"{searched}: {_explain_model(engine)}"
+    summary = "searched by words only" if page.searched.mode == "hybrid" else "nothing was searched"
+    return f"{summary}: {_explain_model(engine)}"
 
 
 def _explain_model(engine: Engine) -> str:
@@ -233,8 +233,8 @@ def _write_context(engine: Engine, arguments: Arguments) -> Answer:
     elif _find_own(engine, old) is None:
         return Answer(renderer.render_unknown(old), is_error=True)
     else:
-        lasting = {"expires_at": None} if ttl is None else {"ttl": ttl}
-        record = engine.edit(old, if_version=None, **_collect_fields(arguments), **lasting)
+        expiry = {"expires_at": None} if ttl is None else {"ttl": ttl}
+        record = engine.edit(old, if_version=None, **_collect_fields(arguments), **expiry)
     hints = tuple(renderer.render_similar(one) for one in record.similar)
     return Answer(renderer.render_saved(record), lambda: structured.describe_written(record), hints)
 
@@ -277,24 +277,24 @@ def _read_context(engine: Engine, arguments: Arguments) -> Answer:
 def _list_context(engine: Engine, arguments: Arguments) -> Answer:
     limit, offset = cast(int, arguments.get("limit", LIMIT)), cast(int, arguments.get("offset", 0))
     most, only = cast("int | None", arguments.get("max_chars")), _build_filter(arguments)
-    found = engine.headings(MCP, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
-    lines = [renderer.render_heading(each) for each in found[:limit]]
+    headings = engine.headings(MCP, kinds=(Kind.NOTE,), filter=only, limit=limit + 1, offset=offset)
+    lines = [renderer.render_heading(each) for each in headings[:limit]]
     head = f"{len(lines)} chunk(s) found:\n\n"
-    shown = renderer.fit(lines, None if most is None else most - len(head), "\n")
-    more = shown < len(found)
-    is_last = bool(found) and not more  # then all that there are have been passed over or are here
-    total = offset + len(found) if is_last else engine.count(MCP, kinds=(Kind.NOTE,), filter=only)
+    fitting = renderer.fit(lines, None if most is None else most - len(head), "\n")
+    more = fitting < len(headings)
+    is_last = bool(headings) and not more  # then all that there are have been passed over or are here
+    total = offset + len(headings) if is_last else engine.count(MCP, kinds=(Kind.NOTE,), filter=only)
     text, notice = renderer.EMPTY, ""
     if not lines:
         count = total or engine.count(MCP, kinds=(Kind.NOTE,))
         notice = renderer.render_note(f"{count} chunks are kept, but none of them is here" if count else "")
     else:
-        text, rest = renderer.cut(f"{shown} chunk(s) found:\n\n" + "\n".join(lines[:shown]), most)
-        where = f"{shown} of {total}, next: offset={offset + shown}" if more else ""
+        text, rest = renderer.cut(f"{fitting} chunk(s) found:\n\n" + "\n".join(lines[:fitting]), most)
+        where = f"{fitting} of {total}, next: offset={offset + fitting}" if more else ""
         notice = renderer.render_note(f"stored {renderer.DATA}", where, rest)
 
     def describe() -> dict[str, Json]:
-        chunks: list[Json] = [structured.describe_heading(each) for each in found[:shown]]
+        chunks: list[Json] = [structured.describe_heading(each) for each in headings[:fitting]]
         return {"notice": notice, "chunks": chunks, "total": total, "more": more}
 
     return Answer(text, describe, (notice,), stored=bool(lines))

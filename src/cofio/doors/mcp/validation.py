@@ -33,15 +33,15 @@ def validate_arguments(tool: str, schema: Mapping[str, Json], arguments: Mapping
     required = cast(list[str], schema.get("required", []))
     problems: list[str] = []
     validated: dict[str, Json] = {}
-    for name, wanted in properties.items():
+    for name, expected in properties.items():
         if name in arguments:
             value = arguments[name]
-            problems += [f"{problem} at {name}{where}" for problem, where in _find_problems(wanted, value)]
-            whole = wanted.get("type") == "integer" and isinstance(value, float) and value.is_integer()
-            validated[name] = int(cast(float, value)) if whole else value
+            problems += [f"{problem} at {name}{where}" for problem, where in _find_problems(expected, value)]
+            is_whole = expected.get("type") == "integer" and isinstance(value, float) and value.is_integer()
+            validated[name] = int(cast(float, value)) if is_whole else value
         elif name in required:
             problems.append(
-                f"Invalid input: expected {wanted.get('type', 'nonoptional')}, received undefined at {name}"
+                f"Invalid input: expected {expected.get('type', 'nonoptional')}, received undefined at {name}"
             )
     if problems:
         raise BadArguments(tool, *problems)
@@ -58,21 +58,21 @@ def describe_refusal(tool: str, schema: Mapping[str, Json], error: CofioError) -
     return BadArguments(tool, f"Invalid input: {error.problem} at {field}")
 
 
-def _find_problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, str]]:
+def _find_problems(expected: Mapping[str, Json], value: Json) -> list[tuple[str, str]]:
     """What is wrong with a value, each with where in it."""
-    options = cast(list[str] | None, wanted.get("enum"))
+    options = cast(list[str] | None, expected.get("enum"))
     if options is not None:
-        listed = "|".join(f'"{each}"' for each in options)
-        return [] if value in options else [(f"Invalid option: expected one of {listed}", "")]
-    kind = wanted.get("type")
+        choices = "|".join(f'"{each}"' for each in options)
+        return [] if value in options else [(f"Invalid option: expected one of {choices}", "")]
+    kind = expected.get("type")
     if kind is None:
         return []
     if kind in ("integer", "number"):
-        return [(problem, "") for problem in _find_number_problems(wanted, value)]
+        return [(problem, "") for problem in _find_number_problems(expected, value)]
     if _name_type(value) != kind:
         return [(f"Invalid input: expected {kind}, received {_name_type(value)}", "")]
     if isinstance(value, list):
-        item = cast(Mapping[str, Json], wanted["items"])
+        item = cast(Mapping[str, Json], expected["items"])
         return [
             (problem, f"[{at}]{where}")
             for at, each in enumerate(value)
@@ -81,14 +81,14 @@ def _find_problems(wanted: Mapping[str, Json], value: Json) -> list[tuple[str, s
     return []
 
 
-def _find_number_problems(wanted: Mapping[str, Json], value: Json) -> list[str]:
+def _find_number_problems(expected: Mapping[str, Json], value: Json) -> list[str]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return [f"Invalid input: expected number, received {_name_type(value)}"]
-    if wanted["type"] == "integer" and isinstance(value, float) and not value.is_integer():
+    if expected["type"] == "integer" and isinstance(value, float) and not value.is_integer():
         return ["Invalid input: expected int, received number"]
     problems = []
-    low, high, above = wanted.get("minimum"), wanted.get("maximum"), wanted.get("exclusiveMinimum")
-    if wanted["type"] == "integer" and abs(value) > _SAFE:
+    low, high, above = expected.get("minimum"), expected.get("maximum"), expected.get("exclusiveMinimum")
+    if expected["type"] == "integer" and abs(value) > _SAFE:
         size, sign, bound = ("small", ">=", -_SAFE) if value < 0 else ("big", "<=", _SAFE)
         problems.append(f"Too {size}: expected int to be {sign}{bound}")
     if isinstance(low, int) and value < low:

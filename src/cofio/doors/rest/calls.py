@@ -109,7 +109,7 @@ class Call:
     """The type of the body, where there is one."""
     bare: bool = False
     """Whether the answer is its data alone, without an envelope."""
-    example: Example = field(default_factory=lambda: Example(answered={}))
+    example: Example = field(default_factory=lambda: Example(answers={}))
 
     @property
     def uploads(self) -> bool:

@@ -14,13 +14,13 @@ Json = Mapping[str, Any]
 class Example:
     """A request of a call, and the data of its answer by status."""
 
-    asked: Json = field(default_factory=dict)
-    answered: Mapping[int, Json]
+    request: Json = field(default_factory=dict)
+    answers: Mapping[int, Json]
 
 
-_PLACE = {"app_id": "default", "project_id": "default"}
+_PROJECT = {"app_id": "default", "project_id": "default"}
 _EPISODE = {
-    "id": "alice_ep_20260528_00000001", **_PLACE, "user_id": "alice", "session_id": "demo-001",
+    "id": "alice_ep_20260528_00000001", **_PROJECT, "user_id": "alice", "session_id": "demo-001",
     "timestamp": "2026-05-28T11:30:46Z", "sender_ids": ["alice"],
     "summary": "Alice climbs in Yosemite every spring.", "subject": "Climbing in Yosemite",
     "episode": "On May 28, 2026, Alice said: I love climbing in Yosemite every spring.", "type": "Conversation",
@@ -31,12 +31,12 @@ _TASK = {
     "id": "0f6c9a2b7d7e4e0c9d1a5b3c8e2f4a61", "status": "success", "task_type": "memory_add", "error": None,
     "error_code": None, "created_at": "2026-05-28T11:30:47Z", "finished_at": "2026-05-28T11:30:47.020Z",
 }  # fmt: skip
-_GONE = {"messages": 1, "episodes": 1, "atomic_facts": 1, "profiles": 0, "agent_cases": 0, "agent_skills": 0}
+_DELETED = {"messages": 1, "episodes": 1, "atomic_facts": 1, "profiles": 0, "agent_cases": 0, "agent_skills": 0}
 
 EXAMPLES: Mapping[str, Example] = MappingProxyType(
     {
         "add": Example(
-            asked={
+            request={
                 "session_id": "demo-001",
                 "messages": [
                     {
@@ -47,18 +47,18 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
                     }
                 ],
             },
-            answered={
+            answers={
                 200: {"message_count": 1, "status": "accumulated"},
                 202: {"status": "queued", "message_count": 1, "pending": 1},
             },
         ),
         "flush": Example(
-            asked={"session_id": "demo-001"},
-            answered={200: {"status": "extracted"}, 202: {"status": "queued", "message_count": 0, "pending": 2}},
+            request={"session_id": "demo-001"},
+            answers={200: {"status": "extracted"}, 202: {"status": "queued", "message_count": 0, "pending": 2}},
         ),
         "search": Example(
-            asked={"user_id": "alice", "query": "Where does Alice climb?", "top_k": 5},
-            answered={
+            request={"user_id": "alice", "query": "Where does Alice climb?", "top_k": 5},
+            answers={
                 200: {
                     "episodes": [{**_EPISODE, "score": 0.83, "atomic_facts": [{**_FACT, "score": 0.83}]}],
                     **_NOTHING,
@@ -67,13 +67,13 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "get": Example(
-            asked={"user_id": "alice", "memory_type": "episode", "page_size": 20},
-            answered={200: {"episodes": [_EPISODE], **_NOTHING, "total_count": 1, "count": 1}},
+            request={"user_id": "alice", "memory_type": "episode", "page_size": 20},
+            answers={200: {"episodes": [_EPISODE], **_NOTHING, "total_count": 1, "count": 1}},
         ),
-        "delete": Example(asked={"session_id": "demo-001"}, answered={200: _GONE}),
+        "delete": Example(request={"session_id": "demo-001"}, answers={200: _DELETED}),
         "update": Example(
-            asked={"id": _FACT["id"], "content": "Alice loves climbing in Yosemite every autumn."},
-            answered={
+            request={"id": _FACT["id"], "content": "Alice loves climbing in Yosemite every autumn."},
+            answers={
                 200: {
                     "id": _FACT["id"],
                     "memory_type": "atomic_fact",
@@ -82,8 +82,8 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "jobs": Example(
-            asked={"status": "done"},
-            answered={
+            request={"status": "done"},
+            answers={
                 200: {
                     "jobs": [
                         {
@@ -103,16 +103,16 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "tasks": Example(
-            asked={"session_id": "demo-001", "status": "success"},
-            answered={200: {"total": 1, "page": 1, "page_size": 20, "items": [_TASK]}},
+            request={"session_id": "demo-001", "status": "success"},
+            answers={200: {"total": 1, "page": 1, "page_size": 20, "items": [_TASK]}},
         ),
-        "task": Example(asked={"task_id": _TASK["id"]}, answered={200: _TASK}),
+        "task": Example(request={"task_id": _TASK["id"]}, answers={200: _TASK}),
         "trigger": Example(
-            asked={"name": "reflect_episodes", "force": True},
-            answered={200: {"status": "not_dispatched", "name": "reflect_episodes", "dispatched": 0, "runs": []}},
+            request={"name": "reflect_episodes", "force": True},
+            answers={200: {"status": "not_dispatched", "name": "reflect_episodes", "dispatched": 0, "runs": []}},
         ),
         "quiesce": Example(
-            answered={
+            answers={
                 200: {"quiesced": True, "drained": 0, "pending_before": 0, "pending_after": 0, "failed_permanent": 0}
             }
         ),

@@ -53,8 +53,8 @@ def compile_filter(node: Mapping[str, object], zone: tzinfo, arrays: Mapping[str
 
 def find_session(node: Mapping[str, object] | None) -> str | None:
     """The session whose waiting messages are wanted too: one that is named outright, at the top."""
-    found = (node or {}).get("session_id")
-    return found if isinstance(found, str) and 1 <= len(found) <= MAX_SESSION else None
+    session = (node or {}).get("session_id")
+    return session if isinstance(session, str) and 1 <= len(session) <= MAX_SESSION else None
 
 
 def parse_moment(value: object, field: str, zone: tzinfo) -> float:
@@ -63,8 +63,8 @@ def parse_moment(value: object, field: str, zone: tzinfo) -> float:
         return value if value >= MILLISECONDS else value * 1000
     if isinstance(value, str):
         try:
-            read = datetime.fromisoformat(value)
-            return ((read if read.tzinfo else read.replace(tzinfo=zone)) - EPOCH) / timedelta(milliseconds=1)
+            time = datetime.fromisoformat(value)
+            return ((time if time.tzinfo else time.replace(tzinfo=zone)) - EPOCH) / timedelta(milliseconds=1)
         except (ValueError, OverflowError):
             pass
     raise BadFilter(f"timestamp value for {field!r} must be ms or ISO string")
@@ -89,11 +89,11 @@ def _compile_field(field: str, value: object, zone: tzinfo, arrays: Mapping[str,
 def _compile_comparison(field: str, operator: str, value: object, zone: tzinfo) -> Filter:
     path = ("data", "at") if field == "timestamp" else ("data", field)
 
-    def read(each: object) -> Value:
+    def parse(each: object) -> Value:
         return parse_moment(each, field, zone) if field == "timestamp" else _check_string(each, field)
 
-    meant: Value = tuple(map(read, _check_list(value, field))) if operator == "in" else read(value)
-    return Where(path, OPERATORS[operator], meant)
+    operand: Value = tuple(map(parse, _check_list(value, field))) if operator == "in" else parse(value)
+    return Where(path, OPERATORS[operator], operand)
 
 
 def _compile_membership(field: str, within: str, operator: str, value: object) -> Filter:

@@ -94,7 +94,7 @@ def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool
     }  # fmt: skip
     if has_model:
         state = {"status": "ok"} if jobs.trouble is None else {"status": "unavailable", "reason": jobs.trouble}
-        health["model"] = {**state, "waiting": jobs.waiting}
+        health["model"] = {**state, "waiting": jobs.open_count}
     return health
 
 

@@ -35,7 +35,7 @@ DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-LEAVING = 2.0  # seconds that calls and jobs have to end after the server has stopped
+CLOSE_SECONDS = 2.0  # seconds that calls and jobs have to end after the server has stopped
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
 STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
@@ -47,11 +47,11 @@ AREAS = tuple(dict.fromkeys(f"{version}/{call.path.partition('/')[0]}" for versi
 
 def checks_tokens(path: str) -> bool:
     """Whether a token that is limited may ask for the path, because a call there holds it to its limits."""
-    return path.startswith(_JUDGED) or path in _WHOLE
+    return path.startswith(_PREFIXES) or path in _ADDRESSES
 
 
-_JUDGED = tuple(f"{area}/" for area in AREAS)
-_WHOLE = frozenset(address for call in CALLS for address in call.addresses if "{" not in address)
+_PREFIXES = tuple(f"{area}/" for area in AREAS)
+_ADDRESSES = frozenset(address for call in CALLS for address in call.addresses if "{" not in address)
 
 
 class _CallApp:
@@ -75,7 +75,7 @@ class Door:
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
-        fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
+        fetch_policy: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
     ) -> None:
         """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory."""
@@ -84,8 +84,8 @@ class Door:
         self._zone = zone
         self._folder = folder
         self._assistant = assistant
-        self._reading = ContentReader(fetching, None if assistant is None else assistant.model)
-        self._operations = Operations(conversations, zone, jobs, assistant, self._reading)
+        self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
+        self._operations = Operations(conversations, zone, jobs, assistant, self._content_reader)
         self._writers = Workers(WRITERS, "cofio-rest-write")
         self._readers = Workers(READERS, "cofio-rest-read")
         self._uploaders = Workers(UPLOADERS, "cofio-rest-upload")
@@ -97,7 +97,7 @@ class Door:
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
-        fetching: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
+        fetch_policy: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         mirror: Mirror | None = None,
         quiet: timedelta = timedelta(),  # a value
         folder: Path | None = None,
@@ -109,15 +109,15 @@ class Door:
         reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
         conversations = Conversations(engine, zone=zone, reader=reader, mirror=mirror)
         jobs = Jobs(conversations, spending, quiet=quiet)
-        return cls(conversations, jobs, zone, assistant=assistant, fetching=fetching, folder=folder)
+        return cls(conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder)
 
-    def routes(self) -> list[Route]:
+    def make_routes(self) -> list[Route]:
         """The addresses of the calls."""
         return [
             Route(address, _CallApp(self, call), methods=[call.method]) for call in CALLS for address in call.addresses
         ]
 
-    def health(self) -> dict[str, Any]:
+    def check_health(self) -> dict[str, Any]:
         """Return what the server can do and how it is getting on, as far as that is known without waiting."""
         engine = self.conversations.engine
         return describe_health(engine, self.jobs, self._zone, has_model=self._assistant is not None)
@@ -131,9 +131,9 @@ class Door:
     def close(self) -> None:
         """Finish the calls and the jobs at hand, as far as they can be finished soon; those behind them are dropped."""
         self.stop_waiting()
-        self._reading.close()  # the time that it had is over
-        until = time.monotonic() + LEAVING
-        end_workers((self._writers, self._readers, self._uploaders), LEAVING)
+        self._content_reader.close()  # the time that it had is over
+        until = time.monotonic() + CLOSE_SECONDS
+        end_workers((self._writers, self._readers, self._uploaders), CLOSE_SECONDS)
         self.jobs.close(until - time.monotonic())
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,7 +155,7 @@ class Door:
             request = _validate(call.takes, parse())
             caller = Caller(get_request_id(scope), scope["state"].get("token"))
             if isinstance(request, ProjectRequest) and caller.token is not None:
-                refusal = caller.token.refuses(app=request.app_id, project=request.project_id, writes=call.writes)
+                refusal = caller.token.find_refusal(app=request.app_id, project=request.project_id, writes=call.writes)
                 if refusal:
                     raise RequestError(403, refusal)
             reply = call.does(self._operations, request, caller)

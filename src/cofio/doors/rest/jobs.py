@@ -31,8 +31,8 @@ from . import tasks
 
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
 AT_MODEL = WORKERS - 1  # of them, those that may wait for a model: there is always one for what clients wait for
-LOOK = 60.0  # seconds between looks for what other servers left
-QUIET_LOOKS = 4  # looks for silent sessions within the time after which one counts as silent
+SCAN_PAUSE = 60.0  # seconds between looks for what other servers left
+QUIET_SCANS = 4  # looks for silent sessions within the time after which one counts as silent
 SHORTEST_QUIET, LONGEST_QUIET = 0.1, 300.0  # seconds between them, at least and at most
 FIRST, LONGEST = 5.0, 3600.0  # seconds until a job that failed is tried again: at first, and at most
 ATTEMPTS = 5  # at a task, before it counts as failed
@@ -88,36 +88,36 @@ class Jobs:
         self._due_lines: list[tuple[float, int, _Job]] = []
         self._at_model = 0
         self._numbers = count()
-        self._known: set[_Job] = set()
+        self._active: set[_Job] = set()
         self._again: set[_Job] = set()
         self._open: Counter[tuple[Project, str]] = Counter()
         self._lines: dict[tuple[Project, str], dict[str, datetime]] = {}
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._closing = False
-        self._look = time.monotonic() + LOOK
-        self._quiet_look = time.monotonic() if quiet else float("inf")
-        self._looking = False
-        self._failed = 0
+        self._is_closing = False
+        self._next_scan = time.monotonic() + SCAN_PAUSE
+        self._next_quiet_scan = time.monotonic() if quiet else float("inf")
+        self._is_scanning = False
+        self._failures = 0
         self._faulted_at: datetime | None = None
         self.trouble: str | None = None
         """Why the last job that needed a model could not be done; None when it could."""
 
     @property
-    def waiting(self) -> int:
+    def open_count(self) -> int:
         """How many jobs are yet to be done."""
-        with self._changed:
+        with self._condition:
             return sum(self._open.values())
 
     @property
     def queue(self) -> QueueState:
         """How the tasks are getting on that this server knows of."""
-        with self._changed:
+        with self._condition:
             times = [at for line in self._lines.values() for at in line.values()]
             alive = not self._threads or any(thread.is_alive() for thread in self._threads)
             return QueueState(
-                alive=alive, accepting=not self._closing, pending=len(times), oldest=min(times, default=None),
-                failed=self._failed, faulted_at=self._faulted_at,
+                alive=alive, accepting=not self._is_closing, pending=len(times), oldest=min(times, default=None),
+                failed=self._failures, faulted_at=self._faulted_at,
             )  # fmt: skip
 
     def count_waiting(self, project: Project, session: str) -> int:
@@ -126,9 +126,9 @@ class Jobs:
 
     def check_room(self, ahead: int) -> None:
         """Raise RequestError if there is no room for a task behind the `ahead` ones of its session."""
-        with self._changed:
-            known = sum(map(len, self._lines.values()))
-        if ahead >= tasks.MAX_LINE or known >= tasks.MAX_OPEN:
+        with self._condition:
+            total = sum(map(len, self._lines.values()))
+        if ahead >= tasks.MAX_LINE or total >= tasks.MAX_OPEN:
             most = (
                 f"{tasks.MAX_LINE} requests of this session"
                 if ahead >= tasks.MAX_LINE
@@ -143,26 +143,26 @@ class Jobs:
 
     def enqueue_task(self, project: Project, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
-        with self._changed:
+        with self._condition:
             self._lines.setdefault((project, session), {})[task] = self._clock()
         self._enqueue(_Job(project, session, None))
 
     def enqueue_jobs(self, project: Project, session: str) -> None:
         """Take up what a session's carving left to do."""
-        wanted = AllOf(Where("data.session_id", "=", session), UNFINISHED)
-        self._enqueue_all(project.scope / "job", wanted)
+        selection = AllOf(Where("data.session_id", "=", session), UNFINISHED)
+        self._enqueue_all(project.scope / "job", selection)
 
     def resume(self) -> None:
         """Take up what was left undone when a server ended, now and from time to time: others may end, too."""
         self._enqueue_all(CONVERSATIONS, UNFINISHED)
-        with self._changed:
-            if not self._threads and not self._closing:
+        with self._condition:
+            if not self._threads and not self._is_closing:
                 self._start()
 
     def wait_until_settled(self, project: Project, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing or not self._open[(project, session)], seconds)
+        with self._condition:
+            self._condition.wait_for(lambda: self._is_closing or not self._open[(project, session)], seconds)
             return not self._open[(project, session)]
 
     def sum_usage(self, project: Project, session: str) -> Usage:
@@ -180,9 +180,9 @@ class Jobs:
 
     def stop(self) -> None:
         """Begin no more jobs, and end every wait for one: what is not done is left to the next server."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        with self._condition:
+            self._is_closing = True
+            self._condition.notify_all()
 
     def close(self, seconds: float = 5.0) -> None:
         """End with the jobs that are being done, if they end within this time."""
@@ -191,31 +191,31 @@ class Jobs:
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))  # one that takes longer is left to itself: it is not done
 
-    def _enqueue_all(self, scope: Scope, wanted: AllOf | Where) -> None:
+    def _enqueue_all(self, scope: Scope, selection: AllOf | Where) -> None:
         engine = self._conversations.engine
-        for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=wanted, limit=MAX_LIST, newest=False):
+        for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=selection, limit=MAX_LIST, newest=False):
             if record.key is not None:
                 project, session = tasks.get_project(record), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
                 if is_task:
-                    with self._changed:
+                    with self._condition:
                         self._lines.setdefault((project, session), {}).setdefault(record.key, record.created_at)
                 self._enqueue(_Job(project, session, None if is_task else record.key))
 
     def _enqueue(self, job: _Job, after: float = 0.0) -> None:
-        with self._changed:
-            if job in self._known:
+        with self._condition:
+            if job in self._active:
                 if job.id is None:
                     self._again.add(job)  # it may have looked for the last time
                 return
-            self._known.add(job)
+            self._active.add(job)
             self._open[(job.project, job.session)] += 1
             self._push(job, after)
             self._start_if_needed()
 
     def _start_if_needed(self) -> None:
         # The thread that looks around is not there for jobs meanwhile: 1,000 silent sessions keep it for seconds.
-        if len(self._threads) < min(WORKERS, len(self._known)) + self._looking:
+        if len(self._threads) < min(WORKERS, len(self._active)) + self._is_scanning:
             self._start()
 
     def _start(self) -> None:
@@ -226,7 +226,7 @@ class Jobs:
     def _push(self, job: _Job, after: float) -> None:
         due = self._due_lines if job.id is None else self._due
         heapq.heappush(due, (time.monotonic() + after, next(self._numbers), job))
-        self._changed.notify_all()
+        self._condition.notify_all()
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
@@ -237,49 +237,49 @@ class Jobs:
                 pass
             except Exception as error:  # a thread that ended would do no more jobs
                 _log.error("the job %s failed with %s", job.id or "of a session", type(error).__name__)
-            with self._changed:
+            with self._condition:
                 self._at_model -= job.id is not None
                 if again is None and job in self._again:
                     again = 0.0
                 self._again.discard(job)
                 if again is None:
-                    self._known.discard(job)
+                    self._active.discard(job)
                     self._open[(job.project, job.session)] -= 1
                     self._open += Counter()  # what is at 0 is dropped
                 else:
                     self._push(job, again)
-                self._changed.notify_all()
+                self._condition.notify_all()
 
     def _next(self) -> _Job | None:
         while True:
-            with self._changed:
-                if self._closing:
+            with self._condition:
+                if self._is_closing:
                     return None
                 now = time.monotonic()
                 if (job := self._pop(now)) is not None:
                     return job
-                if now >= self._look and not self._looking:
-                    self._look = now + LOOK
-                    look = self._look_for_jobs
-                elif now >= self._quiet_look and not self._looking:
-                    often = self._quiet.total_seconds() / QUIET_LOOKS
-                    self._quiet_look = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
-                    look = self._carve_quiet
+                if now >= self._next_scan and not self._is_scanning:
+                    self._next_scan = now + SCAN_PAUSE
+                    scan = self._look_for_jobs
+                elif now >= self._next_quiet_scan and not self._is_scanning:
+                    often = self._quiet.total_seconds() / QUIET_SCANS
+                    self._next_quiet_scan = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
+                    scan = self._carve_quiet
                 else:
                     able = [self._due_lines, *([self._due] if self._at_model < AT_MODEL else [])]
                     due = [queue[0][0] for queue in able if queue]
-                    due += [] if self._looking else [self._look, self._quiet_look]
-                    self._changed.wait(min(due) - now if due else None)
+                    due += [] if self._is_scanning else [self._next_scan, self._next_quiet_scan]
+                    self._condition.wait(min(due) - now if due else None)
                     continue
-                self._looking = True
+                self._is_scanning = True
                 self._start_if_needed()
             try:
                 with suppress(CofioError):  # the store may be busy, or about to be closed
-                    look()
+                    scan()
             finally:
-                with self._changed:
-                    self._looking = False
-                    self._changed.notify_all()
+                with self._condition:
+                    self._is_scanning = False
+                    self._condition.notify_all()
 
     def _pop(self, now: float) -> _Job | None:
         """What is due and can be done: tasks first, for clients wait for them."""
@@ -297,7 +297,7 @@ class Jobs:
         """Carve the sessions that have fallen silent. Servers that do so at once see to it that one does."""
         conversations = self._conversations
         for project, session in find_quiet_sessions(conversations.engine, self._clock() - self._quiet):
-            if self._closing:
+            if self._is_closing:
                 return
             try:
                 if conversations.carve(project, session, whole=True) and self._spending is not None:
@@ -310,14 +310,14 @@ class Jobs:
     def _run_tasks(self, job: _Job) -> float | None:
         """Carry out the tasks of a session; in how many seconds to go on, if that is not all."""
         engine, session = self._conversations.engine, (job.project, job.session)
-        while not self._closing:
-            with self._changed:
+        while not self._is_closing:
+            with self._condition:
                 before = set(self._lines.get(session, ()))
             waiting = tasks.list_waiting(engine, *session)
-            with self._changed:
+            with self._condition:
                 line = self._lines.setdefault(session, {})
-                for gone in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
-                    line.pop(gone, None)
+                for key in before - {str(task.key) for task in waiting}:  # deleted, or done by another server
+                    line.pop(key, None)
                 line |= {str(task.key): task.created_at for task in waiting}
                 if not line:
                     del self._lines[session]
@@ -358,7 +358,7 @@ class Jobs:
             self._fail(project, begun, str(error), type(error).__name__)
         except Exception as error:  # a fault of our own must not keep those behind it waiting for ever
             _log.error("the task %s failed with %s", task.key, type(error).__name__)
-            with self._changed:
+            with self._condition:
                 self._faulted_at = self._clock()
             self._fail(project, begun, "Internal server error", type(error).__name__)
         else:
@@ -367,8 +367,8 @@ class Jobs:
 
     def _fail(self, project: Project, task: Record, error: str, code: str) -> None:
         self._finish(project, task, error=error[:1000], code=code)
-        with self._changed:
-            self._failed += 1
+        with self._condition:
+            self._failures += 1
 
     def _finish(
         self,
@@ -394,14 +394,14 @@ class Jobs:
 
     def _carve_for(self, conversations: Conversations, project: Project, session: str, task: Record) -> str:
         """Carve what a task is about; what came of it."""
-        asked = fields(task)
-        if asked["task"] == "memory_flush":
-            among = asked["carves"]
+        task_fields = fields(task)
+        if task_fields["task"] == "memory_flush":
+            among = task_fields["carves"]
             assert isinstance(among, list)
             carved = conversations.carve(project, session, whole=True, among={str(each) for each in among})
             nothing = "no_extraction"
         else:
-            carved = 0 if asked["defers"] else conversations.carve(project, session)
+            carved = 0 if task_fields["defers"] else conversations.carve(project, session)
             nothing = "accumulated"
         if carved and self._spending is not None:
             self.enqueue_jobs(project, session)
@@ -419,7 +419,7 @@ class Jobs:
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
             if fields(job_record)["task"] == "refine" and self._spending is not None:
-                with self._spending.counting() as spent:
+                with self._spending.count_usage() as spent:
                     done = conversations.refine(job.project, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
                 usage = {"calls": spent().calls, "tokens": spent().tokens}
@@ -431,7 +431,7 @@ class Jobs:
         except Unavailable as error:
             if conversations.engine.closed:
                 raise
-            if self._closing:  # the next server asks, and does not begin with a failure
+            if self._is_closing:  # the next server asks, and does not begin with a failure
                 _mark(conversations, job_record, status="queued")
                 return None
             self.trouble = str(error)
@@ -444,8 +444,8 @@ class Jobs:
         return None
 
 
-def _mark(conversations: Conversations, job: Record, **changed: Json) -> Record:
+def _mark(conversations: Conversations, job: Record, **changes: Json) -> Record:
     try:
-        return conversations.engine.edit(job.id, data={**fields(job), **changed})
+        return conversations.engine.edit(job.id, data={**fields(job), **changes})
     except NotFound:  # it was deleted with its session
         return job

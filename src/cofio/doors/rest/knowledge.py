@@ -83,26 +83,26 @@ def patch_document(operations: Operations, request: PatchRequest, _: Caller) -> 
 
 def delete_document(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
     """Forget a document, with its topics and its file; 204 when there is none."""
-    deleted = _open_documents(operations).delete(_get_project(request), request.doc_id)
-    if deleted is None:
+    topic_count = _open_documents(operations).delete(_get_project(request), request.doc_id)
+    if topic_count is None:
         return Reply({}, 204)
-    return Reply({"doc_id": request.doc_id, "deleted_topics": deleted})
+    return Reply({"doc_id": request.doc_id, "deleted_topics": topic_count})
 
 
 def list_documents(operations: Operations, request: DocumentsRequest, _: Caller) -> Reply:
     """List the documents of a project."""
-    found, total = _open_documents(operations).list(
+    records, total = _open_documents(operations).list(
         _get_project(request), category=request.category_id or None, sort=request.sort_by,
         newest=request.sort_order == "desc", limit=request.page_size, offset=(request.page - 1) * request.page_size,
     )  # fmt: skip
-    listed = [
+    entries = [
         {
             "doc_id": record.id, "title": record.title, "category_id": fields(record)["category_id"],
             "topic_count": fields(record)["topic_count"], "created_at": _render_time(operations, record, "created_at"),
         }
-        for record in found
+        for record in records
     ]  # fmt: skip
-    return Reply({"documents": listed, "total": total, "page": request.page, "page_size": request.page_size})
+    return Reply({"documents": entries, "total": total, "page": request.page, "page_size": request.page_size})
 
 
 def get_document(operations: Operations, request: DocumentRequest, _: Caller) -> Reply:
@@ -136,14 +136,14 @@ def get_original(operations: Operations, request: DocumentRequest, _: Caller) ->
 
 def get_topic(operations: Operations, request: TopicRequest, _: Caller) -> Reply:
     """Tell of a topic, with what it says; the number 0 is the document itself."""
-    known, number = request.topic_id.rsplit("_", 1)
+    document_id, number = request.topic_id.rsplit("_", 1)
     documents = _open_documents(operations)
     if not int(number):
-        record, topics = documents.read_whole(_get_project(request), known)
+        record, topics = documents.read_whole(_get_project(request), document_id)
         top = [topic.id for topic in topics if not fields(topic)["parent"]]
         overview = {
-            "topic_id": make_topic_id(known, 0), "topic_name": record.title, "topic_path": record.title, "depth": 0,
-            "summary": record.text,
+            "topic_id": make_topic_id(document_id, 0), "topic_name": record.title, "topic_path": record.title,
+            "depth": 0, "summary": record.text,
         }  # fmt: skip
         tree = {"content": "", "content_labels": [], "parent_topic_id": None, "children_topic_ids": top}
         return Reply({**overview, **_render_document_ids(record), **tree, **_render_times(operations, record)})
@@ -153,8 +153,8 @@ def get_topic(operations: Operations, request: TopicRequest, _: Caller) -> Reply
         {
             **_render_overview(record, topic), **_render_document_ids(record),
             "content": topic.text, "content_labels": data.get("labels") or [],
-            "parent_topic_id": make_topic_id(known, cast(int, data["parent"])),
-            "children_topic_ids": [make_topic_id(known, child) for child in cast("list[int]", data["children"])],
+            "parent_topic_id": make_topic_id(document_id, cast(int, data["parent"])),
+            "children_topic_ids": [make_topic_id(document_id, child) for child in cast("list[int]", data["children"])],
             **_render_times(operations, topic),
         }
     )  # fmt: skip
@@ -162,34 +162,34 @@ def get_topic(operations: Operations, request: TopicRequest, _: Caller) -> Reply
 
 def search_knowledge(operations: Operations, request: KnowledgeSearchRequest, _: Caller) -> Reply:
     """Find the topics that answer a query, in all documents of a project."""
-    started = perf_counter()
+    start = perf_counter()
     if request.method == "vector" and operations.engine.embedder() is None:
         raise Invalid("method", "'vector' needs a model: run `cofio model install`, or search by 'keyword'")
     assistant = operations.assistant
-    with nullcontext() if assistant is None else assistant.spending.counting() as spent:
+    with nullcontext() if assistant is None else assistant.spending.count_usage() as spent:
         reply = _search(operations, request)
         usage = None if spent is None else spent()
-    took = round((perf_counter() - started) * 1000, 3)
+    took = round((perf_counter() - start) * 1000, 3)
     return replace(reply, data={**reply.data, "took_ms": took}, usage=usage)
 
 
 def list_categories(operations: Operations, request: CategoriesRequest, _: Caller) -> Reply:
     """List the categories, each with the number of its documents."""
-    counted = _open_documents(operations).count_categories(_get_project(request))
-    listed = [
+    counts = _open_documents(operations).count_categories(_get_project(request))
+    entries = [
         {"category_id": category.id, "description": category.description, "document_count": count}
-        for category, count in counted
+        for category, count in counts
     ]
-    return Reply({"categories": listed})
+    return Reply({"categories": entries})
 
 
 def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
     documents, project = _open_documents(operations), _get_project(request)
     # By default what neither its words nor its meaning speak for is left out; a number that was asked for is given.
-    chosen = request.model_fields_set & {"top_k", "score_threshold"}
+    bounds = request.model_fields_set & {"top_k", "score_threshold"}
     question = MemoryQuery(
         text=request.query, mode=MODES[request.method], limit=request.top_k,
-        floor=0.0 if chosen else None,
+        floor=0.0 if bounds else None,
     )  # fmt: skip
     notes: list[str] = []
     search = partial(documents.search, project)
@@ -202,21 +202,21 @@ def _search(operations: Operations, request: KnowledgeSearchRequest) -> Reply:
         answer = search(question)
     least = request.score_threshold if request.score_threshold is not None else 0.0
     hits: list[Data] = []
-    known: dict[str, Record] = {}
-    for found in answer.found:
-        of = found.record.scope.names[-1]
-        if found.score < least:
+    cache: dict[str, Record] = {}
+    for hit in answer.hits:
+        of = hit.record.scope.names[-1]
+        if hit.score < least:
             continue
         try:
-            document = known.get(of) or known.setdefault(of, documents.read(project, of))
+            document = cache.get(of) or cache.setdefault(of, documents.read(project, of))
         except NotFound:  # it was forgotten just now
             continue
         hits.append(
             {
-                **_render_overview(document, found.record),
+                **_render_overview(document, hit.record),
                 "category_id": fields(document)["category_id"],
-                "content": found.record.text if request.include_content else None,
-                "score": found.score,
+                "content": hit.record.text if request.include_content else None,
+                "score": hit.score,
                 "retrieval_method": request.method,
                 "source": fields(document)["source_name"],
                 "document": {"doc_id": document.id, "title": document.title, "summary": document.text},
@@ -238,7 +238,7 @@ def _store(
     )  # fmt: skip
     assistant = operations.assistant
     try:
-        with nullcontext() if assistant is None else assistant.spending.counting() as spent:
+        with nullcontext() if assistant is None else assistant.spending.count_usage() as spent:
             stored = does(_open_documents(operations), upload)
             usage = None if spent is None else spent()
     except NoText as error:
@@ -256,7 +256,7 @@ def _store(
 
 def _open_documents(operations: Operations) -> Documents:
     summariser = None if operations.assistant is None else operations.assistant.summariser
-    return Documents(operations.engine, operations.reading, door="rest", summariser=summariser)
+    return Documents(operations.engine, operations.content_reader, door="rest", summariser=summariser)
 
 
 def _get_project(request: ProjectRequest) -> Project:
@@ -275,11 +275,11 @@ def _render_document_ids(document: Record) -> Data:
     return {"doc_id": document.id, "category_id": fields(document)["category_id"]}
 
 
-def _build_address(request: ProjectRequest, known: str, part: str) -> str:
+def _build_address(request: ProjectRequest, document_id: str, part: str) -> str:
     """Where a part of a document can be fetched: a path on this server, never one of its disk."""
     project = {"app_id": request.app_id, "project_id": request.project_id}
     query = urlencode({name: value for name, value in project.items() if value != "default"})
-    return f"{VERSIONS[0]}/{AREA}/documents/{known}/{part}" + (f"?{query}" if query else "")
+    return f"{VERSIONS[0]}/{AREA}/documents/{document_id}/{part}" + (f"?{query}" if query else "")
 
 
 def _build_original_address(request: ProjectRequest, record: Record) -> str | None:

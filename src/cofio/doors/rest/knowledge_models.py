@@ -17,10 +17,10 @@ from .requests import ProjectRequest
 MAX_QUERY = 2000
 
 
-def _check_file(given: object) -> FilePart:
-    if not isinstance(given, FilePart):
+def _check_file(value: object) -> FilePart:
+    if not isinstance(value, FilePart):
         raise ValueError("it is no file; with curl, send it as -F file=@NAME")
-    return given
+    return value
 
 
 FormFile = Annotated[
@@ -245,7 +245,7 @@ _TOPIC = {
     "summary": "Run the rollback script, and tell the channel about it.",
 }  # fmt: skip
 _CONTENT = "## Rollback\n\nRun the rollback script, and tell the channel about it."
-_MADE = {
+_DOCUMENT = {
     "doc_id": _ID, "category_id": "Technology", "topic_count": 2, "source_name": "runbook.md",
     "md_path": f"/api/v2/knowledge/documents/{_ID}/markdown",
     "original_file_path": f"/api/v2/knowledge/documents/{_ID}/original",
@@ -255,11 +255,13 @@ _ONE = {"doc_id": _ID}
 
 EXAMPLES: Mapping[str, Example] = MappingProxyType(
     {
-        "add_document": Example(asked={"file": "@runbook.md", "title": "Runbook"}, answered={201: _MADE}),
-        "replace_document": Example(asked={**_ONE, "file": "@runbook.md", "title": "Runbook"}, answered={200: _MADE}),
+        "add_document": Example(request={"file": "@runbook.md", "title": "Runbook"}, answers={201: _DOCUMENT}),
+        "replace_document": Example(
+            request={**_ONE, "file": "@runbook.md", "title": "Runbook"}, answers={200: _DOCUMENT}
+        ),
         "list_documents": Example(
-            asked={"category_id": "Technology", "sort_by": "title", "sort_order": "asc"},
-            answered={
+            request={"category_id": "Technology", "sort_by": "title", "sort_order": "asc"},
+            answers={
                 200: {
                     "documents": [
                         {
@@ -272,25 +274,25 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "get_document": Example(
-            asked=_ONE,
-            answered={
+            request=_ONE,
+            answers={
                 200: {
                     "doc_id": _ID, "category_id": "Technology", "title": "Runbook", "summary": _SUMMARY,
                     "source_name": "runbook.md", "source_type": None,
-                    "original_file_path": _MADE["original_file_path"], "topics": [_TOPIC], **_AT,
+                    "original_file_path": _DOCUMENT["original_file_path"], "topics": [_TOPIC], **_AT,
                 }
             },
         ),
         "patch_document": Example(
-            asked={**_ONE, "title": "The runbook"},
-            answered={200: {**_ONE, "updated_fields": ["title"], "updated_at": "2026-05-28T12:00:00Z"}},
+            request={**_ONE, "title": "The runbook"},
+            answers={200: {**_ONE, "updated_fields": ["title"], "updated_at": "2026-05-28T12:00:00Z"}},
         ),
-        "delete_document": Example(asked=_ONE, answered={200: {**_ONE, "deleted_topics": 2}}),
-        "get_original": Example(asked=_ONE, answered={}),
-        "get_markdown": Example(asked=_ONE, answered={}),
+        "delete_document": Example(request=_ONE, answers={200: {**_ONE, "deleted_topics": 2}}),
+        "get_original": Example(request=_ONE, answers={}),
+        "get_markdown": Example(request=_ONE, answers={}),
         "get_topic": Example(
-            asked={"topic_id": f"{_ID}_2"},
-            answered={
+            request={"topic_id": f"{_ID}_2"},
+            answers={
                 200: {
                     **_TOPIC, **_ONE, "category_id": "Technology", "content": _CONTENT, "content_labels": [],
                     "parent_topic_id": f"{_ID}_0", "children_topic_ids": [], **_AT,
@@ -298,8 +300,8 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "search_knowledge": Example(
-            asked={"query": "How do we roll back?", "include_content": True},
-            answered={
+            request={"query": "How do we roll back?", "include_content": True},
+            answers={
                 200: {
                     "hits": [
                         {
@@ -313,8 +315,8 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
             },
         ),
         "list_categories": Example(
-            asked={"app_id": "default"},
-            answered={
+            request={"app_id": "default"},
+            answers={
                 200: {
                     "categories": [
                         {

@@ -81,19 +81,21 @@ class ErrorEnvelope(BaseModel):
     error: ErrorBody = Field(description="What went wrong.")
 
 
-def make_routes(*, shown: bool = True) -> list[Route]:
-    """The addresses of the description; where it is not `shown`, they say how it could be."""
+def make_routes(*, public: bool = True) -> list[Route]:
+    """The addresses of the description; where it is not `public`, they say how it could be."""
 
-    async def schema(_: Request) -> Response:
+    async def serve_schema(_: Request) -> Response:
         return JSONResponse(build_document())
 
-    async def page(_: Request) -> Response:
+    async def serve_page(_: Request) -> Response:
         return HTMLResponse(_render_description(), headers={"Content-Security-Policy": POLICY})
 
-    async def off(_: Request) -> Response:
+    async def refuse(_: Request) -> Response:
         raise HTTPException(404, OFF)
 
-    return [Route(path, (schema if path == SCHEMA else page) if shown else off) for path in (SCHEMA, *PAGES)]
+    return [
+        Route(path, (serve_schema if path == SCHEMA else serve_page) if public else refuse) for path in (SCHEMA, *PAGES)
+    ]
 
 
 @lru_cache(maxsize=1)
@@ -170,7 +172,7 @@ def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str
                                    if name in in_path | in_query]  # fmt: skip
     if call.has_body:
         body: dict[str, Any] = {"schema": _describe_body(call, schema, in_path, names)}
-        example = {name: value for name, value in call.example.asked.items() if name not in in_path}
+        example = {name: value for name, value in call.example.request.items() if name not in in_path}
         if example:
             body["example"] = example
         operation["requestBody"] = {"required": bool(schema.get("required")), "content": {call.media: body}}
@@ -186,16 +188,16 @@ def _describe_operation(call: Call, names: Mapping[str, str], parts: Mapping[str
 
 def _describe_parameter(call: Call, name: str, in_path: set[str], schema: Mapping[str, Any]) -> dict[str, Any]:
     field = dict(schema["properties"][name])
-    described: dict[str, Any] = {
+    parameter: dict[str, Any] = {
         "name": name,
         "in": "path" if name in in_path else "query",
         "required": name in in_path or name in schema.get("required", ()),
         "description": field.pop("description", ""),
         "schema": _drop_null(field),
     }
-    if name in call.example.asked:
-        described["example"] = call.example.asked[name]
-    return described
+    if name in call.example.request:
+        parameter["example"] = call.example.request[name]
+    return parameter
 
 
 def _drop_null(field: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,15 +219,15 @@ def _describe_body(
 
 
 def _describe_answer(call: Call, status: int, reference: str) -> dict[str, Any]:
-    data = call.example.answered.get(status)
+    data = call.example.answers.get(status)
     if call.bare:
         content: dict[str, Any] = {"schema": {"$ref": reference}}
-        shown = data
+        example = data
     else:
         content = {"schema": _describe_envelope(reference)}
-        shown = None if data is None else {"request_id": "5d2c8f0e4b6a4c1f9e7d3a2b1c0f8e6d", "data": data}
-    if shown is not None:
-        content["example"] = shown
+        example = None if data is None else {"request_id": "5d2c8f0e4b6a4c1f9e7d3a2b1c0f8e6d", "data": data}
+    if example is not None:
+        content["example"] = example
     description = {200: "Done.", 201: "Made.", 202: "Accepted: it is carried out after what came before it."}[status]
     return {"description": description, "content": {"application/json": content}}
 

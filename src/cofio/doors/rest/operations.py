@@ -15,7 +15,7 @@ from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
 from ...conversations.projects import Track, parse_public_id
 from ...conversations.retrieval import MemoryHit, MemoryQuery, is_waiting, search_agent, search_episodes, search_waiting
 from ...conversations.rounds import Search, rerank, search_in_rounds
-from ...conversations.stretches import profile_put
+from ...conversations.stretches import make_profile_put
 from ...engine.engine import Engine
 from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message
@@ -48,7 +48,7 @@ from .requests import (
     UpdateRequest,
 )
 from .responses import ResponseRenderer
-from .tasks import KEPT, TASK_TYPES, get_project, make_record_id, make_task
+from .tasks import RETENTION, TASK_TYPES, get_project, make_record_id, make_task
 
 ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
@@ -60,9 +60,10 @@ FORGOTTEN = {
     "messages": Kind.TURN, "episodes": Kind.EPISODE, "atomic_facts": Kind.FACT, "profiles": Kind.PROFILE,
     "agent_cases": Kind.CASE, "agent_skills": Kind.SKILL,
 }  # fmt: skip
-FOUND = ("episodes", "message_hits", "agent_cases", "agent_skills")  # what answers a query, rather than goes with it
-LISTED = {**KINDS, "atomic_fact": Kind.FACT}
-TYPES = {kind: name for name, kind in LISTED.items()}
+HIT_LISTS = ("episodes", "message_hits", "agent_cases", "agent_skills")
+"""What answers a query, rather than goes with it."""
+LISTABLE = {**KINDS, "atomic_fact": Kind.FACT}
+TYPES = {kind: name for name, kind in LISTABLE.items()}
 WAITS = (
     "messages of this user are waiting to become memory, and were not searched: flush their session, or search them,"
     " too, with include_unprocessed"
@@ -79,7 +80,7 @@ class Operations:
     zone: tzinfo
     queue: Jobs
     assistant: Assistant | None = None
-    reading: ContentReader = field(default_factory=ContentReader)
+    content_reader: ContentReader = field(default_factory=ContentReader)
     renderer: ResponseRenderer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,7 +121,7 @@ class Operations:
         pieces = [
             Item(**piece.model_dump()) for item in items if not isinstance(item.content, str) for piece in item.content
         ]
-        texts = iter(self.reading.read_items(pieces) if pieces else ())
+        texts = iter(self.content_reader.read_items(pieces) if pieces else ())
         messages = [_make_message(item, number, texts) for number, item in enumerate(items)]
         return admit_messages("rest", messages, allow=self.engine.settings.allow_secrets)
 
@@ -151,7 +152,7 @@ class Operations:
         """Find what answers a query, among what is remembered of a user or by an agent."""
         if self.assistant is None:
             return self._search(request)
-        with self.assistant.spending.counting() as spent:
+        with self.assistant.spending.count_usage() as spent:
             return replace(self._search(request), usage=spent())
 
     def _search(self, request: SearchRequest) -> Reply:
@@ -162,19 +163,19 @@ class Operations:
         run = _SearchRun(self, request)
         if request.user_id is not None:
             home = project.owner("user", request.user_id)
-            found = run.search(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
-            data["episodes"] = [self.renderer.render_found_episode(each) for each in found]
+            hits = run.search(partial(search_episodes, engine, home), Kind.EPISODE, DEFAULT_EPISODES)
+            data["episodes"] = [self.renderer.render_found_episode(each) for each in hits]
             if request.include_profile and (profile := engine.get(home, "profile", kind=Kind.PROFILE)) is not None:
                 data["profiles"] = [{**self.renderer.render_profile(profile), "score": None}]
             if request.include_unprocessed:
                 answer = search_waiting(engine, project, request.user_id, self.build_query(request, DEFAULT_OTHERS))
                 run.degraded.append(answer.degraded)
                 run.is_near |= answer.is_near
-                hits = run.drop_below(answer.found)
+                waiting = run.drop_below(answer.hits)
                 data["message_hits"] = [
-                    {**self.renderer.render_message(hit.record), "score": hit.score} for hit in hits
+                    {**self.renderer.render_message(hit.record), "score": hit.score} for hit in waiting
                 ]
-            elif not found and is_waiting(engine, project, request.user_id):
+            elif not hits and is_waiting(engine, project, request.user_id):
                 run.notes.append(WAITS)
         elif request.agent_id is not None:
             home = project.owner("agent", request.agent_id)
@@ -182,14 +183,14 @@ class Operations:
                 ("agent_cases", Kind.CASE, self.renderer.render_case),
                 ("agent_skills", Kind.SKILL, self.renderer.render_skill),
             ):
-                found = run.search(partial(search_agent, engine, home, kind), kind, DEFAULT_OTHERS)
-                data[name] = [{**show(each.record), "score": each.score} for each in found]
+                hits = run.search(partial(search_agent, engine, home, kind), kind, DEFAULT_OTHERS)
+                data[name] = [{**show(each.record), "score": each.score} for each in hits]
         session = find_session(_dump_filter(request.filters))
         if session is not None:
             track, owner = _get_owner(request)
-            seen = self.conversations.list_waiting_for(project, session, track, owner)
-            data["unprocessed_messages"] = [*map(self.renderer.render_message, seen)]
-        if run.is_near and not any(data.get(name) for name in FOUND):
+            messages = self.conversations.list_waiting_for(project, session, track, owner)
+            data["unprocessed_messages"] = [*map(self.renderer.render_message, messages)]
+        if run.is_near and not any(data.get(name) for name in HIT_LISTS):
             run.notes.append(FAR)
         degraded = dict.fromkeys(reason for reason in run.degraded if reason)
         return Reply(data, notes=tuple(dict.fromkeys(run.notes)), degraded="; ".join(degraded) or None)
@@ -207,14 +208,14 @@ class Operations:
     def get(self, request: GetRequest, _: Caller) -> Reply:
         """List an owner's records of one kind."""
         home = _get_project(request).owner(*_get_owner(request))
-        kinds = (LISTED[request.memory_type],)
+        kinds = (LISTABLE[request.memory_type],)
         # All of these have a key: saying so lets them be found among an owner's many messages.
-        wanted: Filter = Where("key", ">=", "")
+        selection: Filter = Where("key", ">=", "")
         if (narrower := _build_filter(request.filters, self.zone, *kinds)) is not None:
-            wanted = AllOf(wanted, narrower)
+            selection = AllOf(selection, narrower)
         timeless = request.memory_type in ("profile", "agent_skill")
         records = self.engine.list(
-            home, exact=True, kinds=kinds, filter=wanted, limit=request.page_size,
+            home, exact=True, kinds=kinds, filter=selection, limit=request.page_size,
             offset=(request.page - 1) * request.page_size, newest=request.sort_order == "desc",
             order="changed" if timeless or request.sort_by == "updated_at" else "created",
         )  # fmt: skip
@@ -223,22 +224,22 @@ class Operations:
             data["atomic_facts"] = [self.renderer.render_listed_fact(record) for record in records]
         else:
             data[PLURALS[request.memory_type]] = [self.renderer.render(record) for record in records]
-        total = self.engine.count(home, exact=True, kinds=kinds, filter=wanted)
+        total = self.engine.count(home, exact=True, kinds=kinds, filter=selection)
         return Reply({**data, "total_count": total, "count": len(records)})
 
     def delete(self, request: DeleteRequest, _: Caller) -> Reply:
         """Forget a record, a session, an owner or a whole project, with everything that was made of it."""
         project, deleter = _get_project(request), self.conversations.deleter
         if request.id is not None:
-            gone = deleter.delete_memory(project, request.id)
+            counts = deleter.delete_memory(project, request.id)
         elif request.session_id is not None:
-            gone = deleter.delete_session(project, request.session_id)
+            counts = deleter.delete_session(project, request.session_id)
         elif request.all:
-            gone = deleter.delete_project(project)
+            counts = deleter.delete_project(project)
         else:
             kinds = () if request.memory_type is None else (KINDS[request.memory_type],)
-            gone = deleter.delete_owner(project, *_get_owner(request), kinds)
-        return Reply({name: gone[kind] for name, kind in FORGOTTEN.items()})
+            counts = deleter.delete_owner(project, *_get_owner(request), kinds)
+        return Reply({name: counts[kind] for name, kind in FORGOTTEN.items()})
 
     def update(self, request: UpdateRequest, _: Caller) -> Reply:
         """Put a record right by hand; what is extracted later leaves a person's words alone."""
@@ -249,26 +250,26 @@ class Operations:
             if old is None:
                 raise NotFound(request.user_id)
             profile = self._admit(request.profile_data)
-            return self._apply_change(profile_put(home, apply_profile_edit(old, profile), old.version))
+            return self._apply_change(make_profile_put(home, apply_profile_edit(old, profile), old.version))
         name = parse_public_id(request.id or "")
-        found = name and self.engine.get(project.owner(name.track, name.owner), name.key, kind=name.kind)
-        if not found:
+        record = name and self.engine.get(project.owner(name.track, name.owner), name.key, kind=name.kind)
+        if not record:
             raise NotFound(request.id or "")
         # A null stands for what is not given, but for an insight, which a case need not have.
         named_fields = request.model_dump(exclude_unset=True, exclude={"id", "app_id", "project_id"})
-        given = {name: value for name, value in named_fields.items() if value is not None or name == "key_insight"}
-        for field_name in given:
-            if field_name not in EDITABLE[found.kind]:
-                takes = ", ".join(EDITABLE[found.kind])
+        changes = {name: value for name, value in named_fields.items() if value is not None or name == "key_insight"}
+        for field_name in changes:
+            if field_name not in EDITABLE[record.kind]:
+                takes = ", ".join(EDITABLE[record.kind])
                 raise Invalid(field_name, f"is not part of this record; it takes {takes}")
-        if not given:
-            raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[found.kind])}")
+        if not changes:
+            raise Invalid("update", f"nothing is to change; it takes {', '.join(EDITABLE[record.kind])}")
         return self._apply_change(
-            Edit(id=found.id, fields=apply_edit(found, self._admit(given)), if_version=found.version)
+            Edit(id=record.id, fields=apply_edit(record, self._admit(changes)), if_version=record.version)
         )
 
-    def _admit(self, given: Mapping[str, Json]) -> Mapping[str, Json]:
-        return admit("rest", given, allow=self.engine.settings.allow_secrets)
+    def _admit(self, fields: Mapping[str, Json]) -> Mapping[str, Json]:
+        return admit("rest", fields, allow=self.engine.settings.allow_secrets)
 
     def _apply_change(self, change: Change) -> Reply:
         (record,) = self.conversations.apply([change])
@@ -279,51 +280,51 @@ class Operations:
     def jobs(self, request: JobsRequest, _: Caller) -> Reply:
         """Say how deferred work is getting on: requests that were answered with 202, and the model's part."""
         if request.job_id is not None:
-            found = self._find_job(_get_project(request), request.job_id)
-            return Reply({"jobs": [self.renderer.render_job(found)], "total_count": 1, "count": 1})
-        wanted = None if request.status is None else Where("data.status", "=", request.status)
-        listed, total = self._list_jobs(_get_project(request), wanted, request.page, request.page_size)
-        return Reply({"jobs": [*map(self.renderer.render_job, listed)], "total_count": total, "count": len(listed)})
+            job = self._find_job(_get_project(request), request.job_id)
+            return Reply({"jobs": [self.renderer.render_job(job)], "total_count": 1, "count": 1})
+        selection = None if request.status is None else Where("data.status", "=", request.status)
+        records, total = self._list_jobs(_get_project(request), selection, request.page, request.page_size)
+        return Reply({"jobs": [*map(self.renderer.render_job, records)], "total_count": total, "count": len(records)})
 
     def _find_job(self, project: Project, job: str) -> Record:
-        found = self.engine.get(project.scope / "job", job, kind=Kind.LEDGER)
-        if found is None:  # or else it is a task that is not finished
+        record = self.engine.get(project.scope / "job", job, kind=Kind.LEDGER)
+        if record is None:  # or else it is a task that is not finished
             with suppress(Invalid, NotFound):
-                found = self.engine.read(make_record_id(job))
-        if found is None or get_project(found) != project:
+                record = self.engine.read(make_record_id(job))
+        if record is None or get_project(record) != project:
             raise NotFound(job)
-        return found
+        return record
 
-    def _list_jobs(self, project: Project, wanted: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
+    def _list_jobs(self, project: Project, selection: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
         home, kinds = project.scope / "job", (Kind.LEDGER,)
-        listed = self.engine.list(
-            home, kinds=kinds, filter=wanted, order="created", limit=size, offset=(page - 1) * size
+        records = self.engine.list(
+            home, kinds=kinds, filter=selection, order="created", limit=size, offset=(page - 1) * size
         )
-        return listed, self.engine.count(home, kinds=kinds, filter=wanted)
+        return records, self.engine.count(home, kinds=kinds, filter=selection)
 
     def task(self, request: TaskRequest, caller: Caller) -> Reply:
         """Say how a request that was answered with 202 is getting on."""
-        missing = RequestError(404, f"no task has the id {request.task_id!r}; tasks are kept for {KEPT.days} days")
+        absence = RequestError(404, f"no task has the id {request.task_id!r}; tasks are kept for {RETENTION.days} days")
         try:
-            found = self.engine.read(make_record_id(request.task_id))
+            record = self.engine.read(make_record_id(request.task_id))
         except (Invalid, NotFound) as error:
-            raise missing from error
-        project = get_project(found)
+            raise absence from error
+        project = get_project(record)
         # To a token that may not see the task, it does not exist.
-        if caller.token and caller.token.refuses(app=project.app, project=project.name, writes=False):
-            raise missing
-        return Reply(self.renderer.render_task(found))
+        if caller.token and caller.token.find_refusal(app=project.app, project=project.name, writes=False):
+            raise absence
+        return Reply(self.renderer.render_task(record))
 
     def tasks(self, request: TasksRequest, _: Caller) -> Reply:
         """List requests that were answered with 202, the newest first."""
-        wanted: list[Filter] = [Where("data.task", "in", TASK_TYPES)]
+        conditions: list[Filter] = [Where("data.task", "in", TASK_TYPES)]
         if request.session_id is not None:
-            wanted.append(Where("data.session_id", "=", request.session_id))
+            conditions.append(Where("data.session_id", "=", request.session_id))
         if request.status is not None:
             status = {"processing": "running", "success": "done"}.get(request.status, request.status)
-            wanted.append(Where("data.status", "=", status))
-        listed, total = self._list_jobs(_get_project(request), AllOf(*wanted), request.page, request.page_size)
-        items = [*map(self.renderer.render_task, listed)]
+            conditions.append(Where("data.status", "=", status))
+        records, total = self._list_jobs(_get_project(request), AllOf(*conditions), request.page, request.page_size)
+        items = [*map(self.renderer.render_task, records)]
         return Reply({"total": total, "page": request.page, "page_size": request.page_size, "items": items})
 
     def trigger(self, request: TriggerRequest, _: Caller) -> Reply:
@@ -357,23 +358,23 @@ class _SearchRun:
         self.degraded.append(answer.degraded)
         self.is_near |= answer.is_near
         if self._request.enable_llm_rerank and self._request.method == "hybrid" and kind is not Kind.EPISODE:
-            return self.drop_below(self._rerank(answer.found))
-        return self.drop_below(answer.found)
+            return self.drop_below(self._rerank(answer.hits))
+        return self.drop_below(answer.hits)
 
-    def drop_below(self, found: list[MemoryHit]) -> list[MemoryHit]:
+    def drop_below(self, hits: list[MemoryHit]) -> list[MemoryHit]:
         """Those that score as much as was asked for."""
         least = self._request.min_score
-        return found if least is None else [each for each in found if each.score >= least]
+        return hits if least is None else [each for each in hits if each.score >= least]
 
-    def _rerank(self, found: list[MemoryHit]) -> list[MemoryHit]:
+    def _rerank(self, hits: list[MemoryHit]) -> list[MemoryHit]:
         if self._reader is None:
             self.notes.append("enable_llm_rerank was ignored: there is no model here")
-            return found
+            return hits
         try:
-            return rerank(found, self._request.query, self._reader) if len(found) > 1 else found
+            return rerank(hits, self._request.query, self._reader) if len(hits) > 1 else hits
         except Unavailable as error:
             self.notes.append(f"enable_llm_rerank was ignored: {error}")
-            return found
+            return hits
 
 
 def _get_project(request: ProjectRequest) -> Project:
@@ -409,10 +410,10 @@ def _make_message(item: MessageItem, index: int, texts: Iterator[str]) -> Messag
 
 def _join_content(items: Sequence[ContentItem], texts: Iterator[str]) -> tuple[str, Json]:
     """What a message says in its items, and the items as they were sent, but for documents: what they say is kept."""
-    said, kept = [], []
+    parts, stored = [], []
     for item in items:
         text = next(texts)
-        said.append(text)
-        sent = item.model_dump(exclude_none=True, exclude={"base64"})
-        kept.append(sent if item.type == "text" else {**sent, "text": text})
-    return "\n".join(said), cast(Json, kept)
+        parts.append(text)
+        fields = item.model_dump(exclude_none=True, exclude={"base64"})
+        stored.append(fields if item.type == "text" else {**fields, "text": text})
+    return "\n".join(parts), cast(Json, stored)

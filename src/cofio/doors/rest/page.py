@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 _REFERENCE = "#/components/schemas/"
-_PLACE = ("app_id", "project_id")  # which most leave out, so they come last
+_PROJECT_FIELDS = ("app_id", "project_id")  # which most leave out, so they come last
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #f2f3f5; --ink: #1d2127; --paper: #fff; --mark: #0b6bcb }
 @media (prefers-color-scheme: dark) { :root { --soft: #23262e; --ink: #dcdfe4; --paper: #16181d; --mark: #6cb2ff } }
@@ -67,46 +67,46 @@ def render_page(document: Mapping[str, Any], source: str) -> str:
 
 
 def _render_index(operations: list[tuple[str, str, Mapping[str, Any]]]) -> str:
-    shown, last = [], None
+    parts, last = [], None
     for method, path, operation in operations:
         tag = operation["tags"][0]
         if tag != last:
-            shown.append(f"<h3>{escape(tag)}</h3>")
+            parts.append(f"<h3>{escape(tag)}</h3>")
             last = tag
-        named = escape(re.sub(r"^/api/v\d+", "", path))
-        shown.append(f"<a href=#{escape(operation['operationId'])}>{escape(method)} {named}</a>")
-    return "".join(shown)
+        label = escape(re.sub(r"^/api/v\d+", "", path))
+        parts.append(f"<a href=#{escape(operation['operationId'])}>{escape(method)} {label}</a>")
+    return "".join(parts)
 
 
 def _render_operation(document: Mapping[str, Any], method: str, path: str, operation: Mapping[str, Any]) -> str:
     description = [operation["summary"], *([operation["description"]] if "description" in operation else [])]
-    shown = [
+    parts = [
         f"<section id={escape(operation['operationId'])}><h2><span class=method>{escape(method)}</span>"
         f"<code>{escape(path)}</code></h2><p>{_render_text(' '.join(description))}</p>"
     ]
     if parameters := operation.get("parameters"):
         fields = {each["name"]: {**each["schema"], "description": each["description"]} for each in parameters}
-        shown.append(_render_table(fields, {each["name"] for each in parameters if each["required"]}))
+        parts.append(_render_table(fields, {each["name"] for each in parameters if each["required"]}))
     if body := operation.get("requestBody"):
         ((media, content),) = body["content"].items()
         schema = _resolve(document, content["schema"])
-        shown.append(_render_table(schema.get("properties", {}), set(schema.get("required", ()))))
+        parts.append(_render_table(schema.get("properties", {}), set(schema.get("required", ()))))
         if media != "application/json":
-            shown.append(f"<p>The body is <code>{escape(media)}</code>.</p>")
-    shown.append(f"<h3>Example</h3><pre>{escape(_write_command(method, path, operation))}</pre>")
+            parts.append(f"<p>The body is <code>{escape(media)}</code>.</p>")
+    parts.append(f"<h3>Example</h3><pre>{escape(_write_command(method, path, operation))}</pre>")
     for status, answer in operation["responses"].items():
         content = answer.get("content", {}).get("application/json", {})
         if int(status) < 300:
-            shown.append(f"<p><b>{escape(status)}</b> {_render_text(answer['description'])} {_name_data(content)}</p>")
+            parts.append(f"<p><b>{escape(status)}</b> {_render_text(answer['description'])} {_name_data(content)}</p>")
             if "example" in content:
-                shown.append(f"<pre>{escape(json.dumps(content['example'], indent=2, ensure_ascii=False))}</pre>")
+                parts.append(f"<pre>{escape(json.dumps(content['example'], indent=2, ensure_ascii=False))}</pre>")
     failures = "".join(
         f"<tr><td><code>{escape(status)}</code><td>{_render_text(answer['description'])}"
         for status, answer in operation["responses"].items()
         if int(status) >= 300
     )
-    shown.append(f"<details><summary>Failures</summary><table>{failures}</table></details></section>")
-    return "".join(shown)
+    parts.append(f"<details><summary>Failures</summary><table>{failures}</table></details></section>")
+    return "".join(parts)
 
 
 def _write_command(method: str, path: str, operation: Mapping[str, Any]) -> str:
@@ -118,13 +118,13 @@ def _write_command(method: str, path: str, operation: Mapping[str, Any]) -> str:
         elif "example" in each:
             query.append(f"{each['name']}={each['example']}")
     address = f"http://127.0.0.1:8427{path}" + (f"?{'&'.join(query)}" if query else "")
-    shown = [f"curl '{address}'" if method == "GET" else f"curl -X {method} '{address}'"]
+    lines = [f"curl '{address}'" if method == "GET" else f"curl -X {method} '{address}'"]
     for media, content in operation.get("requestBody", {}).get("content", {}).items():
         if media == "application/json" and "example" in content:
-            shown += ["  -H 'Content-Type: application/json'", f"  -d '{json.dumps(content['example'], indent=2)}'"]
+            lines += ["  -H 'Content-Type: application/json'", f"  -d '{json.dumps(content['example'], indent=2)}'"]
         elif "example" in content:
-            shown += [f"  -F '{name}={value}'" for name, value in content["example"].items()]
-    return " \\\n".join(shown)
+            lines += [f"  -F '{name}={value}'" for name, value in content["example"].items()]
+    return " \\\n".join(lines)
 
 
 def _name_data(content: Mapping[str, Any]) -> str:
@@ -140,15 +140,17 @@ def _render_part(schema: Mapping[str, Any]) -> str:
     return description + _render_table(schema["properties"], set(schema.get("required", ())))
 
 
-def _render_table(fields: Mapping[str, Mapping[str, Any]], needed: set[str]) -> str:
+def _render_table(fields: Mapping[str, Mapping[str, Any]], required: set[str]) -> str:
     rows = []
-    for name, field in sorted(fields.items(), key=lambda each: (each[0] not in needed, each[0] in _PLACE)):
+    for name, field in sorted(fields.items(), key=lambda each: (each[0] not in required, each[0] in _PROJECT_FIELDS)):
         default = field.get("default")
-        mark = " <span class=needed>needed</span>" if name in needed else ""
-        shown = "" if default is None or name in needed else f" <code>{escape(json.dumps(default))}</code> if left out."
+        mark = " <span class=needed>needed</span>" if name in required else ""
+        note = (
+            "" if default is None or name in required else f" <code>{escape(json.dumps(default))}</code> if left out."
+        )
         rows.append(
             f"<tr><td><code>{escape(name)}</code>{mark}<td>{_render_type(field)}"
-            f"<td>{_render_text(field.get('description', ''))}{shown}"
+            f"<td>{_render_text(field.get('description', ''))}{note}"
         )
     return f"<div class=scroll><table><tr><th>field<th>type<th>meaning{''.join(rows)}</table></div>" if rows else ""
 
@@ -182,8 +184,8 @@ def _render_limits(field: Mapping[str, Any]) -> Iterator[str]:
 def _resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if "$ref" not in schema:
         return schema
-    found: Mapping[str, Any] = document["components"]["schemas"][schema["$ref"].removeprefix(_REFERENCE)]
-    return found
+    target: Mapping[str, Any] = document["components"]["schemas"][schema["$ref"].removeprefix(_REFERENCE)]
+    return target
 
 
 def _render_text(text: str) -> str:

@@ -17,7 +17,7 @@ MAX_ITEMS = 200
 CHARSET = "^[a-zA-Z0-9_.@+-]+$"
 
 
-def _no_dots(name: str) -> str:
+def _refuse_dots(name: str) -> str:
     if name in (".", ".."):
         raise ValueError("'.' and '..' are reserved (path traversal)")
     return name
@@ -29,7 +29,7 @@ Name = TypeAliasType(
     Annotated[
         str,
         StringConstraints(min_length=1, max_length=128, pattern=CHARSET),
-        AfterValidator(_no_dots),
+        AfterValidator(_refuse_dots),
         Field(description="A name: 1 to 128 of the letters a-z and A-Z, digits and _ . @ + -, but not . or .. alone."),
     ],
 )
@@ -92,7 +92,7 @@ class ContentItem(_Strict):
     extras: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _one_payload(self) -> ContentItem:
+    def _check_payload(self) -> ContentItem:
         if self.type == "text" and self.text is None:
             raise ValueError("text is required when type is 'text'")
         if sum(each is not None for each in (self.text, self.uri, self.base64)) > 1:
@@ -115,7 +115,7 @@ class MessageItem(_Loose):
     )
 
     @model_validator(mode="after")
-    def _result_of_a_call(self) -> MessageItem:
+    def _check_tool_result(self) -> MessageItem:
         if self.role == "tool" and not self.tool_call_id:
             raise ValueError("tool_call_id is required when role is 'tool'")
         if len(self.content) > (MAX_TEXT if isinstance(self.content, str) else MAX_ITEMS):
@@ -156,7 +156,7 @@ class _OwnerRequest(ProjectRequest):
     agent_id: Name | None = None
 
     @model_validator(mode="after")
-    def _exactly_one_owner(self) -> _OwnerRequest:
+    def _check_owner(self) -> _OwnerRequest:
         if (self.user_id is None) == (self.agent_id is None):
             raise ValueError("exactly one of user_id / agent_id must be provided")
         return self
@@ -178,7 +178,7 @@ class SearchRequest(_OwnerRequest, _Strict):
     )
 
     @model_validator(mode="after")
-    def _top_k_within_bounds(self) -> SearchRequest:
+    def _check_top_k(self) -> SearchRequest:
         if self.top_k != -1 and not 1 <= self.top_k <= 100:
             raise ValueError("top_k must be -1 or in 1..100")
         return self
@@ -199,7 +199,7 @@ class GetRequest(_OwnerRequest, _Strict):
     filters: FilterNode | None = None
 
     @model_validator(mode="after")
-    def _type_of_the_owner(self) -> GetRequest:
+    def _check_memory_type(self) -> GetRequest:
         owner = "user_id" if self.user_id is not None else "agent_id"
         if (self.memory_type in USER_TYPES) != (owner == "user_id"):
             raise ValueError(f"memory_type {self.memory_type!r} is not valid when {owner} is set")
@@ -217,7 +217,7 @@ class DeleteRequest(ProjectRequest, _Strict):
     all: bool = Field(default=False, description="Everything of this app and project.")
 
     @model_validator(mode="after")
-    def _one_target(self) -> DeleteRequest:
+    def _check_target(self) -> DeleteRequest:
         targets = (self.id, self.session_id, self.user_id, self.agent_id, self.all or None)
         if sum(each is not None for each in targets) != 1:
             raise ValueError("exactly one of id / session_id / user_id / agent_id / all must be provided")
@@ -247,7 +247,7 @@ class UpdateRequest(ProjectRequest, _Strict):
     profile_data: dict[str, Any] | None = None
 
     @model_validator(mode="after")
-    def _one_record(self) -> UpdateRequest:
+    def _check_record(self) -> UpdateRequest:
         if (self.id is None) == (self.user_id is None):
             raise ValueError("exactly one of id / user_id must be provided")
         if (self.user_id is None) != (self.profile_data is None):
@@ -271,7 +271,7 @@ class TasksRequest(ProjectRequest, _Strict):
 
     @field_validator("page_size")
     @classmethod
-    def _no_more_than_a_page(cls, size: int) -> int:
+    def _check_page(cls, size: int) -> int:
         return min(size, 100)
 
 

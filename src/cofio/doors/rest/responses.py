@@ -272,7 +272,7 @@ class ResponseRenderer:
         return {
             **_render_owner(record, "user_id"),
             "session_id": data["session_id"],
-            "timestamp": self._at(data),
+            "timestamp": self._render_timestamp(data),
             "sender_ids": list(cast("dict[str, Json]", data["senders"])),
             "summary": data["summary"],
             "subject": record.title,
@@ -297,10 +297,10 @@ class ResponseRenderer:
             "content": record.text,
         }
 
-    def render_found_episode(self, found: MemoryHit) -> Data:
+    def render_found_episode(self, episode: MemoryHit) -> Data:
         """An episode among the hits of a search."""
-        facts = [{**self.render_fact(hit.record), "score": score(hit)} for hit in found.facts]
-        return {**self.render_episode(found.record), "score": found.score, "atomic_facts": facts}
+        facts = [{**self.render_fact(hit.record), "score": score(hit)} for hit in episode.facts]
+        return {**self.render_episode(episode.record), "score": episode.score, "atomic_facts": facts}
 
     def render_profile(self, record: Record) -> Data:
         """A profile, whose id is its user's."""
@@ -313,7 +313,7 @@ class ResponseRenderer:
         return {
             **_render_owner(record, "agent_id"),
             **{name: data[name] for name in names},
-            "timestamp": self._at(data),
+            "timestamp": self._render_timestamp(data),
         }
 
     def render_skill(self, record: Record) -> Data:
@@ -382,7 +382,7 @@ class ResponseRenderer:
             Kind.CASE: self.render_case, Kind.SKILL: self.render_skill,
         }[record.kind](record)  # fmt: skip
 
-    def _at(self, data: Any) -> str:
+    def _render_timestamp(self, data: Any) -> str:
         return render_time(from_millis(data["at"]), self._zone)
 
 

@@ -15,14 +15,14 @@ from ...engine.engine import Engine
 from ...values.changes import Edit, Put
 from ...values.records import Draft, Json, Kind, Record, Scope
 
-KEPT = timedelta(days=7)
+RETENTION = timedelta(days=7)
 MAX_LINE = 50  # tasks of one session that are not finished
 MAX_OPEN = 200  # tasks of one server that are not finished
 TaskType = Literal["memory_add", "memory_flush"]
 TASK_TYPES: tuple[str, ...] = get_args(TaskType)
 
 
-def line_scope(project: Project, session: str) -> Scope:
+def get_line_scope(project: Project, session: str) -> Scope:
     """Where the tasks of a session wait."""
     return project.scope / "job" / session
 
@@ -56,17 +56,17 @@ def make_task(
         "task": task, "status": "queued", "session_id": session, "message_count": messages, "defers": defers,
         "carves": list(carves), "result": None, "error": None, "error_code": None, "attempts": 0,
     }  # fmt: skip
-    made = Draft(
-        scope=line_scope(project, session), kind=Kind.LEDGER, id=make_record_id(request), key=request, data=data,
+    draft = Draft(
+        scope=get_line_scope(project, session), kind=Kind.LEDGER, id=make_record_id(request), key=request, data=data,
         source=SOURCE,
     )  # fmt: skip
-    return Put(draft=made, how="key", if_version=0, ttl=KEPT)
+    return Put(draft=draft, how="key", if_version=0, ttl=RETENTION)
 
 
 def list_waiting(engine: Engine, project: Project, session: str) -> list[Record]:
     """The tasks of a session that are not finished, in the order in which they came in."""
     return engine.list(
-        line_scope(project, session),
+        get_line_scope(project, session),
         exact=True,
         kinds=(Kind.LEDGER,),
         limit=2 * MAX_LINE,
@@ -77,7 +77,7 @@ def list_waiting(engine: Engine, project: Project, session: str) -> list[Record]
 
 def count_waiting(engine: Engine, project: Project, session: str) -> int:
     """How many tasks of a session are not finished."""
-    return engine.count(line_scope(project, session), exact=True, kinds=(Kind.LEDGER,))
+    return engine.count(get_line_scope(project, session), exact=True, kinds=(Kind.LEDGER,))
 
 
 def mark_started(task: Record) -> Edit:

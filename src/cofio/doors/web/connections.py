@@ -76,7 +76,7 @@ class ConnectionPool:
         self.bodies_left = bodies
         self._limit = limit
         self._open: set[Connection] = set()
-        self._waiting: dict[Connection, None] = {}
+        self._incomplete: dict[Connection, None] = {}
         """Those from which no whole request has come; the one for which that is longest true stands first."""
         self._throttle = LogThrottle()
 
@@ -87,10 +87,10 @@ class ConnectionPool:
     def add(self, connection: Connection) -> bool:
         """Take in a connection, in place of another if need be; whether there was room."""
         self._open.add(connection)
-        self._waiting[connection] = None
+        self._incomplete[connection] = None
         if len(self._open) <= self._limit:
             return True
-        longest = next(iter(self._waiting))
+        longest = next(iter(self._incomplete))
         if longest is connection:  # else a stream that stands open makes room, as an MCP client's does
             longest = min((each for each in self._open if each.is_streaming()), key=_get_last_heard, default=connection)
         self.remove(longest)
@@ -108,30 +108,30 @@ class ConnectionPool:
     def remove(self, connection: Connection) -> None:
         """Forget a connection."""
         self._open.discard(connection)
-        self._waiting.pop(connection, None)
+        self._incomplete.pop(connection, None)
 
     def note_activity(self, connection: Connection) -> None:
         """Note that a piece of a request has come: those that have been silent for longer make room first."""
-        if connection in self._waiting:
-            del self._waiting[connection]
-            self._waiting[connection] = None
+        if connection in self._incomplete:
+            del self._incomplete[connection]
+            self._incomplete[connection] = None
 
     def free_body(self, now: float) -> None:
         """Give up the slowest of the large bodies that are not whole, when together they are too much to hold."""
-        slow = [each for each in self._waiting if each.holds_large_body()]
+        slow = [each for each in self._incomplete if each.holds_large_body()]
         if slow:
             self._report("there is no room for more large requests: one that is slow to come is given up")
             min(slow, key=lambda each: each.body_rate(now)).give_up_body()
 
     def begin_request(self, connection: Connection) -> None:
         """Note that a whole request has come: the connection is kept until it is answered."""
-        self._waiting.pop(connection, None)
+        self._incomplete.pop(connection, None)
 
     def end_request(self, connection: Connection) -> None:
         """Note that all requests are answered."""
         if connection in self._open:
-            self._waiting.pop(connection, None)
-            self._waiting[connection] = None
+            self._incomplete.pop(connection, None)
+            self._incomplete[connection] = None
 
 
 class _Part(Enum):
@@ -166,8 +166,8 @@ class Connection(HttpToolsProtocol):
         self._body_size = 0
         """Bytes of the bodies that are not answered yet."""
         self._body_begun = self._since
-        self._unanswered = 0
-        self._unsent: tuple[int, float] | None = None
+        self._open_requests = 0
+        self._backlog: tuple[int, float] | None = None
         """How many bytes of answers the client has not taken, and since when there are no fewer."""
         self._timer: TimerHandle | None = None
 
@@ -186,10 +186,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._part is _Part.BODY:
-            if self._unanswered:  # else it is only listened to until it ends
+            if self._open_requests:  # else it is only listened to until it ends
                 self._since = self.loop.time()
                 self.pool.note_activity(self)
-        elif self._part is _Part.NONE and not self._unanswered:
+        elif self._part is _Part.NONE and not self._open_requests:
             self._begin_head()
         if self._part is _Part.HEAD:
             self._head_size += len(data)
@@ -209,7 +209,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         self._part, self._since = _Part.BODY, self.loop.time()
         self._body_begun = self._since
-        self._unanswered += 1
+        self._open_requests += 1
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -249,13 +249,13 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._part, self._since = _Part.NONE, self.loop.time()
-        if self._unanswered:
+        if self._open_requests:
             self.pool.begin_request(self)
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._unanswered -= 1
-        if not self._unanswered:
+        self._open_requests -= 1
+        if not self._open_requests:
             self._release_body()
             self._since = self.loop.time()
             self.pool.end_request(self)
@@ -292,18 +292,18 @@ class Connection(HttpToolsProtocol):
             return float("inf")
         if self.flow.read_paused:
             self._since = now
-        if self._part is _Part.BODY and self._unanswered <= 1:
+        if self._part is _Part.BODY and self._open_requests <= 1:
             return self._since + self.pool.timeouts.body
-        return float("inf") if self._unanswered else self._since + self.pool.timeouts.head
+        return float("inf") if self._open_requests else self._since + self.pool.timeouts.head
 
     def _is_unread(self, now: float) -> bool:
         """Whether the client has read nothing for long of what there is for it."""
         size = self.transport.get_write_buffer_size()
         if not size:
-            self._unsent = None
-        elif self._unsent is None or size < self._unsent[0]:
-            self._unsent = size, now
-        return self._unsent is not None and now - self._unsent[1] >= self.pool.timeouts.answer
+            self._backlog = None
+        elif self._backlog is None or size < self._backlog[0]:
+            self._backlog = size, now
+        return self._backlog is not None and now - self._backlog[1] >= self.pool.timeouts.answer
 
     def _time_out(self) -> None:
         if self._awaits_body():
@@ -315,7 +315,7 @@ class Connection(HttpToolsProtocol):
 
     def _awaits_body(self) -> bool:
         """Whether there is one request, which is neither whole nor being answered."""
-        return self._part is _Part.BODY and self._unanswered == 1 and not self.cycle.response_started
+        return self._part is _Part.BODY and self._open_requests == 1 and not self.cycle.response_started
 
     def _refuse(self, status: int, sentence: str) -> None:
         """Answer in the application's place, and close the connection."""

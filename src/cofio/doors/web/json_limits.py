@@ -75,11 +75,11 @@ class JsonLimits:
         position = values = strings = depth = 0
         while position < len(body):
             stop = position + SLICE
-            for found in _TOKEN.finditer(body, position, stop):
-                start, end = found.span()
+            for match in _TOKEN.finditer(body, position, stop):
+                start, end = match.span()
                 if body[start] == _QUOTE:
                     strings += 1
-                    if not found.lastindex:  # it is not closed within this slice
+                    if not match.lastindex:  # it is not closed within this slice
                         stop = end = _skip_string(body, end)
                     if end - start > longest:
                         raise TooComplex(f"a string is longer than {self.text:,} characters")
@@ -102,9 +102,9 @@ class JsonLimits:
 def _skip_string(body: bytes | bytearray, position: int) -> int:
     """Find the end of a string that began before `position`."""
     while position < len(body):
-        found = _REST_OF_STRING.match(body, position, position + SLICE)
-        assert found
-        if found.lastindex:
-            return found.end()
-        position = found.end() if found.end() > position else len(body)  # the last byte is half of an escape
+        match = _REST_OF_STRING.match(body, position, position + SLICE)
+        assert match
+        if match.lastindex:
+            return match.end()
+        position = match.end() if match.end() > position else len(body)  # the last byte is half of an escape
     return position

@@ -107,6 +107,6 @@ class _UsageCollector(Collector):
         self._spending = spending
 
     def collect(self) -> Iterable[CounterMetricFamily]:
-        spent = self._spending.total
-        yield CounterMetricFamily("cofio_llm_calls", "Calls to the model.", value=float(spent.calls))
-        yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=float(spent.tokens))
+        usage = self._spending.total
+        yield CounterMetricFamily("cofio_llm_calls", "Calls to the model.", value=float(usage.calls))
+        yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=float(usage.tokens))

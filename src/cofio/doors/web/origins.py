@@ -25,10 +25,10 @@ class Origin(NamedTuple):
         Raises:
             Invalid: it is no such thing, or more than that.
         """
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise Invalid("origin", f"{text!r} is no origin of pages: write it as in http://localhost:3000")
-        scheme, host, port = found[1].lower(), found[2].lower().strip("[]"), found[3]
+        scheme, host, port = match[1].lower(), match[2].lower().strip("[]"), match[3]
         return cls(scheme, host, _PORTS.get(scheme) if port is None else int(port))
 
     @property

@@ -147,10 +147,10 @@ class Guard:
 
     def _find_token(self, headers: Headers) -> Token | None:
         """The token that is shown; None when there is none, and none is needed."""
-        kind, _, shown = headers.get("authorization", "").partition(" ")
+        kind, _, text = headers.get("authorization", "").partition(" ")
         try:
-            token = self._tokens.find(shown.strip()) if kind.lower() == "bearer" else None
-            if token is not None or not (self._strict or self._tokens.wanted):
+            token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
+            if token is not None or not (self._strict or self._tokens.are_required):
                 return token
         except Unavailable as error:
             raise RequestError(503, str(error)) from error
@@ -205,54 +205,54 @@ def make_app(
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
-    async def running(_: Starlette) -> AsyncIterator[None]:
+    async def run_sessions(_: Starlette) -> AsyncIterator[None]:
         async with manager.run():
             yield
 
-    async def home(_: Request) -> JSONResponse:
+    async def show_home(_: Request) -> JSONResponse:
         addresses = {
             "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX,
         }  # fmt: skip
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
-    async def health_(_: Request) -> JSONResponse:
+    async def show_health(_: Request) -> JSONResponse:
         try:
             return JSONResponse({"status": "ok", **health()})
         except Unavailable as error:
             return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
 
-    async def failed(request: Request, error: Exception) -> Response:
+    async def render_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return render_failure(request.scope, RequestError(error.status_code, error.detail, headers=error.headers), zone)
 
-    served = [
-        Route("/", home),
-        Route("/health", health_),
+    all_routes = [
+        Route("/", show_home),
+        Route("/health", show_health),
         Route("/mcp", McpDoor(manager)),
         *routes,
         *calls,
     ]
     if metrics is not None:
-        served.append(Route("/metrics", metrics.answer))
-        metrics.set_routes(served, under)
-    inner = Starlette(routes=served, lifespan=running, exception_handlers={HTTPException: failed})
+        all_routes.append(Route("/metrics", metrics.answer))
+        metrics.set_routes(all_routes, under)
+    inner = Starlette(routes=all_routes, lifespan=run_sessions, exception_handlers={HTTPException: render_error})
     inner.router.redirect_slashes = False
 
-    async def doors(scope: Scope, receive: Receive, send: Send) -> None:
-        called = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if called is None and scope["type"] == "http":
-            called = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
-        await (called or inner)(scope, receive, send)
+    async def dispatch(scope: Scope, receive: Receive, send: Send) -> None:
+        door = straight.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if door is None and scope["type"] == "http":
+            door = next((door for start, door in under.items() if scope["path"].startswith(start)), None)
+        await (door or inner)(scope, receive, send)
 
-    guarded: ASGIApp = Guard(
-        doors, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
+    app: ASGIApp = Guard(
+        dispatch, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
     )
     if origins:  # whose browsers ask first, without a token, and show the page nothing unless they are told to
-        guarded = CORSMiddleware(
-            guarded, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
+        app = CORSMiddleware(
+            app, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
             expose_headers=("mcp-session-id", "x-request-id", rest.DEGRADED),
         )  # fmt: skip
-    return RequestTracer(guarded, None if metrics is None else metrics.observe)
+    return RequestTracer(app, None if metrics is None else metrics.observe)
 
 
 def run(
@@ -277,27 +277,27 @@ def run(
     tokens = Tokens(home)
     strict = not _is_local(host) or not all(_is_local(name) for name in names)
     if strict and not tokens.all():
-        reached = next((name for name in (host, *names) if not _is_local(name)), host)
-        raise Unavailable(f"others can reach {reached}, so a token is needed: make one with `cofio token add NAME`")
+        public_name = next((name for name in (host, *names) if not _is_local(name)), host)
+        raise Unavailable(f"others can reach {public_name}, so a token is needed: make one with `cofio token add NAME`")
     if tokens.all() and is_versioned(home, (FILE,)):
         raise Unavailable(
             f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
             " `cofio token add`"
         )
-    fetching = FetchPolicy.parse(settings.fetch)  # refused before a store is made
+    fetch_policy = FetchPolicy.parse(settings.fetch)  # refused before a store is made
     memory = Memory(address, settings, say=_say)
     assistant = open_assistant(settings, home, lambda: memory.engine)
     # Calls and jobs end before the memory that they write to is closed.
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
-        listening = stack.enter_context(_listen(host, port))
+        listener = stack.enter_context(_listen(host, port))
         engine = memory.engine  # what is wrong with the store is said now, not to the first client
         door = rest.Door.open(
             engine,
             settings.zone,
             assistant=assistant,
-            fetching=fetching,
+            fetch_policy=fetch_policy,
             mirror=vault.mirror(engine),
             quiet=timedelta(minutes=settings.quiet_after),
             folder=home,
@@ -305,29 +305,29 @@ def run(
         stack.enter_context(closing(door))
         door.jobs.resume()
         vault.watch(door.conversations)
-        own_address = listening.getsockname()
-        shown = f"[{host}]" if ":" in host else host
+        own_address = listener.getsockname()
+        url_host = f"[{host}]" if ":" in host else host
         own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
         mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
 
         def health() -> Mapping[str, Any]:
             memory.verify()
-            return door.health()
+            return door.check_health()
 
         routes = [
             *memory_tool.make_routes(lambda: memory.engine),
-            *openapi.make_routes(shown=(not strict) if settings.docs is None else settings.docs),
+            *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
         ]
         application = make_app(
-            mcp, routes=routes, calls=door.routes(),
+            mcp, routes=routes, calls=door.make_routes(),
             under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)},
             metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
             health=health,
         )  # fmt: skip
-        started = partial(ready, f"http://{shown}:{own_address[1]}")
-        _Server(application, started, door.stop_waiting).run(sockets=[listening])
+        announce = partial(ready, f"http://{url_host}:{own_address[1]}")
+        _Server(application, announce, door.stop_waiting).run(sockets=[listener])
     return 0
 
 
@@ -338,7 +338,7 @@ def _say(line: str) -> None:
 class _Server(uvicorn.Server):
     """uvicorn, which says when it has started, and when whatever it still has to do should wait no longer."""
 
-    def __init__(self, application: ASGIApp, started: Callable[[], None], hurry: Callable[[], None]) -> None:
+    def __init__(self, application: ASGIApp, announce: Callable[[], None], hurry: Callable[[], None]) -> None:
         capacity = Capacity.measure()
         super().__init__(
             uvicorn.Config(
@@ -354,7 +354,7 @@ class _Server(uvicorn.Server):
                 proxy_headers=False,
             )
         )
-        self._tell = started
+        self._tell = announce
         self._hurry = hurry
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -386,17 +386,17 @@ def _listen(host: str, port: int) -> socket.socket:
     # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except OSError as error:
         raise _make_unavailable(host, port, error) from error
     try:
-        claim_address(listening)
-        listening.bind((host, port))
-        listening.listen()
+        claim_address(listener)
+        listener.bind((host, port))
+        listener.listen()
     except OSError as error:
-        listening.close()
+        listener.close()
         raise _make_unavailable(host, port, error) from error
-    return listening
+    return listener
 
 
 def _make_unavailable(host: str, port: int, error: OSError) -> Unavailable:

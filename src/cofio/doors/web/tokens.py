@@ -71,7 +71,7 @@ class Token:
             return f"reading in {where}" if where else "reading"
         return where or None
 
-    def refuses(self, *, app: str, project: str, writes: bool) -> str | None:
+    def find_refusal(self, *, app: str, project: str, writes: bool) -> str | None:
         """Why the token is not good for a call, in a sentence; None when it is."""
         if self.app is not None and app != self.app:
             beyond = "use another app"
@@ -100,24 +100,24 @@ class Tokens:
             Unavailable: the file cannot be understood, so no token is accepted.
         """
         try:
-            found = self._path.lstat()
+            status = self._path.lstat()
         except FileNotFoundError:
             self._stamp, self._tokens = None, ()
             return ()
-        state = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if state != self._stamp:
-            self._tokens, self._stamp = self._read(), state
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            self._tokens, self._stamp = self._read(), stamp
         return self._tokens
 
     @property
-    def wanted(self) -> bool:
+    def are_required(self) -> bool:
         """Whether clients have to show a token: from the first on, also when the last has been ended."""
         return bool(self.all()) or os.path.lexists(self._path)
 
-    def find(self, shown: str) -> Token | None:
+    def find(self, text: str) -> Token | None:
         """The token that was shown; None when there is no such token."""
-        hashed = _hash(shown).encode()
-        matches = [token for token in self.all() if hmac.compare_digest(token.hash.encode(), hashed)]
+        digest = _hash(text).encode()
+        matches = [token for token in self.all() if hmac.compare_digest(token.hash.encode(), digest)]
         return matches[0] if matches else None
 
     def add(self, name: str, *, app: str | None = None, project: str | None = None, access: Access = "all") -> str:
@@ -129,14 +129,14 @@ class Tokens:
             Conflict: there is one of this name.
             Invalid: the name cannot be, or there can be no such app or project.
         """
-        shown = PREFIX + secrets.token_urlsafe(32)
+        text = PREFIX + secrets.token_urlsafe(32)
         made = datetime.now(UTC).isoformat(timespec="seconds")
-        token = Token(name=name, made=made, hash=_hash(shown), app=app, project=project, access=access)
+        token = Token(name=name, made=made, hash=_hash(text), app=app, project=project, access=access)
         with self._edit() as tokens:
             if any(each.name == name for each in tokens):
                 raise Conflict(f"the token {name}")
             tokens.append(token)
-        return shown
+        return text
 
     def remove(self, name: str) -> None:
         """End a token.
@@ -153,16 +153,16 @@ class Tokens:
     def check(self) -> list[str]:
         """What is wrong with the file, in sentences that say what to do; empty when nothing is, or there is none."""
         try:
-            found = self._path.lstat()
-            if not stat.S_ISREG(found.st_mode):
-                what = "a link" if is_link(found) else "no plain file"
+            status = self._path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                what = "a link" if is_link(status) else "no plain file"
                 return [f"{self._path} is {what}: remove it, and make the tokens anew"]
             self.all()
         except FileNotFoundError:
             return []
         except Unavailable as error:
             return [f"{error}; until then no client is let in"]
-        mode = stat.S_IMODE(found.st_mode)
+        mode = stat.S_IMODE(status.st_mode)
         if mode & 0o077 and has_permissions():
             return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
         return []

@@ -9,7 +9,7 @@ from uuid import uuid4
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-GONE = 499  # what nginx calls a request whose client did not wait
+CLIENT_GONE = 499  # what nginx calls a request whose client did not wait
 Observer = Callable[[str, str, int, float], None]
 """Told of each request's method, path and status, and of the seconds that it took."""
 
@@ -26,7 +26,7 @@ class RequestTracer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        identity, status, started = uuid4().hex, 500, perf_counter()
+        identity, status, start = uuid4().hex, 500, perf_counter()
 
         async def send_traced(message: Message) -> None:
             nonlocal status
@@ -42,7 +42,7 @@ class RequestTracer:
         try:
             await self._app({**scope, "headers": headers, "state": state}, receive, send_traced)
         except ClientDisconnect:  # the client has gone: there is no one to answer
-            status = GONE
+            status = CLIENT_GONE
         finally:
             if self._observe is not None:
-                self._observe(scope["method"], scope["path"], status, perf_counter() - started)
+                self._observe(scope["method"], scope["path"], status, perf_counter() - start)

@@ -43,6 +43,6 @@ def end_workers(all_workers: Sequence[Workers], seconds: float) -> None:
             workers.shut_down(wait=True)
 
     # A pool is waited for without limit, or not at all: so a thread waits that need not be waited for.
-    waiting = threading.Thread(target=wait_for_all, name="cofio-workers-end", daemon=True)
-    waiting.start()
-    waiting.join(seconds)
+    waiter = threading.Thread(target=wait_for_all, name="cofio-workers-end", daemon=True)
+    waiter.start()
+    waiter.join(seconds)

@@ -8,7 +8,7 @@ from datetime import timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 
-from ...text.tokenizer import STOP_WORDS, words
+from ...text.tokenizer import STOP_WORDS, split_words
 from ..extractor import Message
 from .lexicon import VAGUE
 
@@ -126,11 +126,11 @@ def find_topic_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=2048)
 def _stem_topic_words(text: str) -> frozenset[str]:
-    return frozenset(word for word in words(text) if len(word) > 2 and word not in _COMMON)
+    return frozenset(word for word in split_words(text) if len(word) > 2 and word not in _COMMON)
 
 
-_COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(
-    words(
+_COMMON = frozenset(split_words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(
+    split_words(
         "hello hey thanks thank like want would like could help also time day week year people use work new "
         "first last "
         "next take look come give tell ask question answer problem morning evening night soon later good bye i'm "

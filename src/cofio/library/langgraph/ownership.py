@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 from ...config.settings import Settings
 from ...engine.engine import Engine
-from ..concurrency import across
+from ..concurrency import in_thread
 
 T = TypeVar("T", bound="EngineOwner")
 
@@ -42,7 +42,7 @@ class EngineOwner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await across(self.close)
+        await in_thread(self.close)
 
 
 def open_owned(make: Callable[[Engine], T], store: str | PathLike[str] | None, settings: Settings | None = None) -> T:

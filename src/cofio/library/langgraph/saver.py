@@ -24,7 +24,7 @@ from ...config.installation import install_command
 from ...config.settings import Settings
 from ...engine.engine import Engine
 from ...values.errors import CofioError, Invalid, Unavailable
-from ..concurrency import across
+from ..concurrency import in_thread
 
 try:
     from langchain_core.runnables import RunnableConfig
@@ -315,21 +315,21 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
-        return await across(self.put, config, checkpoint, metadata, new_versions)
+        return await in_thread(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
-        await across(self.put_writes, config, writes, task_id, task_path)
+        await in_thread(self.put_writes, config, writes, task_id, task_path)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
-        await across(self.copy_thread, source_thread_id, target_thread_id)
+        await in_thread(self.copy_thread, source_thread_id, target_thread_id)
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
-        return await across(self.get_tuple, config)
+        return await in_thread(self.get_tuple, config)
 
     async def alist(
         self,
@@ -341,7 +341,7 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`, a few at a time."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while some := await across(_take_some, found):
+        while some := await in_thread(_take_some, found):
             for each in some:
                 yield each
 
@@ -349,19 +349,19 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """As `get_delta_channel_history`."""
-        return await across(self.get_delta_channel_history, config=config, channels=channels)
+        return await in_thread(self.get_delta_channel_history, config=config, channels=channels)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`."""
-        await across(self.delete_thread, thread_id)
+        await in_thread(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`."""
-        await across(self.delete_for_runs, run_ids)
+        await in_thread(self.delete_for_runs, run_ids)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`."""
-        await across(self.prune, thread_ids, strategy=strategy)
+        await in_thread(self.prune, thread_ids, strategy=strategy)
 
     # How it is done.
 

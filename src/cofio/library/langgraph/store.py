@@ -27,7 +27,7 @@ from ...values.errors import Invalid, LimitExceeded
 from ...values.query import MAX_FILTER_TESTS, MAX_LIMIT, Filter, Hit, Query, Signal, Where
 from ...values.records import Json, Record
 from .. import items
-from ..concurrency import across
+from ..concurrency import in_thread
 from ..transcripts import make_query, search_fresh
 from .ownership import EngineOwner, open_connection, open_owned
 
@@ -181,12 +181,12 @@ class CofioLangGraphStore(EngineOwner, BaseStore):
         vectors: Vectors = {}
         if self.embeddings:
             vectors = {query: await self.embeddings.aembed_query(query) for query in self._queries(batch)}
-        results, extends = await across(self._read, batch, vectors)
+        results, extends = await in_thread(self._read, batch, vectors)
         texts = self._texts(batch)
         if self.embeddings and texts:
             vectors = _pair_vectors(texts, await self.embeddings.aembed_documents(texts))
         if batch.puts or extends:
-            await across(self._write, batch, vectors, extends)
+            await in_thread(self._write, batch, vectors, extends)
         return results
 
     # Expiry.

@@ -18,7 +18,7 @@ from ...values.errors import Invalid
 from ...values.json_values import is_same_json
 from ...values.records import MAX_KEY, check_int, check_json, check_text
 from ..checkpointer import BaseCheckpointer
-from ..concurrency import across
+from ..concurrency import in_thread
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class DocumentCheckpointer(BaseCheckpointer):
         return list(islice(found, limit))
 
     async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await across(call, *args, **kwargs)
+        return await in_thread(call, *args, **kwargs)
 
     async def save(
         self,

@@ -11,7 +11,7 @@ from ...system.atomic_files import TEMPORARY, replace_path
 from ...system.disk import sync_path
 from ...system.windows_names import make_folder_name
 from ..checkpointer import CheckpointerCapabilities
-from ..concurrency import across
+from ..concurrency import in_thread
 from .document_checkpointer import Clock
 from .named_files import NamedFilesCheckpointer, encode_name
 
@@ -54,12 +54,12 @@ class FileCheckpointer(NamedFilesCheckpointer):
 
     async def get_disk_usage(self, thread_id: str | None = None) -> int:
         """Count the bytes of a thread's files, or of all."""
-        return await across(self._size, None if thread_id is None else encode_name(thread_id))
+        return await in_thread(self._size, None if thread_id is None else encode_name(thread_id))
 
     async def vacuum(self, older_than_days: int = 30) -> int:
         """Forget old checkpoints, and what writers that were stopped half way left behind."""
         removed = await super().vacuum(older_than_days)
-        await across(self._sweep)
+        await in_thread(self._sweep)
         return removed
 
     def _size(self, folder: str | None) -> int:

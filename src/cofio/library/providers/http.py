@@ -13,7 +13,7 @@ import httpx2
 from ...values.errors import Invalid, Unavailable
 from ...values.records import MAX_KEY, check_text
 from ..checkpointer import BaseCheckpointer, CheckpointerCapabilities
-from ..concurrency import across
+from ..concurrency import in_thread
 from ..events import CHECKPOINT_LOADED, CHECKPOINT_SAVED, emit
 from .document_checkpointer import check_ids, check_limit, check_metadata, checkpoint_of, decode, encode, refuse_target
 
@@ -74,7 +74,7 @@ class HTTPCheckpointer(BaseCheckpointer):
         check_metadata(given)
         given = decode(encode(given))
         name = checkpoint_id or uuid4().hex
-        saved = await across(self._post, thread_id, name, document, given)
+        saved = await in_thread(self._post, thread_id, name, document, given)
         emit(CHECKPOINT_SAVED, thread_id=thread_id, checkpoint_id=saved)
         return saved
 
@@ -82,7 +82,7 @@ class HTTPCheckpointer(BaseCheckpointer):
         from ..state import AgentState
 
         check_ids(thread_id, checkpoint_id)
-        found = await across(self._get, thread_id, checkpoint_id)
+        found = await in_thread(self._get, thread_id, checkpoint_id)
         if found is None:
             return None
         state = AgentState.from_checkpoint(_state(found))
@@ -97,29 +97,29 @@ class HTTPCheckpointer(BaseCheckpointer):
         """
         check_ids(thread_id, None)
         check_limit(limit)
-        return await across(self._ids, thread_id, limit) if limit else []
+        return await in_thread(self._ids, thread_id, limit) if limit else []
 
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         check_ids(thread_id, checkpoint_id)
-        answer = await across(self._ask, "DELETE", _path(thread_id, checkpoint_id))
+        answer = await in_thread(self._ask, "DELETE", _path(thread_id, checkpoint_id))
         return answer is not None
 
     async def exists(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         check_ids(thread_id, checkpoint_id)
         if checkpoint_id is None:
-            return bool(await across(self._ids, thread_id, 1))
-        return await across(self._get, thread_id, checkpoint_id) is not None
+            return bool(await in_thread(self._ids, thread_id, 1))
+        return await in_thread(self._get, thread_id, checkpoint_id) is not None
 
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
         """Copy a thread of less than 10,000 checkpoints, one by one: stopped half way, the copy ends there."""
         check_text("source_thread_id", source_thread_id, MAX_KEY, empty=False)
         check_text("dest_thread_id", dest_thread_id, MAX_KEY, empty=False)
-        return await across(self._copy, source_thread_id, dest_thread_id)
+        return await in_thread(self._copy, source_thread_id, dest_thread_id)
 
     async def health_check(self) -> bool:
         """Tell whether the server can be reached and is well; the one question that has no error for an answer."""
         try:
-            return await across(self._send, "GET", "/health") is not None
+            return await in_thread(self._send, "GET", "/health") is not None
         except (Invalid, Unavailable):
             return False
 

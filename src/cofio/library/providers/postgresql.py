@@ -17,7 +17,7 @@ from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.json_values import is_same_json
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
-from ..concurrency import across
+from ..concurrency import in_thread
 from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode, refuse_target, score
 
 try:
@@ -117,7 +117,7 @@ class PostgreSQLCheckpointer(DocumentCheckpointer):
 
     async def close(self) -> None:
         """Close the connection; the next call opens a new one."""
-        await across(self._close)
+        await in_thread(self._close)
 
     def _close(self) -> None:
         with self._lock:

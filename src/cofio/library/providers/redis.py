@@ -12,7 +12,7 @@ from ...config.installation import install_command
 from ...values.errors import Unavailable
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
-from ..concurrency import across
+from ..concurrency import in_thread
 from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode, refuse_target
 
 try:
@@ -195,7 +195,7 @@ class RedisCheckpointer(DocumentCheckpointer):
 
     async def close(self) -> None:
         """Close the connections to the server."""
-        await across(self._client.close)
+        await in_thread(self._client.close)
 
     async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:

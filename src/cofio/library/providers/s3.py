@@ -10,7 +10,7 @@ from ...config.installation import install_command
 from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
-from ..concurrency import across
+from ..concurrency import in_thread
 from .document_checkpointer import Clock
 from .named_files import NamedFilesCheckpointer
 
@@ -76,7 +76,7 @@ class S3Checkpointer(NamedFilesCheckpointer):
         with self._client_lock:
             client, self._open_client = self._open_client, None
         if client is not None:
-            await across(client.close)
+            await in_thread(client.close)
 
     @property
     def _client(self) -> Any:

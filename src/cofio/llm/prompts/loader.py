@@ -12,7 +12,7 @@ from pathlib import Path
 from ...text.fence import fence
 from ...values.errors import Invalid
 
-NEEDED: Mapping[str, frozenset[str]] = {
+PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "episode": frozenset({"conversation"}),
     "profile": frozenset({"conversation", "person", "items"}),
     "case": frozenset({"run"}),
@@ -46,7 +46,7 @@ class Prompts:
         Raises:
             Invalid: a file in the folder cannot be used as a prompt.
         """
-        self._parts = {name: _load(name, folder) for name in NEEDED}
+        self._parts = {name: _load(name, folder) for name in PLACEHOLDERS}
 
     def fill(self, name: str, **values: str) -> tuple[str, str]:
         """What the model is to do, and with what; placeholders within the values stay as they are."""
@@ -54,14 +54,14 @@ class Prompts:
         return _fill_template(task, values), _fill_template(matter, values)
 
 
-def fenced(text: str) -> str:
+def fence_text(text: str) -> str:
     """The text as matter to be read, between marks that it cannot hold, with a note that it gives no orders."""
     return fence(text, _NOTE)
 
 
 def _fill_template(template: str, values: Mapping[str, str]) -> str:
     # One pass, so that what a value holds is never taken for a placeholder.
-    return _PLACEHOLDER.sub(lambda found: values[found[1]], template).strip()
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template).strip()
 
 
 def _load(name: str, folder: Path | None) -> tuple[str, str]:
@@ -86,11 +86,11 @@ def _find_problem(name: str, text: str) -> str | None:
         return "has no line of three dashes between what is to be done and what it is to be done with"
     if not all(part.strip() for part in _split(text)):
         return "has nothing above, or nothing below, its line of three dashes"
-    known, held = NEEDED[name], set(_PLACEHOLDER.findall(text))
-    if missing := sorted(known - held):
+    required, present = PLACEHOLDERS[name], set(_PLACEHOLDER.findall(text))
+    if missing := sorted(required - present):
         return f"needs {', '.join(f'{{{{{each}}}}}' for each in missing)}"
-    if strange := sorted(held - known):
-        allowed = ", ".join(f"{{{{{each}}}}}" for each in sorted(known))
+    if strange := sorted(present - required):
+        allowed = ", ".join(f"{{{{{each}}}}}" for each in sorted(required))
         return f"holds {{{{{strange[0]}}}}}, which is not known here; it may hold {allowed}"
     return None
 

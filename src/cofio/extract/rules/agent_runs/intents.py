@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ....text.tokenizer import STOP_WORDS, words
+from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Message
 from ..lines import cut, flatten
 from ..messages.sentences import split_sentences
@@ -100,7 +100,7 @@ def list_sentences(text: str) -> list[str]:
 
 def find_intent(messages: Sequence[Message]) -> str:
     """What the first user who says more than hello asks for, and what they changed about it before the last call."""
-    user_messages = [message for message in messages if message.role == "user" and words(message.text[:_SEEN])]
+    user_messages = [message for message in messages if message.role == "user" and split_words(message.text[:_SEEN])]
     first = next(
         (message for message in user_messages if _has_substance(message.text)),
         user_messages[0] if user_messages else None,
@@ -119,7 +119,7 @@ def find_intent(messages: Sequence[Message]) -> str:
 
 def _has_substance(text: str) -> bool:
     rest = strip_greeting(text.strip()[:_SEEN])
-    return len([word for word in words(rest) if word not in STOP_WORDS]) >= 2 or len(rest) > 30
+    return len([word for word in split_words(rest) if word not in STOP_WORDS]) >= 2 or len(rest) > 30
 
 
 def strip_greeting(sentence: str) -> str:
@@ -154,7 +154,7 @@ def get_first_word(sentence: str) -> str:
 
 def _find_request(text: str) -> str:
     """The sentences of a message that ask, with the one before where they do not say what it is about."""
-    parts = [part for part in list_sentences(text) if strip_greeting(part) and words(strip_greeting(part))]
+    parts = [part for part in list_sentences(text) if strip_greeting(part) and split_words(strip_greeting(part))]
     asking = [at for at, part in enumerate(parts) if is_request(part)]
     if not asking and len(text) > _SEEN:  # a long paste, and the request after it
         tail = [part for part in list_sentences(text.strip()[-_SEEN:])[1:] if strip_greeting(part)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from ....text.tokenizer import words
+from ....text.tokenizer import split_words
 from ...extractor import Message
 from .intents import (
     OBJECTS,
@@ -97,7 +97,9 @@ def _begins_run(text: str, part: Sequence[Message], later: Sequence[Message]) ->
 def _shares_topic(things: Sequence[str], part: Sequence[Message]) -> bool:
     """Whether one of the things was spoken of before."""
     earlier = " ".join(message.text[:_SEEN] for message in part if message.role != "tool").lower()
-    return bool(set(things) & set(re.findall(r"\w+", earlier)) or set(words(" ".join(things))) & set(words(earlier)))
+    return bool(
+        set(things) & set(re.findall(r"\w+", earlier)) or set(split_words(" ".join(things))) & set(split_words(earlier))
+    )
 
 
 def _asks_something(sentence: str) -> bool:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ....text.tokenizer import words
+from ....text.tokenizer import split_words
 from ...extractor import GROWN_FROM, Case, Skill, Step
 from ..lines import MASK, cut, flatten, split_name
 from .intents import INTENT
@@ -120,7 +120,10 @@ def _build_name(cases: Sequence[Case]) -> str:
 def _find_things(case: Case, verb: str, common: Mapping[str, str]) -> list[str]:
     """What a request is about: the word that its tools are named for, or the first phrase after the verb."""
     named = {
-        stem for step in case.steps if not is_generic(step.tool) for stem in words(" ".join(split_name(step.tool)))
+        stem
+        for step in case.steps
+        if not is_generic(step.tool)
+        for stem in split_words(" ".join(split_name(step.tool)))
     }
     things = [word for word in common if word not in find_orders(case.intent)]
     telling = [word for word in things if common[word] in named]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ....text.tokenizer import STOP_WORDS, words
+from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
 from ..lines import only_reads, split_name
 from .intents import VERBS
@@ -28,7 +28,7 @@ _SAME_NOUNS = (
 
 def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
     """The stem of the first word of each group, by the stems of all of its words."""
-    return {stem: words(group)[0] for group in groups for stem in words(group)}
+    return {stem: split_words(group)[0] for group in groups for stem in split_words(group)}
 
 
 _VERB = _index_by_first(_SAME_VERBS)
@@ -44,7 +44,7 @@ _WEAK = frozenset(
     )
 )
 _LOOKING = frozenset(
-    _VERB.get(stem, stem) for stem in words("find search look get check see show list fetch tell give")
+    _VERB.get(stem, stem) for stem in split_words("find search look get check see show list fetch tell give")
 )
 _LIGHT = frozenset(re.findall(r"\S+", "set make create add do send write put get give schedule"))
 _DEEDS = {
@@ -147,10 +147,10 @@ def _find_wanted_verbs(request: str) -> set[str]:
     verbs = find_orders(_TO.sub(" ", request[:1_000]))  # "Remind me to call mum" is no call
     if not set(verbs) - _MEANS:
         verbs = find_orders(request)
-    found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in words(verb)[:1]}
+    found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in split_words(verb)[:1]}
     if _LIGHT.intersection(verbs):
         nouns = [_DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in _DEEDS]
-        found |= {_VERB.get(stem, stem) for noun in nouns for stem in words(noun)[:1]}
+        found |= {_VERB.get(stem, stem) for noun in nouns for stem in split_words(noun)[:1]}
     if not found and _QUESTION.match(request):
         return set(sorted(_LOOKING)[:1])
     return found
@@ -165,7 +165,7 @@ def find_kinds(intent: str) -> dict[str, str]:
     verbs = find_orders(intent)
     found: dict[str, str] = {}
     for word in _find_telling_words(intent):
-        stem = words(word)[:1]
+        stem = split_words(word)[:1]
         if stem:
             found[word] = (_VERB if word in verbs else _NOUN).get(stem[0], stem[0])
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import lru_cache
 
-from ....text.tokenizer import STOP_WORDS, words
+from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Message, Recalled
 from ..lexicon import VAGUE, parse_words
 from .borrowed_text import SpeakerState, mark_borrowed
@@ -45,7 +45,9 @@ MOST_NAMES = 8  # with which a recalled sentence may begin
 
 _NAME = re.compile(r"(?<=[^\s.!?:] )[A-Z][\w'-]*")
 _NOT_NAMES = parse_words("I I'm I've I'd I'll I’m OK Ok")
-_COMMON = frozenset(words(" ".join((*STOP_WORDS, *VAGUE, "i'm", "i've", "i'll", "i'd", "it's", "don't", "that's"))))
+_COMMON = frozenset(
+    split_words(" ".join((*STOP_WORDS, *VAGUE, "i'm", "i've", "i'll", "i'd", "it's", "don't", "that's")))
+)
 
 
 def read_turns(messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> list[Turn]:
@@ -87,7 +89,7 @@ def _find_question(turn: Turn) -> Question | None:
 @lru_cache(maxsize=2048)
 def count_telling_words(text: str) -> int:
     """How many different words of a sentence tell something."""
-    return len({word for word in words(text[:1000]) if word not in _COMMON and (len(word) > 1 or word.isdigit())})
+    return len({word for word in split_words(text[:1000]) if word not in _COMMON and (len(word) > 1 or word.isdigit())})
 
 
 def has_name(text: str) -> bool:

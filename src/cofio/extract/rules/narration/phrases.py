@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ....text.tokenizer import STOP_WORDS, words
+from ....text.tokenizer import STOP_WORDS, split_words
 from ..lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, parse_words
 from ..messages.manner import Manner
 from ..messages.turns import Turn
@@ -84,7 +84,7 @@ def _find_in_turn(turn: Turn) -> Iterator[_Phrase]:
     spoken = [one for one in turn.sentences if one.manner in (Manner.STATEMENT, Manner.QUESTION, Manner.REQUEST)]
     for sentence in spoken[:READ]:
         for text, capital, count in _find_runs(sentence.text[:400]):
-            stems = tuple(dict.fromkeys(stem for stem in words(text) if stem not in _LINKS))
+            stems = tuple(dict.fromkeys(stem for stem in split_words(text) if stem not in _LINKS))
             if stems and (base or count):
                 yield _Phrase(text=text, stems=stems, weight=base + 1.5 * capital + 0.6 * min(max(count, 1) - 1, 2))
 

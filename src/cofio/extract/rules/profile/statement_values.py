@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ....text.tokenizer import STOP_WORDS, words
+from ....text.tokenizer import STOP_WORDS, split_words
 from ..lexicon import ADVERBS, NOT_PLACES, PARTICIPLES, TRADES, VAGUE, VERBS, parse_words
 
 _EDGES = " .,!?;:'\"()"
@@ -160,7 +160,7 @@ def split_things(thing: str, *, name: str = "liked") -> list[str]:
 def normalize_thing(thing: str) -> str:
     """What identifies a thing however it is worded: up to three stems."""
     head = _SMALL.sub("", thing.lower(), count=1)
-    stems = [stem for word in head.split() if word.strip(_EDGES) not in _OBJECT_STOPS for stem in words(word)]
+    stems = [stem for word in head.split() if word.strip(_EDGES) not in _OBJECT_STOPS for stem in split_words(word)]
     return " ".join(stems[:3])
 
 
