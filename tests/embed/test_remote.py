@@ -15,6 +15,7 @@ from tests.waiting import join
 from cofio.embed import open_embedder
 from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.remote import Remote
+from cofio.endpoints.endpoint import Endpoint, RetryPolicy, SettingNames
 from cofio.values.errors import Invalid, Unavailable
 
 KEY = "sk-very-secret"
@@ -360,3 +361,28 @@ def test_a_connection_that_ends_as_it_is_used_again_is_replaced_at_once(monkeypa
         finally:
             server.shutdown()
             join(thread)
+
+
+@pytest.mark.parametrize(("shortens", "rest"), [(True, 30.0), (False, 600.0)])
+def test_embeddings_rest_for_half_a_minute_whatever_the_endpoint_asks_for(
+    shortens: bool, rest: float, script: Script
+) -> None:
+    now = 0.0
+    names = SettingNames(url="embed_url", model="embed_model", key="embed_key")
+    policy = RetryPolicy(
+        tries=1, timeout=30.0, hurry=3.0, rest=30.0, longest_answer=30.0, max_bytes=1_000_000, shortens_waits=shortens
+    )
+    endpoint = Endpoint(f"{script.url}/embeddings", "it", "", policy, names, clock=lambda: now)
+    script.replies = [fails(429, {"Retry-After": "3600"})]
+
+    def ask() -> bytes:
+        return endpoint.ask(lambda post: post({"model": "tiny", "input": ["text"]}), hurried=True)
+
+    with pytest.raises(Unavailable, match="429"):
+        ask()
+    now = rest - 1
+    with pytest.raises(Unavailable, match="a moment ago"):
+        ask()
+    now = rest + 1
+    ask()
+    endpoint.close()

@@ -78,7 +78,7 @@ class RetryPolicy:
     max_bytes: int
     """Where an answer is cut off."""
     shortens_waits: bool = False
-    """Whether a wait beyond `LONGEST_WAIT` is shortened to that; otherwise it ends the tries."""
+    """Whether a wait beyond `LONGEST_WAIT` is shortened to that, and a rest to `rest`; otherwise it ends the tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,10 @@ class Endpoint:
         if trouble.reason == "nonsense":
             return Nonsense(f"{self.name} {trouble.problem}")
         if trouble.is_temporary and self._policy.rest:
-            self._rest_until = self._clock() + min(max(self._policy.rest, trouble.retry_after), LONGEST_REST)
+            rest = self._policy.rest
+            if not self._policy.shortens_waits:
+                rest = min(max(rest, trouble.retry_after), LONGEST_REST)
+            self._rest_until = self._clock() + rest
         times = f", {failures} times" if failures > 1 else ""
         return Failed(trouble.reason, f"{self.name} {trouble.problem}{times}")
 
