@@ -37,12 +37,33 @@ def test_a_url_has_a_home_among_the_users_data(tmp_path: Path, monkeypatch: pyte
     assert StoreAddress.parse(URL.replace("memory", "other")).home != address.home
 
 
-@pytest.mark.parametrize("password", ["s3cret", "a:b", "a@b", "%2F@:x"])
+@pytest.mark.parametrize("password", ["s3cret", "a:b", "a@b", "%2F@:x", "a/b", "a b", "a?b", "a#b", "a/b?c", "12/b"])
 def test_no_password_is_shown_and_none_is_lost(password: str) -> None:
     address = StoreAddress.parse(f"postgresql://cofio:{password}@db.example.org/memory")
     assert str(address) == "postgresql://cofio:***@db.example.org/memory"
     assert StoreAddress.parse(address.spell()) == address
     assert password not in repr(address)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://co@fio:s3cret@host/memory", "postgresql://co@fio:***@host/memory"),
+        ("postgresql:///memory?user=u&password=a:s3cret@b", "postgresql:///memory?user=u&password=***"),
+        ("postgresql://h/memory?PASSWORD=s3cret&sslmode=require", "postgresql://h/memory?PASSWORD=***&sslmode=require"),
+        ("postgresql://h/memory?sslpassword=s3cret#x", "postgresql://h/memory?sslpassword=***#x"),
+        ("postgresql://h:5432/memory?options=a@b", "postgresql://h:5432/memory?options=a@b"),
+        ("postgresql://u:s3cret@h:5432/memory?options=a@b", "postgresql://u:***@h:5432/memory?options=a@b"),
+        ("postgresql://[::1]:5432/memory", "postgresql://[::1]:5432/memory"),
+    ],
+)
+def test_a_password_is_masked_wherever_it_is(
+    url: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    address = StoreAddress.parse(url)
+    assert str(address) == shown
+    assert StoreAddress.parse(url.replace("s3cret", "changed")).home == address.home
 
 
 def test_a_url_that_no_backend_opens_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

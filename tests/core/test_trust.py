@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio import Engine, Invalid, Settings
+from cofio import Engine, Invalid, Settings, Unavailable
 from cofio.config.settings import read_claims
 from cofio.config.trust import MARK, is_trusted, is_versioned, mark_trusted, revoke
 from cofio.doors.web.tokens import Tokens
@@ -498,3 +499,15 @@ def test_users_of_several_processes_at_once_have_one_key(tmp_path: Path, config:
             assert done.returncode == 0
     assert all(map(counts, stores))
     assert [file.name for file in config.iterdir()] == ["trust.key"]
+
+
+def test_no_key_is_left_behind_where_it_cannot_be_named(
+    tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(Unavailable, match="Permission denied"):
+        mark_trusted(tmp_path, read_claims(tmp_path))
+    assert list(config.iterdir()) == []

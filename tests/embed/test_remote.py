@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,6 +15,7 @@ from tests.waiting import join
 from cofio.embed import open_embedder
 from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.remote import Remote
+from cofio.endpoints.endpoint import Endpoint, RetryPolicy, SettingNames
 from cofio.values.errors import Invalid, Unavailable
 
 KEY = "sk-very-secret"
@@ -38,6 +39,7 @@ class Request:
     authorization: str | None
     model: str
     texts: list[str]
+    cookie: str | None = None
 
 
 Answer = Callable[[list[str]], Reply]
@@ -83,6 +85,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
                 authorization=self.headers["Authorization"],
                 model=asked["model"],
                 texts=asked["input"],
+                cookie=self.headers["Cookie"],
             )
             script.requests.append(request)
             answer = script.replies.pop(0) if script.replies else script.always
@@ -286,3 +289,100 @@ def test_secrets_that_cannot_be_used_are_refused_without_telling_them(tmp_path: 
     with pytest.raises(Invalid) as caught:
         open_embedder("remote", models=tmp_path, url=f"http://me:{KEY}@localhost", model="tiny")
     assert KEY not in str(caught.value)
+
+
+def test_no_cookie_of_the_endpoint_is_sent_back(remote: Remote, script: Script) -> None:
+    script.replies = [lambda texts: replace(right(texts), headers={"Set-Cookie": "who=me; Path=/"})]
+    remote.embed(["one"])
+    remote.embed(["another"])
+    assert [request.cookie for request in script.requests] == [None, None]
+
+
+@pytest.mark.parametrize("exempt", ["127.0.0.1", "example.org, *"])
+def test_a_proxy_that_is_not_used_for_the_endpoint_need_not_be_usable(
+    exempt: str, remote: Remote, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "socks5://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, exempt)
+    remote.embed(["text"])
+    assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "all_proxy"])
+def test_an_endpoint_is_asked_through_the_proxy_that_the_environment_names(
+    name: str, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", ".example.org")
+    monkeypatch.setenv(name, script.url.removesuffix("/v1"))
+    Remote("http://far.example.com/v1", model="tiny").embed_query("text")
+    assert [request.path for request in script.requests] == ["http://far.example.com/v1/embeddings"]
+    with pytest.raises(Unavailable):  # nobody has that name, and no proxy is asked for it
+        Remote("http://nobody.example.org:1/v1", model="tiny").embed_query("text")
+    assert len(script.requests) == 1
+
+
+def test_a_connection_that_ends_as_it_is_used_again_is_replaced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    asked = []
+
+    class Closing(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        served = 0
+
+        def do_POST(self) -> None:
+            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
+            asked.append(texts)
+            self.served += 1
+            if self.served > 1 or "never" in texts:
+                self.close_connection = True
+                return
+            said = right(texts)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said.body)))
+            self.end_headers()
+            self.wfile.write(said.body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Closing) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/v1", model="tiny")
+            for number in range(3):
+                remote.embed_query(str(number))
+            assert asked == [["0"], ["1"], ["1"], ["2"], ["2"]]
+            with pytest.raises(Unavailable):
+                Remote(f"http://127.0.0.1:{server.server_address[1]}/v1", model="tiny").embed_query("never")
+            assert asked[5:] == [["never"]]
+        finally:
+            server.shutdown()
+            join(thread)
+
+
+@pytest.mark.parametrize(("shortens", "rest"), [(True, 30.0), (False, 600.0)])
+def test_embeddings_rest_for_half_a_minute_whatever_the_endpoint_asks_for(
+    shortens: bool, rest: float, script: Script
+) -> None:
+    now = 0.0
+    names = SettingNames(url="embed_url", model="embed_model", key="embed_key")
+    policy = RetryPolicy(
+        tries=1, timeout=30.0, hurry=3.0, rest=30.0, longest_answer=30.0, max_bytes=1_000_000, shortens_waits=shortens
+    )
+    endpoint = Endpoint(f"{script.url}/embeddings", "it", "", policy, names, clock=lambda: now)
+    script.replies = [fails(429, {"Retry-After": "3600"})]
+
+    def ask() -> bytes:
+        return endpoint.ask(lambda post: post({"model": "tiny", "input": ["text"]}), hurried=True)
+
+    with pytest.raises(Unavailable, match="429"):
+        ask()
+    now = rest - 1
+    with pytest.raises(Unavailable, match="a moment ago"):
+        ask()
+    now = rest + 1
+    ask()
+    endpoint.close()

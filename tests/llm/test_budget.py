@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cofio import Engine, Settings
+from cofio.conversations.usage import ModelUsage
 from cofio.llm import Budget, Remainder, Usage, get_day, get_next_day
-from cofio.values.errors import Invalid
+from cofio.values.errors import Conflict, Invalid
 
 
 @pytest.mark.parametrize(
@@ -70,3 +73,19 @@ def test_a_day_begins_at_midnight_of_utc() -> None:
     late = datetime(2026, 3, 1, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
     assert get_day(late) == date(2026, 3, 2)
     assert get_next_day(late) == datetime(2026, 3, 3, tzinfo=UTC)
+
+
+def test_an_answer_is_not_lost_because_too_many_write_what_theirs_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Conflict("another has just spent something")
+
+    monkeypatch.setattr("cofio.engine.retries.time.sleep", lambda _: None)
+    with Engine.open(tmp_path, settings=Settings(background=False, embedder="none", sync="normal")) as engine:
+        usage = ModelUsage(lambda: engine, Budget())
+        usage.spend(1, 10)
+        monkeypatch.setattr(Engine, "apply", refuse)
+        usage.spend(1, 20)
+        assert usage.total == Usage(calls=2, tokens=30)
+        assert usage.today() == Usage(calls=1, tokens=10)

@@ -13,7 +13,9 @@ from ..values.records import check_text
 MAX_ADDRESS = 4096  # characters
 SCHEMES = ("postgresql", "postgres")
 """What the URL of a store may begin with."""
-_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):[^/\s]*(?=@)")
+# A password that holds what no URL may (/ ? # @ and blanks) is masked too. A port before a path is none.
+_PASSWORD = re.compile(r"(://[^:]*):(?:[^/]*|[^?#]*|(?!\d+/).*)@", re.DOTALL)
+_PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password)=[^&#]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -81,7 +83,9 @@ class StoreAddress:
 
     def __str__(self) -> str:
         """The address as people may see it: without the password of a URL."""
-        return str(self.folder) if self.url is None else _PASSWORD.sub(r"\1:***", self.url)
+        if self.url is None:
+            return str(self.folder)
+        return _PASSWORD.sub(r"\1:***@", _PASSWORD_PARAMETER.sub(r"\1=***", self.url))
 
     def __repr__(self) -> str:
         return f"StoreAddress({str(self)!r})"

@@ -265,8 +265,10 @@ def _make_key() -> bytes:
             temporary.file.write(os.urandom(_KEY_BYTES))
         try:
             name_new(opened, temporary.name, _KEY)
-        except FileExistsError:  # another process was quicker: its key counts
+        except OSError as error:
             opened.remove(temporary.name)
+            if not isinstance(error, FileExistsError):  # otherwise another process was quicker: its key counts
+                raise
     key = _read_key()
     if key is None:
         raise Unavailable(f"{folder / _KEY} is not a key that cofio made: remove it, and trust your stores again")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import cast
 
 from ..engine.engine import Engine
+from ..engine.retries import Busy
 from ..llm import Budget, Usage, get_day
 from ..values.changes import Change, Put
 from ..values.records import Draft, Json, Kind, Record
@@ -58,7 +59,8 @@ class ModelUsage:
             draft = Draft(scope=MODEL_USAGE, key=self._get_day(), kind=Kind.LEDGER, data=data)
             return [Put(draft=draft, how="key", if_version=0 if stored is None else stored.version)]
 
-        engine.change(add)
+        with suppress(Busy):  # what the model has answered, and was paid for, is not lost for that
+            engine.change(add)
 
     @contextmanager
     def count_usage(self) -> Iterator[Callable[[], Usage]]:

@@ -7,13 +7,16 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import responses
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from ..values.errors import Invalid
 from .model_errors import Failed, Nonsense, Reason
@@ -75,7 +78,7 @@ class RetryPolicy:
     max_bytes: int
     """Where an answer is cut off."""
     shortens_waits: bool = False
-    """Whether a wait beyond `LONGEST_WAIT` is shortened to that; otherwise it ends the tries."""
+    """Whether a wait beyond `LONGEST_WAIT` is shortened to that, and a rest to `rest`; otherwise it ends the tries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +208,10 @@ class Endpoint:
         if trouble.reason == "nonsense":
             return Nonsense(f"{self.name} {trouble.problem}")
         if trouble.is_temporary and self._policy.rest:
-            self._rest_until = self._clock() + min(max(self._policy.rest, trouble.retry_after), LONGEST_REST)
+            rest = self._policy.rest
+            if not self._policy.shortens_waits:
+                rest = min(max(rest, trouble.retry_after), LONGEST_REST)
+            self._rest_until = self._clock() + rest
         times = f", {failures} times" if failures > 1 else ""
         return Failed(trouble.reason, f"{self.name} {trouble.problem}{times}")
 
@@ -232,7 +238,7 @@ class Endpoint:
         import httpx2
 
         try:
-            with self._connect().stream("POST", self._url, content=content, timeout=timeout) as response:
+            with closing(self._send(content, timeout)) as response:
                 answer = bytearray()
                 for chunk in response.iter_bytes():
                     answer += chunk
@@ -256,15 +262,45 @@ class Endpoint:
             problem = "cannot be asked: its address, the proxy's, or what SSL_CERT_FILE names is no use"
         return Trouble(reason="refused", problem=problem)
 
+    def _send(self, content: bytes, timeout: float) -> httpx2.Response:
+        """Send a request; once more at once if an open connection was used that the endpoint was just closing."""
+        import httpx2
+
+        client = self._connect()
+        events: list[str] = []
+        traced = {"trace": lambda event, _: events.append(event)}
+        request = client.build_request("POST", self._url, content=content, timeout=timeout, extensions=traced)
+        try:
+            return client.send(request, stream=True)
+        except (httpx2.RemoteProtocolError, httpx2.ReadError):
+            if any(event.endswith("connect_tcp.complete") for event in events):
+                raise
+            return client.send(request, stream=True)
+
     def _connect(self) -> httpx2.Client:
         import httpx2
 
         with self._lock:
             if self._client is None:
-                # Sent elsewhere, the key would go along.
-                self._client = httpx2.Client(headers=self._headers, follow_redirects=False)
+                self._client = httpx2.Client(
+                    headers=self._headers,
+                    cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # none is kept: it would tell who asks
+                    follow_redirects=False,  # sent elsewhere, the key would go along
+                    transport=httpx2.HTTPTransport(proxy=_find_proxy(self._url)),
+                )
                 weakref.finalize(self, self._client.close).atexit = False
             return self._client
+
+
+def _find_proxy(url: str) -> str | None:
+    """The proxy for this URL alone: httpx2 would set up every one that the environment names, used or not."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    exempt = [name.strip() for name in proxies.get("no", "").split(",")]
+    if not proxy or "*" in exempt or proxy_bypass(parts.netloc) or proxy_bypass(parts.hostname or ""):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
 
 
 def _explain(error: httpx2.HTTPError) -> str:

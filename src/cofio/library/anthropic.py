@@ -98,7 +98,7 @@ class MemoryTool(BetaAbstractMemoryTool):
         """`store` is an engine, or the folder of one; None is the folder that `Engine.open()` takes.
 
         `calls` is how many commands there may be until `reset_for_new_quest()`; None is any number. The other options
-        are those of `cofio.doors.memory_tool.Options`.
+        are those of `cofio.files.Options`.
 
         Raises:
             Invalid: an option is wrong.

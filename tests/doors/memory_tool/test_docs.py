@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from cofio import Engine
+from cofio import Engine, files
+from cofio.doors import memory_tool
 from cofio.files import home
 from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
 
@@ -55,3 +56,8 @@ def test_every_option_is_on_the_page() -> None:
         if option.kind is option.KEYWORD_ONLY:
             shown = f'"{option.default}"' if isinstance(option.default, str) else str(option.default)
             assert f"| `{name}` | `{shown}` |" in PAGE
+
+
+def test_programs_that_import_from_the_door_go_on() -> None:
+    for name in ("Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"):
+        assert getattr(memory_tool, name) is getattr(files, name)

@@ -373,6 +373,16 @@ def test_an_address_that_cannot_be_used_is_told_in_one_line(start: Start, tmp_pa
         assert "--port" in err
 
 
+def test_a_setting_that_cannot_be_used_is_told_before_a_store_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COFIO_FETCH", "no/folder")
+    store = tmp_path / "store"
+    assert main(["--store", str(store), "serve", "--port", "0"]) == 1
+    assert "fetch" in capsys.readouterr().err
+    assert not store.exists()
+
+
 @pytest.mark.parametrize("port", ["70000", "-1", "http", "8.5"])
 def test_a_port_that_is_none_is_wrong_usage(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", port]) == 2

@@ -1,1 +1,7 @@
-"""The memory tool over HTTP; its files and commands are in `cofio.files`."""
+"""The memory tool over HTTP; its files and commands are those of `cofio.files`, which programs may import from here."""
+
+from __future__ import annotations
+
+from ...files import Limiter, Options, Quest, Result, Revision, Tree, dispatch, home, log, restore
+
+__all__ = ["Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"]

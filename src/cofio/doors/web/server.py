@@ -284,6 +284,7 @@ def run(
             f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
             " `cofio token add`"
         )
+    fetch_policy = FetchPolicy.parse(settings.fetch)  # refused before a store is made
     memory = Memory(address, settings, say=_say)
     assistant = open_assistant(settings, home, lambda: memory.engine)
     # Calls and jobs end before the memory that they write to is closed.
@@ -296,7 +297,7 @@ def run(
             engine,
             settings.zone,
             assistant=assistant,
-            fetch_policy=FetchPolicy.parse(settings.fetch),
+            fetch_policy=fetch_policy,
             mirror=vault.mirror(engine),
             quiet=timedelta(minutes=settings.quiet_after),
             folder=home,
