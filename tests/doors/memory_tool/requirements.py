@@ -129,5 +129,6 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "http.json": ("issue", "a body has to say that it is JSON: pages of other sites cannot, unless they are let in"),
     "http.limits": ("issue 1.4", "a body has a limit that every file fits in"),
     "http.unavailable": ("issue 1.2", "a memory that cannot be opened is answered with 503, in the same shape"),
+    "docs.imports": ("ours", "programs that import from the door go on after its commands have moved"),
     "docs.program": ("issue done", "the program of the page runs against a loopback API"),
 }

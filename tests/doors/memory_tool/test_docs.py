@@ -58,6 +58,7 @@ def test_every_option_is_on_the_page() -> None:
             assert f"| `{name}` | `{shown}` |" in PAGE
 
 
+@pytest.mark.requirement("docs.imports")
 def test_programs_that_import_from_the_door_go_on() -> None:
     for name in ("Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"):
         assert getattr(memory_tool, name) is getattr(files, name)

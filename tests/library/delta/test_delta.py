@@ -426,7 +426,7 @@ def test_without_the_lock_they_would() -> None:
         async def __aexit__(self, *_: object) -> None: ...
 
     made: Any = filled(20, storage=Slow())
-    made._changing = Open()
+    made._lock = Open()
     with pytest.raises((AssertionError, Unavailable)):
         run(crowd(made))
 

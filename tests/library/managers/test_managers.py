@@ -48,10 +48,10 @@ class Bare(BaseStore):
 
 
 @pytest.fixture(params=["memory", "cofio", "bare"])
-def store(request: pytest.FixtureRequest) -> BaseStore:
+def store(request: pytest.FixtureRequest, memory: Engine) -> BaseStore:
     """A store of each sort."""
     if request.param == "cofio":
-        return CofioStore(request.getfixturevalue("memory"))
+        return CofioStore(memory)
     return InMemoryStore() if request.param == "memory" else Bare()
 
 
