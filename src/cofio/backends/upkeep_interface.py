@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ..values.progress import Progress
-from ..values.stats import Stats
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
+    from ..values.stats import Stats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

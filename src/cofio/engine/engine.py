@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from ..backends import rules
 from ..backends.interface import Backend, Identity
 from ..backends.upkeep_interface import Purge
-from ..checkpoints.checkpoints import Checkpoints
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
@@ -50,17 +50,16 @@ from ..values.records import (
     member,
     normalize_tags,
 )
-from ..values.stats import Stats
 from . import search as searching
 from .background import BackgroundWork
 from .embedding import EngineEmbedder
 from .opening import open_backend, resolve_store
 from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
-from .similarity import find_related
 
 if TYPE_CHECKING:
-    pass
+    from ..checkpoints.checkpoints import Checkpoints
+    from ..values.stats import Stats
 
 T = TypeVar("T")
 Hits: TypeAlias = list[Hit]
@@ -88,12 +87,18 @@ class Engine(RecordReader):
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         super().__init__(backend)
         self._embedding = EngineEmbedder(self.settings, embedder)
-        self.checkpoints = Checkpoints(backend)
-        self._background = BackgroundWork(backend, self._embedding.open, self.checkpoints.purge)
+        self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend))
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._background, backend)
         if self.settings.background and not self.read_only:
             self._background.start()
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """The states of agents' threads; what they need is loaded when they are first asked for."""
+        from ..checkpoints.checkpoints import Checkpoints
+
+        return Checkpoints(self._backend)
 
     @classmethod
     def open(
@@ -486,7 +491,18 @@ class Engine(RecordReader):
 
     def _similar(self, draft: Draft, *, related: bool) -> tuple[Similar, ...]:
         with self._backend.search(searching.like(draft)) as searcher:
-            return (find_related if related else searching.find_duplicates)(searcher, draft)
+            if not related:
+                return searching.find_duplicates(searcher, draft)
+            from .similarity import find_related  # few writes need it
+
+            return find_related(searcher, draft)
+
+
+def _purge_checkpoints(backend: Backend, before: datetime) -> int:
+    """Remove the checkpoints that expired before then. A state of theirs that is cached is never asked for again."""
+    from ..checkpoints.checkpoints import Checkpoints
+
+    return Checkpoints(backend).purge(before)
 
 
 def _release(background: BackgroundWork, backend: Backend) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...values.errors import Unavailable
-from .checkpoint_rows import deleted_words, merge_words
 from .database import Database, fetch, translate_errors
 from .upkeep_lock import UpkeepLock
 from .word_index import WordIndex
@@ -110,6 +109,8 @@ class Erasure:
 
         The lock must be held, and the word index must be up to date.
         """
+        from .checkpoint_rows import deleted_words, merge_words
+
         with self._database.snapshot() as connection:
             has_words = deleted_words(connection)
         if has_words:
@@ -125,6 +126,8 @@ class Erasure:
 
     def count_remains(self) -> dict[str, int]:
         """How many records and vectors are in files that also hold deleted ones, and whether checkpoints' words are."""
+        from .checkpoint_rows import deleted_words
+
         with self._database.snapshot() as connection:
             remains = {"words of checkpoints": int(deleted_words(connection))}
         remains["words of records"] = self._words.count_stale()

@@ -17,13 +17,13 @@ from ...values.query import Bounds, Window
 from ...values.records import Heading, Importance, Kind, Record, Scope
 from ...values.times import from_micros, to_micros
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
-from .checkpoint_rows import SqliteCheckpoints
 from .conditions import within
 from .database import fetch, raise_schema
 from .store_time import compute_store_time, correct_time
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
+    from .checkpoint_rows import SqliteCheckpoints
 
 _PATH = "(SELECT path FROM scope WHERE scope.no = record.scope)"
 HEADING = f"id, {_PATH}, kind, key, title, tags, importance, author, updated_at"
@@ -121,6 +121,8 @@ class RecordRows:
     @cached_property
     def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
+        from .checkpoint_rows import SqliteCheckpoints
+
         return SqliteCheckpoints(self._connection, self._at)
 
     def by_id(self, record_id: str) -> Record | None:
