@@ -14,17 +14,20 @@ if TYPE_CHECKING:
 
 
 class Candidate(NamedTuple):
-    """What ranking needs to know of a record. A search makes hundreds, so it is a tuple, which is cheap to make."""
+    """What ranking needs to know of a record. A search makes hundreds, so it is a tuple, which is cheap to make.
+
+    Where no record of the store has a parent, its row and id are all that is needed, and the rest may be left out.
+    """
 
     row: int
     """The record's number in the backend; a newer record has a higher one."""
     id: str
-    scope: int
+    scope: int = 0
     """The backend's number for the record's scope."""
-    parent: str | None
-    position: int | None
-    author: str
-    created_at: int
+    parent: str | None = None
+    position: int | None = None
+    author: str = ""
+    created_at: int = 0
     """Microseconds since 1970, UTC."""
 
 
@@ -45,7 +48,7 @@ class Candidates:
     """The records that a query may mean, by their row."""
 
     keyword: dict[int, WordScore]
-    """The best by words, best first."""
+    """The best by words, best first, and of equals the newer."""
     semantic: dict[int, float]
     """The cosine of each of the nearest by vector, and of those of the best by words that have a vector."""
     nearest: int | None

@@ -49,8 +49,8 @@ def normalize(scores: Mapping[int, float], low: float | None = None) -> dict[int
 
 def rank(scores: Mapping[int, float]) -> dict[int, int]:
     """Return the rank of each candidate, 1 for the best; ties go to the newer record."""
-    ordered = sorted(scores, key=lambda row: (-scores[row], -row))
-    return {row: number for number, row in enumerate(ordered, 1)}
+    ordered = sorted(zip(scores.values(), scores, strict=True), reverse=True)
+    return {row: number for number, (_, row) in enumerate(ordered, 1)}
 
 
 def fuse_ranks(

@@ -172,7 +172,7 @@ def _score(
         own = 1 - ranking.WINDOW
         word_scores = {row: own * word_scores.get(row, 0.0) + ranking.WINDOW * window[row] for row in positions}
     shares = _fuse(found, word_scores, query, fusion)
-    total = {row: sum(parts) for row, parts in shares.items()}
+    total = {row: by_words + by_meaning for row, (by_words, by_meaning) in shares.items()}
     # A turn without a word of the query has this from the turns around it.
     context = {row: {"window": share} for row, (share, _) in shares.items() if share and row not in found.keyword}
     if positions:
@@ -188,13 +188,8 @@ def _score(
             _add_gain(name, gained, total, context)
         _add_gain("session", ranking.weigh_session(total, positions), total, context)
         _add_gain("children", _weigh_children(total, found.rows), total, context)
-    relevance = {
-        row: (
-            found.keyword[row].relevance if row in found.keyword else 0.0,
-            min(1.0, max(0.0, found.semantic.get(row, 0.0))),
-        )
-        for row in total
-    }
+    matched, near = found.keyword, {row: min(1.0, max(0.0, cosine)) for row, cosine in found.semantic.items()}
+    relevance = {row: (matched[row].relevance if row in matched else 0.0, near.get(row, 0.0)) for row in total}
     return _Scores(total, shares, context, relevance)
 
 
@@ -208,10 +203,8 @@ def _fuse(
     weight = ranking.KEYWORD_WEIGHT if found.semantic and found.keyword else (0.0 if found.semantic else 1.0)
     by_words = ranking.normalize(word_scores, 0.0)
     by_meaning = ranking.normalize(found.semantic)
-    return {
-        row: (weight * by_words.get(row, 0.0), (1 - weight) * by_meaning.get(row, 0.0) if found.semantic else 0.0)
-        for row in found.rows
-    }
+    other = 1 - weight
+    return {row: (weight * by_words.get(row, 0.0), other * by_meaning.get(row, 0.0)) for row in found.rows}
 
 
 def _weigh_children(total: dict[int, float], candidates: Mapping[int, Candidate]) -> dict[int, float]:
@@ -272,7 +265,8 @@ def _pick_first(passing: list[int], query: Query, candidates: Mapping[int, Candi
 def _make_hits(
     records: Mapping[int, Record], rows: Sequence[int], found: Candidates, scores: _Scores, asked: tuple[str, ...]
 ) -> tuple[Hit, ...]:
-    word_ranks, meaning_ranks = ranking.rank(_word_scores(found)), ranking.rank(found.semantic)
+    word_ranks = {row: number for number, row in enumerate(found.keyword, 1)}
+    meaning_ranks = ranking.rank(found.semantic)
     hits = []
     for row in rows:
         by_words, by_meaning = scores.shares[row]

@@ -7,7 +7,7 @@ that every backend ranks alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 K1, B = 1.2, 0.75  # tantivy's own, which cannot be set; whatever else is scored is scored with them too
@@ -64,12 +64,17 @@ def score_word(weight: float, count: int, norm: float) -> float:
     return weight * count * (K1 + 1) / (count + norm)
 
 
-def score_record(bm25: float, length: int, average: float, telling: float) -> WordScore:
-    """Turn a record's BM25 score, the sum over its words, into what ranking wants of it.
+def make_scorer(average: float, telling: float) -> Callable[[float, int], WordScore]:
+    """Return what turns a record's BM25 score, the sum over its words, and its length into what ranking wants of it.
 
     Both numbers follow from the formula for a word that stands once, and are exact where no word stands twice: the
     score with a norm of the length in words, and the sum of the weights of the words that the record holds.
     """
-    weights = bm25 * (1 + length_norm(length, average)) / (K1 + 1)
-    score = weights * NORM_SCALE / (1 + NORM_BASE + length / NORM_WORDS)
-    return WordScore(score, min(1.0, weights / telling))
+
+    def score_record(bm25: float, length: int) -> WordScore:
+        weights = bm25 * (1 + K1 * (1 - B + B * (length / average))) / (K1 + 1)
+        relevance = weights / telling
+        score = weights * NORM_SCALE / (1 + NORM_BASE + length / NORM_WORDS)
+        return WordScore(score, relevance if relevance < 1.0 else 1.0)
+
+    return score_record

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, TypeVar, cast
@@ -181,6 +181,21 @@ class Record:
     """Set on what `export` returns: the vectors that came with the record, by the part of it that each is of."""
 
 
+_RECORD_SLOTS = [getattr(Record, each.name).__set__ for each in fields(Record)]
+_RECORD_END = (False, (), None)  # existed, similar, given
+
+
+def make_record(values: tuple[object, ...]) -> Record:
+    """Make a record of the values of its fields up to `version`, in half the time that the class itself takes.
+
+    A frozen class assigns each field by name, which is a good part of a search that returns records.
+    """
+    record = object.__new__(Record)
+    for set_slot, value in zip(_RECORD_SLOTS, values + _RECORD_END, strict=True):
+        set_slot(record, value)
+    return record
+
+
 class Heading(NamedTuple):
     """A record as a list shows it, without its text and data. A page has hundreds, so it is cheap to make."""
 
@@ -331,7 +346,7 @@ def check_time(name: str, value: object) -> None:
 def checked_vector(name: str, vector: Iterable[float]) -> tuple[float, ...]:
     """A vector as plain numbers; raises Invalid for what has no direction or cannot be compared."""
     try:
-        numbers = () if isinstance(vector, str | bytes) else tuple(float(each) for each in vector)
+        numbers = () if isinstance(vector, str | bytes) else tuple(map(float, vector))
     except (TypeError, ValueError, OverflowError):
         numbers = ()
     if not 1 / _LONGEST < math.hypot(*numbers) < _LONGEST:

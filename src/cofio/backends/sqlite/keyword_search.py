@@ -48,14 +48,11 @@ class WordSearch:
         weights.sort(key=lambda each: -each[1])
         self._weights = weights
         """Each word, the rarest first, with its weight and what makes tantivy's weight of it that."""
-        self._telling = bm25.sum_telling([weight for _, weight, _ in weights])
         self._average = state.average
+        self.score = bm25.make_scorer(state.average, bm25.sum_telling([weight for _, weight, _ in weights]))
+        """Turn a BM25 score, and the number of words in the record, into what ranking wants."""
         self.tail = self._score_tail(tail, fresh)
         """The tail's candidates, the best first: row, score, and the change that each was made by."""
-
-    def score(self, score: float, length: int) -> WordScore:
-        """Return what a BM25 score says of a record of `length` words."""
-        return bm25.score_record(score, length, self._average, self._telling)
 
     def search_index(self, limit: int) -> list[IndexHit]:
         """Return the best of the index."""
@@ -66,7 +63,8 @@ class WordSearch:
         addresses = [address for _, address in hits]
         rows = searcher.fast_field_values("no", addresses)
         seqs = searcher.fast_field_values("seq", addresses)
-        return [IndexHit(int(row or 0), int(seq or 0), hit[0]) for row, seq, hit in zip(rows, seqs, hits, strict=True)]
+        found = zip(rows, seqs, hits, strict=True)
+        return [IndexHit(int(row or 0), int(seq or 0), score) for row, seq, (score, _) in found]
 
     def _make_query(self, loaded: LoadedIndex) -> tantivy.Query:
         query, schema = tantivy.Query, loaded.index.schema

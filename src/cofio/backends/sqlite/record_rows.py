@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import apsw
 
 from ...values.query import Bounds, Window
-from ...values.records import Heading, Importance, Kind, Record, Scope
+from ...values.records import Heading, Importance, Kind, Record, Scope, make_record
 from ...values.times import from_micros, to_micros
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from .conditions import within
@@ -46,30 +46,21 @@ SINCE = {Kind.DOCUMENT: 4, Kind.TOPIC: 4}
 """The schema that kinds came with which not every program knows that can open a store: the first record raises it."""
 _kinds = {str(kind): kind for kind in Kind}
 _importances = {str(each): each for each in Importance}
+_decode_json = json.JSONDecoder().raw_decode  # what is stored has no space around it, which json.loads looks for
 
 
 def decode_record(row: Row) -> Record:
     """The record of a row of COLUMNS."""
     created = from_micros(row[13])
-    return Record(
-        id=row[0],
-        scope=_scope(row[1]),
-        kind=_kinds[row[2]],
-        key=row[3],
-        title=row[4],
-        text=row[5],
-        data=None if row[6] == "null" else json.loads(row[6]),
-        tags=decode_tags(row[7]),
-        importance=_importances[row[8]],
-        author=row[9],
-        source=row[10],
-        parent=row[11],
-        position=row[12],
-        created_at=created,
-        updated_at=created if row[14] == row[13] else from_micros(row[14]),
-        expires_at=None if row[15] is None else from_micros(row[15]),
-        version=row[16],
-    )
+    return make_record((
+        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], row[5],
+        None if row[6] == "null" else _decode_json(row[6])[0],
+        decode_tags(row[7]), _importances[row[8]], row[9], row[10], row[11], row[12],
+        created,
+        created if row[14] == row[13] else from_micros(row[14]),
+        None if row[15] is None else from_micros(row[15]),
+        row[16],
+    ))  # fmt: skip
 
 
 def decode_heading(row: HeadingRow) -> Heading:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 
@@ -43,7 +43,10 @@ GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a ti
 MANY = 2000  # a backlog is counted no further in a search: counting would take longer than searching
 RECORDS_AT_ONCE = 32  # records in one value, which SQLite keeps below 1 GB: each may have some megabytes
 REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the search that missed it goes on
-_CANDIDATE = "no, id, scope, parent, position, author, created_at"
+_FLAT_ROW = "words, seq, text_seq, no, id"  # all that is needed of a row where none has a parent
+_ROW = f"{_FLAT_ROW}, scope, parent, position, author, created_at"
+_WORDS, _LAST_CHANGE, _TEXT_CHANGE, _CANDIDATE = 0, 1, 2, 3  # where in a row each stands or, the last, begins
+_HAS_PARENTS = "EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)"
 _SEARCHABLE = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
 _AMONG = "no IN (SELECT value FROM carray(?))"
 _AROUND = (
@@ -183,11 +186,9 @@ class SnapshotSearch:
         self._vectors = vectors
         self._condition = within(bounds, at, by_row=True)
         self._checked: set[int] = set()
-        """The rows that were held against the bounds. What is known of those within them:"""
-        self._candidates: dict[int, Candidate] = {}
-        self._lengths: dict[int, int] = {}
-        self._last_change: dict[int, int] = {}
-        self._text_change: dict[int, int] = {}
+        """The rows that were held against the bounds."""
+        self._within: dict[int, list[Any]] = {}
+        """The columns of those of them that are within the bounds."""
         self._passing: list[int] | None = None
         self._facts = _NO_FACTS
         self._vector: Vector | None = None
@@ -199,8 +200,7 @@ class SnapshotSearch:
         self, words: Sequence[str], vector: Vector | None, embedder: str | None, *, depth: int, flat_depth: int
     ) -> Candidates:
         """Return the best records by words, and as many by vector."""
-        if embedder or depth != flat_depth:
-            self._facts = self._read_facts(embedder)
+        self._facts = self._read_facts(embedder)
         word_depth = depth if self._facts.has_parents else flat_depth
         by_words: WordSearch | None = None
         hits: list[IndexHit] = []
@@ -216,12 +216,11 @@ class SnapshotSearch:
         self._load(chain(in_tail, (hit.row for hit in hits), near), near[:EXACT])
         keyword = self._pick_by_words(by_words, hits, word_depth) if by_words else {}
         semantic = self._pick_by_vector(chain([first], pieces), depth) if first is not None else {}
-        found = {row: self._candidates[row] for row in chain(keyword, semantic)}
         return Candidates(
             keyword=keyword,
             semantic=semantic | self._estimate_cosines([row for row in keyword if row not in semantic]),
             nearest=None if vector is None else len(semantic),
-            rows=found,
+            rows=self._make_candidates(chain(keyword, semantic)),
             backlog=self._find_backlog(embedder),
         )
 
@@ -229,7 +228,7 @@ class SnapshotSearch:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
         seeds = _bind_numbers(candidate.row for candidate in candidates)
         near = [row for row in self._fetch(_AROUND, seeds, reach, reach) if row not in self._checked]
-        return Surroundings(rows={row: self._candidates[row] for row in near}, semantic=self._estimate_cosines(near))
+        return Surroundings(rows=self._make_candidates(near), semantic=self._estimate_cosines(near))
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""
@@ -266,14 +265,20 @@ class SnapshotSearch:
     # What the store and its rows are.
 
     def _read_facts(self, embedder: str | None) -> _StoreFacts:
+        if embedder is None:
+            return _NO_FACTS._replace(has_parents=bool(self._connection.execute(f"SELECT {_HAS_PARENTS}").get))
         has_parents, number, newest, seen, segments = self._connection.execute(
-            "SELECT EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL), ifnull(embedder.no, 0), ifnull(vseq, 0),"
+            f"SELECT {_HAS_PARENTS}, ifnull(embedder.no, 0), ifnull(vseq, 0),"
             " ifnull(seen_seq, 0), (SELECT json_group_array(json_array(name, high)) FROM"
             " (SELECT name, high FROM segment WHERE segment.embedder = embedder.no ORDER BY high))"
             " FROM state LEFT JOIN embedder ON name = ?",
             (embedder,),
         ).get
         return _StoreFacts(bool(has_parents), number, newest, seen, json.loads(segments))
+
+    def _make_candidates(self, rows: Iterable[int]) -> dict[int, Candidate]:
+        within = self._within
+        return {row: Candidate(*within[row][_CANDIDATE:]) for row in rows}
 
     def _load(self, rows: Iterable[int], near: Sequence[int] = ()) -> None:
         """Hold rows against the bounds; remember what ranking needs of those within, and the cosines of the `near`."""
@@ -284,23 +289,23 @@ class SnapshotSearch:
 
     def _fetch(self, where: str, *values: object, near: Sequence[int] = ()) -> list[int]:
         """Load the rows within bounds of which `where` holds, and the cosines of those `near`, in any case."""
-        *rows, compared, data = self._connection.execute(
-            f"SELECT * FROM (SELECT json_group_array(json_array({_CANDIDATE})), json_group_array(words),"
-            f" json_group_array(seq), json_group_array(text_seq) FROM record WHERE {where} AND {self._condition.sql}),"
+        columns = _ROW if self._facts.has_parents else _FLAT_ROW
+        sql = f"SELECT json_group_array(json_array({columns})) FROM record WHERE {where} AND {self._condition.sql}"
+        values += tuple(self._condition.values)
+        if not near:
+            rows = self._connection.execute(sql, values).get
+        else:
             # Blobs are joined as if they were text, byte by byte.
-            " (SELECT json_group_array(no), CAST(group_concat(data, '') AS BLOB) FROM vector"
-            f" WHERE embedder = ? AND {_AMONG})",
-            (*values, *self._condition.values, self._facts.embedder, _bind_numbers(near)),
-        ).get
-        if data:
-            self._compute_cosines(json.loads(compared), data)
-        found, lengths, last_changes, text_changes = map(json.loads, rows)
-        numbers = [candidate[0] for candidate in found]
-        self._candidates.update(zip(numbers, map(Candidate._make, found), strict=True))
-        self._lengths.update(zip(numbers, lengths, strict=True))
-        self._last_change.update(zip(numbers, last_changes, strict=True))
-        self._text_change.update(zip(numbers, text_changes, strict=True))
-        return numbers
+            vectors = "SELECT json_group_array(no), CAST(group_concat(data, '') AS BLOB) FROM vector"
+            rows, compared, data = self._connection.execute(
+                f"SELECT * FROM ({sql}), ({vectors} WHERE embedder = ? AND {_AMONG})",
+                (*values, self._facts.embedder, _bind_numbers(near)),
+            ).get
+            if data:
+                self._compute_cosines(json.loads(compared), data)
+        found = {row[_CANDIDATE]: row for row in json.loads(rows)}
+        self._within |= found
+        return list(found)
 
     def _find_passing(self) -> list[int] | None:
         """Return the rows that pass a filter, when there are few enough to be worth knowing before the search."""
@@ -341,26 +346,34 @@ class SnapshotSearch:
         The `hits` are the index's `limit` best; more are looked up if too few of them are within bounds.
         """
         found: dict[int, WordScore] = {}
+        known, score = self._within, search.score
         depth, done = limit, 0
         while done < len(search.tail) and len(found) < limit:
             some = search.tail[done:depth]
             self._load(row for row, _, _ in some)
-            found |= {row: score for row, score, seq in some if self._last_change.get(row) == seq}
+            found |= {
+                row: score
+                for row, score, seq in some
+                if (columns := known.get(row)) is not None and columns[_LAST_CHANGE] == seq
+            }
             depth, done = depth * DEEPER, depth
         depth, done = limit, 0
         while True:
             self._load(hit.row for hit in hits[done:])
             found |= {
-                row: search.score(bm25, self._lengths[row])
+                row: score(bm25, columns[_WORDS])
                 for row, seq, bm25 in hits[done:]
-                if self._last_change.get(row) == seq  # else the record has changed since, and is in the tail
+                # One of another change has changed since, and is in the tail.
+                if (columns := known.get(row)) is not None and columns[_LAST_CHANGE] == seq
             }
             if len(hits) < depth or len(found) >= limit:
                 break
             depth, done = depth * DEEPER, len(hits)
             with translate_damage():
                 hits = search.search_index(depth)
-        return dict(sorted(found.items(), key=lambda each: (-each[1].score, -each[0]))[:limit])
+        # By the score and then by the row: no two matches are compared.
+        best = sorted(((match.score, row) for row, match in found.items()), reverse=True)
+        return {row: found[row] for _, row in best[:limit]}
 
     # Candidates by vector.
 
@@ -405,9 +418,13 @@ class SnapshotSearch:
 
     def _select_current(self, near: Nearest) -> dict[int, float]:
         """Return the scores of those that are within bounds and of the record's present text."""
-        known = self._text_change
+        known = self._within
         rows = zip(near.row.tolist(), near.text_seq.tolist(), near.score.tolist(), strict=True)
-        return {row: score for row, text_seq, score in rows if known.get(row) == text_seq}
+        return {
+            row: score
+            for row, text_seq, score in rows
+            if (columns := known.get(row)) is not None and columns[_TEXT_CHANGE] == text_seq
+        }
 
     def _compute_cosines(self, rows: Sequence[int], data: bytes) -> None:
         """Remember the exact cosine of each of these rows, whose vectors are joined in `data`."""

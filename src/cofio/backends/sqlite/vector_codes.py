@@ -543,7 +543,7 @@ def _pick(
     """The rows of each part that are among the `depth` nearest by sign bits (all of them, without distances)."""
     if distances is None:
         return [slice(None) if pool is None else pool for pool in pools]
-    counts = np.zeros(2**16, np.int64)
+    counts = np.zeros(64 * len(parts[0].bits) + 1, np.int64)
     for each in distances:
         found = np.bincount(each)
         counts[: len(found)] += found
