@@ -28,7 +28,7 @@ def test_who_cannot_have_the_lock_indexes_nothing_and_counts_what_waits(memory: 
     one, two = (SqliteBackend(tmp_path / "store") for _ in range(2))
     with one.derived.lock.try_acquire() as locked:
         assert locked
-        done = two.upkeep(Index(limit=10, embedder="hashed-384", count=True))
+        done = two.upkeep(Index(limit=10, embedder="hashed-384", count_waiting=True))
         assert (done.busy, done.more, done.done, done.waiting) == (True, True, 0, 1)
         assert memory.stats()["waiting_for_index"] == 1
         assert two.upkeep(Erase(seconds=0.0)).more

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from ..values.query import Bounds, Window
 from ..values.records import Heading, Kind, Record, Scope
-from .checkpoint_interface import CheckpointRows
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
+    from .checkpoint_interface import CheckpointRows
 
 Records: TypeAlias = list[Record]  # inside of Snapshot, `list` is a verb
 Headings: TypeAlias = list[Heading]

@@ -6,9 +6,8 @@ Any process may do it, and nothing that a caller is promised depends on its bein
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from ..values.progress import Progress
 
@@ -17,38 +16,33 @@ if TYPE_CHECKING:
     from ..values.stats import Stats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
+class Index(NamedTuple):
     """Bring the indexes up to date by one piece, so that other processes can have their turn."""
 
     limit: int
     """The most records to take; fewer are taken if they are long."""
     embedder: str | None = None
     """Whose vectors are indexed too, once all words are."""
-    count: bool = False
+    count_waiting: bool = False
     """Whether to count the records that wait for a vector."""
 
 
-@dataclass(frozen=True, slots=True)
 class Tidy:
     """Do what is due of the routine work, a small piece at a time."""
 
 
-@dataclass(frozen=True, slots=True)
 class Purge:
     """Remove the records that have expired."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erase:
+class Erase(NamedTuple):
     """Make unreadable what was deleted or replaced, wherever a derived file still holds it."""
 
     seconds: float | None = None
     """About how long it may take; None for as long as it needs, while other writers may have to wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportFault:
+class ReportFault(NamedTuple):
     """Store why background work failed, for `check` and `stats` to tell; "" when it did not."""
 
     fault: str
@@ -57,8 +51,7 @@ class ReportFault:
 Task: TypeAlias = Index | Tidy | Purge | Erase | ReportFault
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
+class Upkeep(NamedTuple):
     """What a piece of upkeep did, and what is left."""
 
     done: int = 0

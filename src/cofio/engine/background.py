@@ -80,7 +80,7 @@ class BackgroundWork:
         indexed, embedded, left, is_counted = 0, 0, limit, False
         until = time.monotonic() + BUSY_PATIENCE
         while not self._stop.is_set():
-            task = Index(limit=WORDS_BATCH, embedder=embedder.id if embedder else None, count=not is_counted)
+            task = Index(limit=WORDS_BATCH, embedder=embedder.id if embedder else None, count_waiting=not is_counted)
             done, made = self._backend.upkeep(task), 0
             if left is None or not is_counted:
                 # No further than what there is to begin with: a store that is written to all the time has no end.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import marshal
 import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from ...values.errors import Unavailable
 
 T = TypeVar("T", bound=tuple[Any, ...])
 IN_MEMORY = 8 * 2**20  # bytes; what is longer goes into a file without a name, which ends with the process
+_LENGTH = 8  # bytes that say how many a row takes in the file
 
 
 def spool(read: Callable[[], Generator[T]], folder: Path) -> Iterator[T]:
@@ -21,21 +22,34 @@ def spool(read: Callable[[], Generator[T]], folder: Path) -> Iterator[T]:
     If reading them ends with Unavailable, so does this, after the rows before: what can be read of a damaged database
     is worth having. If there is no room for them, they are given as they are read.
     """
-    with tempfile.SpooledTemporaryFile(IN_MEMORY, dir=str(folder)) as file:
-        count, failure = 0, None
+    with ExitStack() as stack:
+        file: IO[bytes] | None = None
+        first: list[bytes] = []
+        size, count, failure = 0, 0, None
         try:
             with closing(read()) as rows:
                 for row in rows:
-                    file.write(marshal.dumps(row))
+                    data = marshal.dumps(row)
+                    size += len(data)
+                    if size <= IN_MEMORY:
+                        first.append(data)
+                        continue
+                    if file is None:
+                        file = stack.enter_context(tempfile.TemporaryFile(dir=str(folder)))
+                    file.write(len(data).to_bytes(_LENGTH) + data)
                     count += 1
-            file.seek(0)
+            if file is not None:
+                file.seek(0)
         except Unavailable as error:
             failure = error
-            file.seek(0)
+            if file is not None:
+                file.seek(0)
         except OSError:  # the disk is full
             yield from read()
             return
-        for _ in range(count):
-            yield marshal.load(file)  # noqa: S302  # what this process wrote, where no other can
+        yield from map(marshal.loads, first)
+        if file is not None:
+            for _ in range(count):
+                yield marshal.loads(file.read(int.from_bytes(file.read(_LENGTH))))  # noqa: S302  # what this process wrote
         if failure is not None:
             raise failure

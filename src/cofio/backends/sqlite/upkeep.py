@@ -115,7 +115,7 @@ class DerivedWork:
 
     def _index(self, task: Index) -> Upkeep:
         waiting = 0
-        if task.count and task.embedder is not None:
+        if task.count_waiting and task.embedder is not None:
             with self._database.snapshot() as connection:
                 waiting = count_waiting(connection, task.embedder)
         with self.lock.try_acquire() as locked:
