@@ -237,8 +237,10 @@ class Draft:
 
     def __post_init__(self) -> None:
         check_scope(self.scope)
-        object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
-        object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
+        if not isinstance(self.kind, Kind):
+            object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
+        if not isinstance(self.importance, Importance):
+            object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
         if self.key is not None:
             check_text("key", self.key, MAX_KEY)
         check_text("title", self.title, MAX_TITLE)
@@ -252,8 +254,9 @@ class Draft:
             check_text("parent", self.parent, MAX_PARENT, empty=False)
         if self.position is not None:
             check_int("position", self.position, -MAX_POSITION, MAX_POSITION)
-        for name in ("created_at", "updated_at", "expires_at"):
-            check_time(name, getattr(self, name))
+        check_time("created_at", self.created_at)
+        check_time("updated_at", self.updated_at)
+        check_time("expires_at", self.expires_at)
         if self.id is not None:
             check_text("id", self.id, MAX_ID, empty=False)
         if self.version is not None:
@@ -290,6 +293,8 @@ def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> N
 
 def member(kind: type[E], name: str, value: object) -> E:
     """The member of an enumeration that `value` is or names; raises Invalid when there is none."""
+    if isinstance(value, kind):
+        return value
     try:
         return kind(cast(str, value))
     except ValueError:
