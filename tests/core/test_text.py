@@ -78,7 +78,7 @@ def test_data_is_searched_only_where_there_is_no_text() -> None:
     found_by = split_record(text="", data=data, **fields)  # type: ignore[arg-type]
     assert {"colour", "blue", "7", "deep", "none"} <= set(found_by)
     assert "true" not in found_by
-    assert list(json_words(data)) == ["colour", "blue", "7", "deep", "none"]
+    assert json_words(data) == ["colour", "blue", "7", "deep", "none"]
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,8 @@ _UPDATE = f"UPDATE record SET {_CONTENT} WHERE no = ?"
 _UPDATE_ALL = f"UPDATE record SET {_CONTENT}, ({_PLACE}) = (?, ?, ?, ?, ?, ?) WHERE no = ?"
 _BY_ID = f"SELECT {COLUMNS} FROM record WHERE id = ?"
 _BY_KEY = f"SELECT {COLUMNS} FROM record WHERE {_IN_SCOPE} AND kind = ? AND key = ?"
-_BY_DIGEST = (
-    f"SELECT {COLUMNS} FROM record WHERE digest = ? AND {_IN_SCOPE} AND kind = ? AND {_LIVE} ORDER BY no LIMIT 1"
-)
+_BY_ROW = f"SELECT {COLUMNS} FROM record WHERE no = ?"
+_WITH_DIGEST = f"SELECT no FROM record WHERE digest = ? AND {_IN_SCOPE} AND kind = ? AND {_LIVE}"
 _STATE = "SELECT seq, records, words, updated FROM state"
 _ORDERS = {"changed": "seq {0}", "created": "created_at {0}, seq {0}", "written": "created_at {0}, no {0}"}
 SINCE = {Kind.DOCUMENT: 4, Kind.TOPIC: 4}
@@ -151,7 +150,9 @@ class RecordRows:
 
     def by_digest(self, scope: Scope, kind: Kind, digest: bytes) -> Record | None:
         """The oldest record of the scope and kind with this digest that has not expired."""
-        return self._one(_BY_DIGEST, digest, scope.path, kind.value, self._at)
+        # There is none, nearly always: the rest, and its ORDER BY, would take six times as long.
+        rows = self._do(_WITH_DIGEST, (digest, scope.path, kind.value, self._at)).fetchall()
+        return self._one(_BY_ROW, *min(rows)) if rows else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
         """The ids that begin so, in their order."""

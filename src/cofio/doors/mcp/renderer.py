@@ -38,14 +38,15 @@ def render_record(record: Record, *, origin: bool = False) -> str:
 
 def render_heading(heading: Heading) -> str:
     """A chunk's line in a list."""
-    line = f"- `{heading.id}` **{heading.title or find_topic(heading)}**"
-    if heading.author not in ("", AGENT):
-        line += f" | agent:{heading.author}"
-    if heading.tags:
-        line += f" | tags:[{', '.join(heading.tags)}]"
-    if heading.importance is not Importance.MEDIUM:
-        line += f" | {heading.importance}"
-    return render_line(f"{line} | {format_day(heading.updated_at)}")
+    record_id, _, _, _, title, tags, importance, author, updated_at = heading
+    line = f"- `{record_id}` **{title or find_topic(heading)}**"
+    if author not in ("", AGENT):
+        line += f" | agent:{author}"
+    if tags:
+        line += f" | tags:[{', '.join(tags)}]"
+    if importance is not Importance.MEDIUM:
+        line += f" | {importance}"
+    return render_line(f"{line} | {format_day(updated_at)}")
 
 
 def render_saved(record: Record) -> str:
@@ -119,7 +120,7 @@ def format_score(value: float) -> str:
 
 def format_day(time: datetime) -> str:
     """A day of UTC, as 2026-11-15."""
-    return time.astimezone(UTC).isoformat()[:10]
+    return time.astimezone(UTC).date().isoformat()
 
 
 def format_moment(time: datetime) -> str:
