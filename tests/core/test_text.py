@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Json
-from cofio.text.tokenizer import MAX_WORD, build_embed_text, find_snippet, split_query, split_record, split_words
+from cofio.text.tokenizer import (
+    MAX_WORD,
+    build_embed_text,
+    count_words,
+    find_snippet,
+    split_query,
+    split_record,
+    split_words,
+)
 from cofio.values.records import json_words
 
 SCRIPTS = "".join(
@@ -54,7 +63,10 @@ def test_upper_and_lower_case_ask_the_same(text: str) -> None:
 def test_a_record_is_found_by_the_words_of_each_of_its_fields(
     title: str, text: str, tags: list[str], author: str, key: str | None
 ) -> None:
-    found_by = set(split_record(title=title, text=text, tags=tags, author=author, key=key, data={"n": "ignored"}))
+    fields: dict[str, Any] = {"title": title, "text": text, "tags": tags, "author": author, "key": key}
+    words = split_record(**fields, data={"n": "ignored"})
+    assert count_words(**fields, data={"n": "ignored"}) == len(words)
+    found_by = set(words)
     for part in (title, text, *tags, author, key or ""):
         assert set(split_query(part)) <= found_by
 
@@ -66,7 +78,7 @@ def test_data_is_searched_only_where_there_is_no_text() -> None:
     found_by = split_record(text="", data=data, **fields)  # type: ignore[arg-type]
     assert {"colour", "blue", "7", "deep", "none"} <= set(found_by)
     assert "true" not in found_by
-    assert list(json_words(data)) == ["colour", "blue", "7", "deep", "none"]
+    assert json_words(data) == ["colour", "blue", "7", "deep", "none"]
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..text.tokenizer import build_embed_text, split_record
+from ..text.tokenizer import build_embed_text, count_words
 from ..values.changes import EDITABLE, Change, Delete, Drop, Edit, Extend, Put, Vacant
 from ..values.errors import Conflict, NotFound
-from ..values.records import NOT_SEARCHABLE, Draft, Record, Similar, encode_json, new_id
+from ..values.records import NOT_SEARCHABLE, Draft, Record, Similar, encode_json, make_record, new_id
 from .record_interface import PreparedText, Transaction
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
 
+_decode_json = json.JSONDecoder().raw_decode  # what was encoded here has no space around it, which json.loads looks for
 PreparedTexts: TypeAlias = Mapping[int, PreparedText]
 """What was prepared of drafts, by the identity of each."""
 
@@ -34,15 +36,15 @@ def prepare(changes: Sequence[Change]) -> PreparedTexts:
 
 def prepare_draft(draft: Draft) -> PreparedText:
     """Take a draft's text apart."""
-    words = []
+    words = 0
     if draft.kind not in NOT_SEARCHABLE:
-        words = split_record(
+        words = count_words(
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data
         )
     data = encode_json(draft.data)
     # What has no text is told by its title and data; the line end before them keeps it apart from any text.
     body = " ".join(draft.text.split()) or f"\n{' '.join(draft.title.split())}\n{data}"
-    return PreparedText(len(words), _hash(body), encode_json(list(draft.tags)) if draft.tags else "[]", data)
+    return PreparedText(words, _hash(body), _encode_tags(draft.tags), data)
 
 
 def digest_text(text: str) -> bytes:
@@ -214,13 +216,13 @@ def _make_record(
     *, created_at: datetime, updated_at: datetime, version: int,
 ) -> Record:  # fmt: skip
     """The record that storing `draft` makes, with data of its own."""
-    return Record(
-        id=record_id, scope=draft.scope, kind=draft.kind, key=draft.key, title=draft.title, text=draft.text,
-        data=None if draft.data is None else json.loads(text.data), tags=draft.tags,
-        importance=draft.importance, author=draft.author, source=draft.source, parent=draft.parent,
-        position=draft.position, created_at=created_at.astimezone(UTC), updated_at=updated_at.astimezone(UTC),
-        expires_at=None if expires_at is None else expires_at.astimezone(UTC), version=version,
-    )  # fmt: skip
+    return make_record((
+        record_id, draft.scope, draft.kind, draft.key, draft.title, draft.text,
+        None if draft.data is None else _decode_json(text.data)[0], draft.tags,
+        draft.importance, draft.author, draft.source, draft.parent, draft.position,
+        created_at.astimezone(UTC), updated_at.astimezone(UTC),
+        None if expires_at is None else expires_at.astimezone(UTC), version,
+    ))  # fmt: skip
 
 
 def _find_expiry(transaction: Transaction, ttl: timedelta | None, expires_at: datetime | None) -> datetime | None:
@@ -245,6 +247,11 @@ def _store_vectors(transaction: Transaction, changes: Sequence[Change]) -> None:
 def _join_text(of: Record | Draft) -> str:
     """What a vector is made of."""
     return build_embed_text(title=of.title, text=of.text, tags=of.tags, data=of.data)
+
+
+@lru_cache(maxsize=4096)  # the same few sets of tags come again and again
+def _encode_tags(tags: tuple[str, ...]) -> str:
+    return encode_json([*tags])
 
 
 def _hash(text: str) -> bytes:

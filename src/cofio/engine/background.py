@@ -52,7 +52,8 @@ class BackgroundWork:
 
     def notice(self) -> None:
         """Wake up, as there may be work."""
-        self._wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def stop(self) -> None:
         """Finish the piece of work at hand and do no more."""

@@ -199,6 +199,8 @@ class Engine(RecordReader):
         near = self._similar(draft, related=not similar) if similar or related else ()
         on_duplicate: OnDuplicate = "return" if dedupe else "report" if related and not similar else "store"
         (record,) = self._records([Put(draft=draft, ttl=normalize_ttl(ttl), on_duplicate=on_duplicate)])
+        if not near:
+            return record
         known = {record.id, *(one.id for one in record.similar)}
         return replace(record, similar=(*record.similar, *(one for one in near if one.id not in known)))
 

@@ -43,7 +43,7 @@ class _Statement:
     def of(cls, sentence: str) -> _Statement:
         """Return the statement that a sentence makes."""
         its = frozenset(split_words(sentence))
-        numbers, days, months = frozenset(word for word in its if word.isdigit()), its & _DAYS, its & _MONTHS
+        numbers, days, months = frozenset(filter(str.isdigit, its)), its & _DAYS, its & _MONTHS
         about = its - _STOPS - _NEGATIONS - numbers - days - months
         return cls(about, (numbers, days, months), bool(its & _NEGATIONS))
 
@@ -87,7 +87,7 @@ class _Gist:
     @cached_property
     def numbers(self) -> frozenset[str]:
         """Those of the title."""
-        return frozenset(word for word in self.title if word.isdigit())
+        return frozenset(filter(str.isdigit, self.title))
 
     @cached_property
     def statements(self) -> tuple[_Statement, ...]:

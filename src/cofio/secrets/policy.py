@@ -71,6 +71,8 @@ def admit(door: Door, values: Mapping[str, Json], *, allow: bool) -> Mapping[str
     if handling is SecretAction.MASK:
         masked = {name: mask_in_json(value) for name, value in values.items()}
         return values if all(masked[name] is values[name] for name in values) else masked
+    if find_in_json([*values.values()]) is None:  # one look at all of them, which nearly always finds nothing
+        return values
     for name, value in values.items():
         secret = find_in_json(value)
         if secret is not None:

@@ -76,11 +76,7 @@ _stems = _Stems()
 
 def split_words(text: str) -> list[str]:
     """The words of `text` as they are indexed, in order, repeats included."""
-    plain = _split(text, single=True)
-    if _CAMEL.search(text):
-        runs = [run for run in _RUN.findall(text) if not run.islower() and len(run) <= LONGEST_NAME]
-        plain += [part.lower() for run in runs if _CAMEL.search(run) for part in _CAMEL_PART.findall(run)]
-    return _finish(plain)
+    return _finish(_split_parts(text))
 
 
 @lru_cache(maxsize=512)
@@ -93,10 +89,12 @@ def split_query(text: str) -> tuple[str, ...]:
 
 def split_record(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> list[str]:
     """The words a record is found by: its title twice over, text, tags, author, key and, lacking text, data."""
-    parts = [title, title, *tags, author, key or "", text]
-    if not text:
-        parts.extend(json_words(data))
-    return split_words("\n".join(part for part in parts if part))
+    return _finish(_split_parts(_join_record(title, text, tags, author, key, data)))
+
+
+def count_words(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> int:
+    """Return how many words `split_record` makes of a record, without making them: every write has to know."""
+    return len(_split_parts(_join_record(title, text, tags, author, key, data)))
 
 
 def build_embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str:
@@ -126,6 +124,23 @@ def find_snippet(text: str, queried: tuple[str, ...], width: int = SNIPPET) -> s
     best = max(starts, key=lambda at: bisect_left(starts, at + width) - bisect_left(starts, at), default=0)
     start = max(0, min(best - width // 5, len(flat) - width))
     return ("…" if start else "") + flat[start : start + width].strip() + ("…" if start + width < len(flat) else "")
+
+
+def _join_record(title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> str:
+    """Return all that a record is found by, as one text."""
+    parts = [title, title, *tags, author, key or "", text]
+    if not text:
+        parts.extend(json_words(data))
+    return "\n".join([part for part in parts if part])
+
+
+def _split_parts(text: str) -> list[str]:
+    """Words before stemming, with the parts of names such as `parseDate`."""
+    plain = _split(text, single=True)
+    if _CAMEL.search(text):
+        runs = [run for run in _RUN.findall(text) if not run.islower() and len(run) <= LONGEST_NAME]
+        plain += [part.lower() for run in runs if _CAMEL.search(run) for part in _CAMEL_PART.findall(run)]
+    return plain
 
 
 def _split(text: str, *, single: bool) -> list[str]:

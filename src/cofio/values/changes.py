@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PutMode = Literal["new", "key", "restore"]
 OnDuplicate = Literal["store", "return", "report"]
+_MODES, _ON_DUPLICATE = get_args(PutMode), get_args(OnDuplicate)
 
 EDITABLE = frozenset(field.name for field in fields(Draft)) - {
     "id", "kind", "created_at", "updated_at", "version", "given",
@@ -53,10 +54,10 @@ class Put:
     def __post_init__(self) -> None:
         if not isinstance(self.draft, Draft):
             raise Invalid("drafts", f"expected Draft, got {type(self.draft).__name__}")
-        if self.how not in get_args(PutMode):
-            raise Invalid("how", f"{self.how!r} is not one of {', '.join(get_args(PutMode))}")
-        if self.on_duplicate not in get_args(OnDuplicate):
-            raise Invalid("on_duplicate", f"{self.on_duplicate!r} is not one of {', '.join(get_args(OnDuplicate))}")
+        if self.how not in _MODES:
+            raise Invalid("how", f"{self.how!r} is not one of {', '.join(_MODES)}")
+        if self.on_duplicate not in _ON_DUPLICATE:
+            raise Invalid("on_duplicate", f"{self.on_duplicate!r} is not one of {', '.join(_ON_DUPLICATE)}")
         draft = self.draft
         if self.how == "key" and draft.key is None:
             raise Invalid("key", "is missing; what takes the place of a key's record needs the key")

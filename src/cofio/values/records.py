@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -40,7 +40,8 @@ _LARGEST = 10**MAX_DIGITS
 _LONGEST = 1e15  # a vector's length is of no account, but its square must be a number
 _BASE32 = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [first + second for first in _BASE32 for second in _BASE32]
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+# What is encoded was checked, so it is no circle.
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
@@ -237,8 +238,10 @@ class Draft:
 
     def __post_init__(self) -> None:
         check_scope(self.scope)
-        object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
-        object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
+        if not isinstance(self.kind, Kind):
+            object.__setattr__(self, "kind", member(Kind, "kind", self.kind))
+        if not isinstance(self.importance, Importance):
+            object.__setattr__(self, "importance", member(Importance, "importance", self.importance))
         if self.key is not None:
             check_text("key", self.key, MAX_KEY)
         check_text("title", self.title, MAX_TITLE)
@@ -252,8 +255,9 @@ class Draft:
             check_text("parent", self.parent, MAX_PARENT, empty=False)
         if self.position is not None:
             check_int("position", self.position, -MAX_POSITION, MAX_POSITION)
-        for name in ("created_at", "updated_at", "expires_at"):
-            check_time(name, getattr(self, name))
+        check_time("created_at", self.created_at)
+        check_time("updated_at", self.updated_at)
+        check_time("expires_at", self.expires_at)
         if self.id is not None:
             check_text("id", self.id, MAX_ID, empty=False)
         if self.version is not None:
@@ -290,6 +294,8 @@ def check_text(name: str, value: object, limit: int, *, empty: bool = True) -> N
 
 def member(kind: type[E], name: str, value: object) -> E:
     """The member of an enumeration that `value` is or names; raises Invalid when there is none."""
+    if isinstance(value, kind):
+        return value
     try:
         return kind(cast(str, value))
     except ValueError:
@@ -376,38 +382,45 @@ def check_json(data: Json) -> None:
     """Raise Invalid for what JSON cannot hold, and LimitExceeded for too much of it."""
     if data is None:
         return
-    _check_json(data, 0)
-    if len(_encode(data)) > MAX_DATA:
+    if _check_json(data, 0) > MAX_DATA and len(_encode(data)) > MAX_DATA:
         raise LimitExceeded("data", MAX_DATA, "characters of JSON")
 
 
-def _check_json(value: object, depth: int) -> None:
-    """Raise Invalid for NaN, for keys that are not strings, and for anything that JSON would change."""
+def _check_json(value: object, depth: int) -> int:
+    """Raise Invalid for NaN, for keys that are not strings, and for anything that JSON would change.
+
+    Return a number of characters that it does not take more than, written as JSON.
+    """
     if depth > MAX_DATA_DEPTH:
         raise LimitExceeded("data", MAX_DATA_DEPTH, "levels")
     if isinstance(value, str):
         check_text("data", value, MAX_DATA)
-    elif isinstance(value, dict):
+        return 6 * len(value) + 2  # each character may be written by its number
+    if isinstance(value, dict):
+        size = 2
         for key, inner in value.items():
             if not isinstance(key, str):
                 raise Invalid("data", f"the key {key!r} is not a string")
             check_text("data", key, MAX_DATA)
-            _check_json(inner, depth + 1)
-    elif isinstance(value, list):
-        for inner in value:
-            _check_json(inner, depth + 1)
-    elif isinstance(value, int | float):
-        _check_number(value)
-    elif value is not None:
+            size += 6 * len(key) + 4 + _check_json(inner, depth + 1)
+        return size
+    if isinstance(value, list):
+        return 2 + sum([1 + _check_json(inner, depth + 1) for inner in value])
+    if isinstance(value, int | float):
+        return _check_number(value)
+    if value is not None:
         raise Invalid("data", f"{type(value).__name__} is not JSON")
+    return 4
 
 
-def _check_number(value: int | float) -> None:
+def _check_number(value: int | float) -> int:
     if isinstance(value, int):
         if not -_LARGEST < value < _LARGEST:
             raise LimitExceeded("data", MAX_DIGITS, "digits")
-    elif not math.isfinite(value):
+        return 5 + value.bit_length() // 3
+    if not math.isfinite(value):
         raise Invalid("data", f"{value} is not JSON")
+    return 32
 
 
 def new_id(moment: datetime) -> str:
@@ -417,16 +430,22 @@ def new_id(moment: datetime) -> str:
     return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
 
 
-def json_words(data: Json) -> Iterator[str]:
+def json_words(data: Json) -> list[str]:
     """Every word that a person would look for in `data`: its keys, strings and numbers."""
+    words: list[str] = []
+    _add_words(data, words)
+    return words
+
+
+def _add_words(data: Json, words: list[str]) -> None:
     if isinstance(data, str):
-        yield data
+        words.append(data)
     elif isinstance(data, dict):
         for key, value in data.items():
-            yield key
-            yield from json_words(value)
+            words.append(key)
+            _add_words(value, words)
     elif isinstance(data, list):
         for value in data:
-            yield from json_words(value)
+            _add_words(value, words)
     elif data is not None and not isinstance(data, bool):
-        yield str(data)
+        words.append(str(data))

@@ -23,6 +23,7 @@ from ..interface import Identity
 from ..record_interface import Snapshot, Transaction
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import within
+from .counts import CountCache
 from .database import Database
 from .database_files import find_access
 from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, decode_record, read_given
@@ -75,6 +76,7 @@ class SqliteBackend:
             self._words, self.derived.open_vectors, self.derived.lock.try_acquire, read_only=self.read_only
         )
         self._is_aligned = False
+        self._counts = CountCache()
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -103,7 +105,8 @@ class SqliteBackend:
     def snapshot(self) -> Iterator[Snapshot]:
         """Open a snapshot that includes every write acknowledged before it."""
         with self._database.snapshot() as connection:
-            yield RecordRows(connection, self._clock(), connection.execute("SELECT updated FROM state").get)
+            updated = connection.execute("SELECT updated FROM state").get
+            yield RecordRows(connection, self._clock(), updated, self._counts)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
 import apsw
@@ -411,29 +412,48 @@ def fetch(connection: apsw.Connection, sql: str, values: apsw.Bindings = ()) -> 
     return connection.execute(sql, values).fetchall()
 
 
-@contextmanager
-def translate_errors(path: Path) -> Iterator[None]:
+class ErrorTranslation:
+    """A block in which the database's errors become Unavailable. A class, as every read and write goes through one."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and isinstance(error, apsw.Error | OSError) and (problem := _explain(self._path, error)):
+            raise Unavailable(problem) from error
+
+
+def translate_errors(path: Path) -> ErrorTranslation:
     """Turn the database's errors into Unavailable, with a sentence on what would help."""
-    try:
-        yield
-    except apsw.FullError as error:
-        raise Unavailable(f"the disk that holds {path} is full; free some space and try again") from error
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise Unavailable(f"another process has held {path} for over {PATIENCE:.0f} s; see who has it open") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Unavailable(
-            f"{path} is damaged ({error}); restore a backup, or save what `cofio export` can still read"
-        ) from error
-    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError) as error:
+    return ErrorTranslation(path)
+
+
+def _explain(path: Path, error: Exception) -> str | None:
+    """What is wrong and what would help; None for what is no fault of the disk or of another process."""
+    if isinstance(error, apsw.FullError):
+        return f"the disk that holds {path} is full; free some space and try again"
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return f"another process has held {path} for over {PATIENCE:.0f} s; see who has it open"
+    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+        return f"{path} is damaged ({error}); restore a backup, or save what `cofio export` can still read"
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | PermissionError):
         reason = _describe_error(error)
-        raise Unavailable(f"{path} cannot be opened for writing ({reason}); check its folder's permissions") from error
-    except (apsw.IOError, apsw.NoMemError, OSError) as error:
-        if _is_full(error):
-            raise Unavailable(f"the disk that holds {path} is full; free some space and try again") from error
-        if isinstance(error, FileNotFoundError | NotADirectoryError):
-            missing = error.filename if error.filename not in (None, str(path)) else path.parent
-            raise Unavailable(f"{path} cannot be reached: there is no folder {missing}; make it first") from error
-        raise Unavailable(f"reading or writing {path} failed ({_describe_error(error)}); check the disk") from error
+        return f"{path} cannot be opened for writing ({reason}); check its folder's permissions"
+    if not isinstance(error, apsw.IOError | apsw.NoMemError | OSError):
+        return None
+    if _is_full(error):
+        return f"the disk that holds {path} is full; free some space and try again"
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        missing = error.filename if error.filename not in (None, str(path)) else path.parent
+        return f"{path} cannot be reached: there is no folder {missing}; make it first"
+    return f"reading or writing {path} failed ({_describe_error(error)}); check the disk"
 
 
 def _describe_error(error: Exception) -> str:

@@ -38,14 +38,15 @@ def render_record(record: Record, *, origin: bool = False) -> str:
 
 def render_heading(heading: Heading) -> str:
     """A chunk's line in a list."""
-    facts = [f"- `{heading.id}` **{find_topic(heading)}**"]
-    if heading.author not in ("", AGENT):
-        facts.append(f"agent:{heading.author}")
-    if heading.tags:
-        facts.append(f"tags:[{', '.join(heading.tags)}]")
-    if heading.importance is not Importance.MEDIUM:
-        facts.append(heading.importance)
-    return render_line(" | ".join([*facts, format_day(heading.updated_at)]))
+    record_id, _, _, _, title, tags, importance, author, updated_at = heading
+    line = f"- `{record_id}` **{title or find_topic(heading)}**"
+    if author not in ("", AGENT):
+        line += f" | agent:{author}"
+    if tags:
+        line += f" | tags:[{', '.join(tags)}]"
+    if importance is not Importance.MEDIUM:
+        line += f" | {importance}"
+    return render_line(f"{line} | {format_day(updated_at)}")
 
 
 def render_saved(record: Record) -> str:
@@ -119,14 +120,12 @@ def format_score(value: float) -> str:
 
 def format_day(time: datetime) -> str:
     """A day of UTC, as 2026-11-15."""
-    at = time.astimezone(UTC)
-    return f"{at.year:04}-{at.month:02}-{at.day:02}"
+    return time.astimezone(UTC).date().isoformat()
 
 
 def format_moment(time: datetime) -> str:
     """A time in UTC, to the millisecond."""
-    at = time.astimezone(UTC)
-    return f"{format_day(at)}T{at.hour:02}:{at.minute:02}:{at.second:02}.{at.microsecond // 1000:03}Z"
+    return f"{time.astimezone(UTC).isoformat(timespec='milliseconds')[:23]}Z"
 
 
 def fit(blocks: Sequence[str], most: int | None, joint: str = SEPARATOR) -> int:
